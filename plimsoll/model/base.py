@@ -1,0 +1,78 @@
+"""The two bases of all models: what people declare, and what the cluster holds."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic.aliases import AliasPath
+
+from plimsoll.model.errors import InvalidObjectError
+
+
+def describe_errors(error: ValidationError) -> str:
+    """Each wrong field with its path and what is wrong with it, joined by semicolons."""
+    lines = []
+    for item in error.errors(include_url=False, include_context=False):
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"]).lstrip(".")
+        if item["type"] == "extra_forbidden":
+            lines.append(f"{path}: unknown field")
+            continue
+        given = item["input"]
+        shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) else ""
+        lines.append(f"{path or 'object'}: {item['msg'].removeprefix('Value error, ')}{shown}")
+    return "; ".join(lines)
+
+
+class Declared(BaseModel):
+    """What people declare: camelCase fields, unknown fields forbidden, immutable."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True, strict=False
+    )
+
+
+class Observed(BaseModel):
+    """What the cluster holds: the few fields that are needed, the rest ignored, immutable."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+
+    @classmethod
+    def read(cls, manifest: Mapping[str, Any]) -> Self:
+        """Reads a Kubernetes object; raises InvalidObjectError naming kind, object and field."""
+        try:
+            return cls.model_validate(manifest)
+        except ValidationError as error:
+            raise InvalidObjectError(f"{identify(manifest)}: {describe_errors(error)}") from None
+
+
+class ObservedObject(Observed):
+    """An object's identity."""
+
+    name: str = Field(validation_alias=AliasPath("metadata", "name"), min_length=1)
+    namespace: str = Field(default="", validation_alias=AliasPath("metadata", "namespace"))
+    uid: str = Field(default="", validation_alias=AliasPath("metadata", "uid"))
+    labels: dict[str, str] = Field(default_factory=dict, validation_alias=AliasPath("metadata", "labels"))
+    annotations: dict[str, str] = Field(default_factory=dict, validation_alias=AliasPath("metadata", "annotations"))
+    creation_timestamp: str = Field(default="", validation_alias=AliasPath("metadata", "creationTimestamp"))
+    """RFC 3339, in UTC, so that comparing the text compares the times; empty in a manifest from a file."""
+    deletion_timestamp: str | None = Field(default=None, validation_alias=AliasPath("metadata", "deletionTimestamp"))
+    resource_version: str = Field(default="", validation_alias=AliasPath("metadata", "resourceVersion"))
+
+    @property
+    def deleting(self) -> bool:
+        return self.deletion_timestamp is not None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(namespace, name)"""
+        return (self.namespace, self.name)
+
+
+def identify(manifest: Mapping[str, Any]) -> str:
+    """`Kind namespace/name` of a manifest, as far as it says so."""
+    metadata = manifest.get("metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    name = metadata.get("name") or "(no name)"
+    namespace = metadata.get("namespace")
+    return f"{manifest.get('kind') or 'object'} {f'{namespace}/' if namespace else ''}{name}"

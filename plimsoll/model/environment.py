@@ -1,0 +1,137 @@
+"""Environment: one cluster with its settings (plimsoll.dev/v1alpha1, cluster-scoped, one a cluster)."""
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from plimsoll.model.base import Declared, ObservedObject
+from plimsoll.model.labels import GPU_RESOURCE
+from plimsoll.model.taint import Taint
+
+
+class Provisioner(StrEnum):
+    """How a delta becomes objects."""
+
+    BYO = "byo"
+    NODECLAIM = "nodeclaim"
+
+
+class NodeClassRef(Declared):
+    """The cloud's node class that NodeClaims refer to (karpenter.sh/v1 nodeClassRef)."""
+
+    group: str
+    kind: str
+    name: str = "default"
+
+
+class DeclaredTaint(Declared):
+    key: str
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+    def as_taint(self) -> Taint:
+        return Taint(key=self.key, value=self.value, effect=self.effect)
+
+
+class Limits(Declared):
+    """What the environment may hold at most; absent means no bound of ours."""
+
+    gpus: int | None = Field(default=None, ge=0)
+    """GPU devices in all NodeClaims that the engine made."""
+    nodes: int | None = Field(default=None, ge=0)
+    """NodeClaims that the engine made."""
+    deletions_per_tick: int = Field(default=50, ge=1)
+    """NodeClaims and workloads that one delta may delete; the rest waits for the next."""
+
+
+class NamespaceAccess(Declared):
+    """What Workspaces of some namespaces may use. An absent list allows everything; an empty one nothing."""
+
+    namespaces: tuple[str, ...] = Field(min_length=1)
+    """Names of namespaces; `*` stands for every namespace that no other entry names."""
+    node_pools: tuple[str, ...] | None = None
+    queues: tuple[str, ...] | None = None
+    instance_types: tuple[str, ...] | None = None
+    gpus: int | None = Field(default=None, ge=0)
+    """GPU devices in all, over the Workspaces of each namespace."""
+
+
+class NodeClaims(Declared):
+    """How NodeClaims are made."""
+
+    node_class_ref: NodeClassRef | None = None
+    """Absent: that of a NodePool which allows the instance type, else by the cloud that the catalog names."""
+    taints: tuple[DeclaredTaint, ...] = (DeclaredTaint(key="sku", value="gpu"),)
+    storage_gib: int = Field(default=1024, ge=1)
+    """Ephemeral storage that a claim asks for, GiB, where the model says nothing."""
+
+
+class EnvironmentSpec(Declared):
+    node_auto_provisioning: Literal["enabled", "disabled"] = "disabled"
+    provisioner: Provisioner | None = None
+    """Absent: `byo` where auto-provisioning is disabled, `nodeclaim` where it is enabled."""
+    gpu_resource: str = GPU_RESOURCE
+    """The extended resource that pods ask for."""
+    limits: Limits = Limits()
+    access: tuple[NamespaceAccess, ...] = ()
+    """Absent: every namespace may use everything."""
+    reserved_label_prefixes: tuple[str, ...] = ("plimsoll.dev/", "kaito.sh/", "karpenter.sh/")
+    """Label keys with these prefixes may not stand in a Workspace's selector."""
+    node_claims: NodeClaims = NodeClaims()
+    inference_image: str = "vllm/vllm-openai:v0.11.0"
+    """Image that serves presets."""
+
+    @field_validator("access")
+    @classmethod
+    def _namespaces_once(cls, access: tuple[NamespaceAccess, ...]) -> tuple[NamespaceAccess, ...]:
+        seen: set[str] = set()
+        for entry in access:
+            for namespace in entry.namespaces:
+                if namespace in seen:
+                    raise ValueError(f"namespace {namespace!r} stands in two entries")
+                seen.add(namespace)
+        return access
+
+    @model_validator(mode="after")
+    def _provisioner_fits(self) -> "EnvironmentSpec":
+        byo = self.provisioner is Provisioner.BYO
+        if self.provisioner is not None and byo == (self.node_auto_provisioning == "enabled"):
+            raise ValueError(
+                f"provisioner {self.provisioner.value!r} does not fit nodeAutoProvisioning "
+                f"{self.node_auto_provisioning!r}: 'byo' goes with 'disabled', every other one with 'enabled'"
+            )
+        return self
+
+    @property
+    def auto_provisioning(self) -> bool:
+        return self.node_auto_provisioning == "enabled"
+
+    @property
+    def effective_provisioner(self) -> Provisioner:
+        if self.provisioner is not None:
+            return self.provisioner
+        return Provisioner.NODECLAIM if self.auto_provisioning else Provisioner.BYO
+
+    def access_of(self, namespace: str) -> NamespaceAccess | None:
+        """The entry for a namespace, else the entry for `*`; None where no entries are declared.
+
+        Raises KeyError where entries are declared and none covers the namespace.
+        """
+        if not self.access:
+            return None
+        for wanted in (namespace, "*"):
+            for entry in self.access:
+                if wanted in entry.namespaces:
+                    return entry
+        raise KeyError(namespace)
+
+
+class Environment(ObservedObject):
+    """The Environment object; where a cluster or a folder of manifests has none, `Environment.default()` stands in."""
+
+    spec: EnvironmentSpec = EnvironmentSpec()
+
+    @classmethod
+    def default(cls) -> "Environment":
+        return cls(name="default")

@@ -1,0 +1,61 @@
+"""Label and annotation keys, and what may stand as a label's value."""
+
+import hashlib
+import re
+from typing import Final
+
+GROUP: Final = "plimsoll.dev"
+API_VERSION: Final = f"{GROUP}/v1alpha1"
+
+WORKSPACE: Final = f"{GROUP}/workspace"
+WORKSPACE_NAMESPACE: Final = f"{GROUP}/workspace-namespace"
+WORKSPACE_UID: Final = f"{GROUP}/workspace-uid"
+ENVIRONMENT: Final = f"{GROUP}/environment"
+SHARD: Final = f"{GROUP}/shard"
+"""The capacity stack that owns the object; set once, when the object is created."""
+SPEC_HASH: Final = f"{GROUP}/spec-hash"
+"""Annotation on a workload: hash of what the plan declared, so that a change is seen without a comparison of fields."""
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+NODEPOOL: Final = "karpenter.sh/nodepool"
+DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
+QUEUE: Final = "kai.scheduler/queue"
+
+GPU_RESOURCE: Final = "nvidia.com/gpu"
+GPU_PRODUCT: Final = "nvidia.com/gpu.product"
+GPU_COUNT: Final = "nvidia.com/gpu.count"
+GPU_MEMORY: Final = "nvidia.com/gpu.memory"
+"""MiB of one GPU, as GPU Feature Discovery writes it."""
+GPU_PRESENT: Final = "nvidia.com/gpu.present"
+GPU_TIMESTAMP: Final = "nvidia.com/gfd.timestamp"
+"""Changes at every run of GPU Feature Discovery: never planned on."""
+
+FIELD_MANAGER: Final = "plimsoll"
+
+_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_KEY_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_KEY_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+
+
+def is_label_value(value: str) -> bool:
+    """Whether `value` may stand as a label's value: at most 63 characters, see the Kubernetes label syntax."""
+    return _VALUE.fullmatch(value) is not None
+
+
+def is_label_key(key: str) -> bool:
+    """Whether `key` is a label key: an optional DNS prefix of at most 253 characters, a slash, a name of at most 63."""
+    prefix, slash, name = key.rpartition("/")
+    if slash and (len(prefix) > 253 or not _KEY_PREFIX.fullmatch(prefix)):
+        return False
+    return _KEY_NAME.fullmatch(name) is not None
+
+
+def as_label_value(name: str) -> str:
+    """`name` as a label's value: itself where it fits, else its head and 10 hex digits of its SHA-256.
+
+    Object names may have 253 characters, label values 63. Two names never share a value but by collision of the hash.
+    """
+    if is_label_value(name):
+        return name
+    return f"{name[:52].rstrip('-._')}-{hashlib.sha256(name.encode()).hexdigest()[:10]}"

@@ -1,0 +1,39 @@
+"""Karpenter's NodePool (karpenter.sh/v1), as observed; its declaration is the component's arguments."""
+
+from typing import Any
+
+from pydantic import Field
+from pydantic.aliases import AliasPath
+
+from plimsoll.model.base import ObservedObject
+from plimsoll.model.condition import Condition
+from plimsoll.model.labels import INSTANCE_TYPE
+
+
+class NodePool(ObservedObject):
+    replicas: int | None = Field(default=None, validation_alias=AliasPath("spec", "replicas"))
+    weight: int = Field(default=0, validation_alias=AliasPath("spec", "weight"))
+    limits: dict[str, str | int | float] = Field(default_factory=dict, validation_alias=AliasPath("spec", "limits"))
+    template_labels: dict[str, str] = Field(
+        default_factory=dict, validation_alias=AliasPath("spec", "template", "metadata", "labels")
+    )
+    template_spec: dict[str, Any] = Field(default_factory=dict, validation_alias=AliasPath("spec", "template", "spec"))
+    conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
+
+    @property
+    def requirements(self) -> list[dict[str, Any]]:
+        items = self.template_spec.get("requirements")
+        return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+    @property
+    def instance_types(self) -> tuple[str, ...]:
+        """Instance types that the requirements allow by `In`; empty where they name none."""
+        for item in self.requirements:
+            if item.get("key") == INSTANCE_TYPE and item.get("operator") == "In":
+                return tuple(str(value) for value in item.get("values") or ())
+        return ()
+
+    @property
+    def node_class_ref(self) -> dict[str, str] | None:
+        reference = self.template_spec.get("nodeClassRef")
+        return {str(k): str(v) for k, v in reference.items()} if isinstance(reference, dict) else None

@@ -1,0 +1,87 @@
+"""The Plan: the immutable delta between what is wanted and what the cluster holds."""
+
+from typing import Any
+
+from plimsoll.model.base import Observed, identify
+from plimsoll.model.verdict import Verdict
+from plimsoll.model.workspace import WorkspaceRef
+
+
+class Creation(Observed):
+    """An object to create. Its name is a function of the snapshot, so that a repeated plan creates nothing twice."""
+
+    manifest: dict[str, Any]
+    owner: WorkspaceRef
+    reason: str
+
+    @property
+    def key(self) -> "ObjectKey":
+        return ObjectKey.of(self.manifest)
+
+
+class Update(Observed):
+    """An object of ours to change in place; never a NodeClaim, whose spec cannot change."""
+
+    manifest: dict[str, Any]
+    owner: WorkspaceRef
+    reason: str
+
+    @property
+    def key(self) -> "ObjectKey":
+        return ObjectKey.of(self.manifest)
+
+
+class Deletion(Observed):
+    """An object of ours to delete, told apart by its UID."""
+
+    key: "ObjectKey"
+    uid: str
+    owner: WorkspaceRef
+    reason: str
+
+
+class ObjectKey(Observed):
+    """Names an object of the cluster."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, manifest: dict[str, Any]) -> "ObjectKey":
+        metadata = manifest["metadata"]
+        return cls(
+            api_version=manifest["apiVersion"],
+            kind=manifest["kind"],
+            namespace=metadata.get("namespace") or "",
+            name=metadata["name"],
+        )
+
+    def __str__(self) -> str:
+        return identify({"kind": self.kind, "metadata": {"namespace": self.namespace, "name": self.name}})
+
+
+class Plan(Observed):
+    """Verdicts on every Workspace, and the whole delta of one round.
+
+    `creations`, `updates` and `deletions` are sorted and disjoint by key.
+    """
+
+    verdicts: tuple[Verdict, ...] = ()
+    creations: tuple[Creation, ...] = ()
+    updates: tuple[Update, ...] = ()
+    deletions: tuple[Deletion, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """No operation on the cluster; verdicts may still be there."""
+        return not (self.creations or self.updates or self.deletions)
+
+    @property
+    def refusals(self) -> tuple[Verdict, ...]:
+        return tuple(verdict for verdict in self.verdicts if not verdict.accepted)
+
+
+Deletion.model_rebuild()

@@ -1,0 +1,48 @@
+"""Kubernetes quantities as numbers (the `resource.Quantity` grammar of apimachinery)."""
+
+import re
+from decimal import Decimal
+from typing import Final
+
+_SUFFIX: Final[dict[str, Decimal]] = {
+    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1),
+    "k": Decimal(10**3), "M": Decimal(10**6), "G": Decimal(10**9), "T": Decimal(10**12), "P": Decimal(10**15),
+    "E": Decimal(10**18),
+    "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30), "Ti": Decimal(2**40), "Pi": Decimal(2**50),
+    "Ei": Decimal(2**60),
+}  # fmt: skip
+_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,2})|(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E))?")
+
+
+def parse_quantity(text: str | int | float) -> Decimal:
+    """The number that a quantity such as `500m`, `1152Gi`, `1e3` or `8` stands for.
+
+    Raises ValueError, naming the text, where it is no quantity.
+    """
+    match = _QUANTITY.fullmatch(str(text).strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a Kubernetes quantity such as 8, 500m or 64Gi")
+    number, exponent, suffix = match.groups()
+    return Decimal(number + (exponent or "")) * _SUFFIX[suffix or ""]
+
+
+def parse_cpu_milli(text: str | int | float) -> int:
+    """Thousandths of a CPU, rounded up as the scheduler does."""
+    return _ceil(parse_quantity(text) * 1000)
+
+
+def parse_memory_mib(text: str | int | float) -> int:
+    """MiB, rounded up."""
+    return _ceil(parse_quantity(text) / 2**20)
+
+
+def parse_devices(text: str | int | float) -> int:
+    """Whole devices of an extended resource; raises ValueError where the number is not whole."""
+    value = parse_quantity(text)
+    if value != int(value):
+        raise ValueError(f"{text!r} is not a whole number of devices")
+    return int(value)
+
+
+def _ceil(value: Decimal) -> int:
+    return int(value.to_integral_value(rounding="ROUND_CEILING"))

@@ -1,0 +1,35 @@
+"""Snapshot: what the cluster held at one moment, as far as capacity is planned on it."""
+
+from plimsoll.model.base import Observed
+from plimsoll.model.environment import Environment
+from plimsoll.model.node import Node
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.node_pool import NodePool
+from plimsoll.model.pod import Pod
+from plimsoll.model.queue import Queue
+from plimsoll.model.workload import Workload
+from plimsoll.model.workspace import Workspace, WorkspaceRef
+
+
+class InvalidWorkspace(Observed):
+    """A Workspace that cannot be read (made before its CRD forbade it, or from a file): refused by name."""
+
+    ref: WorkspaceRef
+    message: str
+
+
+class Snapshot(Observed):
+    """Every tuple in any order: planning sorts what it needs."""
+
+    environment: Environment
+    workspaces: tuple[Workspace, ...] = ()
+    invalid_workspaces: tuple[InvalidWorkspace, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    node_claims: tuple[NodeClaim, ...] = ()
+    node_pools: tuple[NodePool, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    """Objects that carry our ownership labels, other than NodeClaims."""
+    warnings: tuple[str, ...] = ()
+    """What observing found and left out, such as an object that cannot be read."""

@@ -1,0 +1,44 @@
+"""Verdicts: whether an intent may have capacity, why, and what to change."""
+
+from enum import StrEnum
+
+from plimsoll.model.base import Observed
+from plimsoll.model.workspace import WorkspaceRef
+
+
+class Reason(StrEnum):
+    """The closed list of reasons; conditions and `plan --output json` carry them."""
+
+    ACCEPTED = "Accepted"
+    # shape and mode
+    INVALID_SPEC = "InvalidSpec"
+    INSTANCE_TYPE_FORBIDDEN = "InstanceTypeForbidden"
+    INSTANCE_TYPE_REQUIRED = "InstanceTypeRequired"
+    UNSUPPORTED_INSTANCE_TYPE = "UnsupportedInstanceType"
+    SELECTOR_EMPTY = "SelectorEmpty"
+    SELECTOR_RESERVED = "SelectorReserved"
+    UNKNOWN_PRESET = "UnknownPreset"
+    # nodes
+    NO_MATCHING_NODES = "NoMatchingNodes"
+    NO_USABLE_NODES = "NoUsableNodes"
+    GPU_LABELS_INVALID = "GPULabelsInvalid"
+    NON_UNIFORM_NODES = "NonUniformNodes"
+    INSUFFICIENT_GPU_MEMORY = "InsufficientGPUMemory"
+    # what the environment allows
+    NOT_ALLOWED = "NotAllowed"
+    LIMIT_EXCEEDED = "LimitExceeded"
+
+
+class Verdict(Observed):
+    """One intent judged against one snapshot."""
+
+    workspace: WorkspaceRef
+    accepted: bool
+    reason: Reason
+    message: str
+    """What was found, with names and values; for a refusal also what to change."""
+    per_replica_node_count: int | None = None
+    target_node_count: int | None = None
+    node_names: tuple[str, ...] = ()
+    """BYO: the usable nodes that the selector matches, sorted."""
+    warnings: tuple[str, ...] = ()
