@@ -1,0 +1,160 @@
+"""The connection to one cluster: kubeconfig or in-cluster account, raw JSON in and out, typed errors."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import orjson
+import urllib3
+from kubernetes import client, config
+from kubernetes.config.config_exception import ConfigException
+
+from plimsoll.model.errors import PlimsollError
+
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+
+
+class ConnectionFailedError(PlimsollError):
+    """No usable answer: no kubeconfig, nobody listening, a broken connection."""
+
+
+class RequestError(PlimsollError):
+    """An answer of the apiserver that is no success.
+
+    `code` is the HTTP status, `reason` the machine-readable reason of metav1.Status, such as `AlreadyExists`.
+    """
+
+    def __init__(self, code: int, reason: str, message: str, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.code = code
+        self.reason = reason
+
+
+class Connection:
+    """Requests to one apiserver. Safe to share between threads."""
+
+    def __init__(self, configuration: client.Configuration) -> None:
+        configuration.connection_pool_maxsize = 64
+        self._configuration = configuration
+        self._pool: urllib3.PoolManager = client.ApiClient(configuration).rest_client.pool_manager
+        self.server: str = configuration.host
+        self.requests = 0
+        """Requests made so far, watches included."""
+
+    @classmethod
+    def open(cls, kubeconfig: Path | None = None, context: str | None = None) -> "Connection":
+        """Connects by a kubeconfig (argument, `KUBECONFIG`, `~/.kube/config`) or, in a pod, by its service account.
+
+        Makes no request. Raises ConnectionFailedError where there is nothing to connect with.
+        """
+        configuration = client.Configuration()
+        in_pod = kubeconfig is None and not os.environ.get("KUBECONFIG") and "KUBERNETES_SERVICE_HOST" in os.environ
+        try:
+            if in_pod:
+                config.load_incluster_config(client_configuration=configuration)
+            else:
+                config.load_kube_config(
+                    config_file=str(kubeconfig) if kubeconfig else None,
+                    context=context,
+                    client_configuration=configuration,
+                )
+        except (ConfigException, OSError, ValueError) as error:
+            source = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config")
+            raise ConnectionFailedError(
+                f"cannot connect to a cluster: kubeconfig {source}: {error}",
+                "name one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`",
+            ) from None
+        return cls(configuration)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        content_type: str = JSON,
+        timeout: float = 30.0,
+    ) -> dict[str, Any]:
+        """One request; the parsed JSON answer. `timeout` in seconds.
+
+        Raises RequestError on an answer of 300 and above, ConnectionFailedError where none came.
+        """
+        with self._send(method, path, body, query, content_type, timeout, preload=True) as response:
+            parsed = orjson.loads(response.data or b"{}")
+        return parsed if isinstance(parsed, dict) else {}
+
+    @contextmanager
+    def stream(
+        self, path: str, *, query: Mapping[str, str], read_timeout: float
+    ) -> Iterator[urllib3.BaseHTTPResponse]:
+        """A GET whose body is read as it comes (a watch). The connection is closed on leaving."""
+        with self._send("GET", path, None, query, JSON, read_timeout, preload=False) as response:
+            yield response
+
+    def close(self) -> None:
+        self._pool.clear()
+
+    @contextmanager
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        query: Mapping[str, str] | None,
+        content_type: str,
+        timeout: float,
+        preload: bool,
+    ) -> Iterator[urllib3.BaseHTTPResponse]:
+        headers = {"Accept": JSON, "User-Agent": "plimsoll"}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        # Asked for on each request: tokens of service accounts rotate.
+        for setting in self._configuration.auth_settings().values():
+            headers[setting["key"]] = setting["value"]
+        self.requests += 1
+        response: urllib3.BaseHTTPResponse | None = None
+        try:
+            response = self._pool.request(
+                method,
+                self.server + path + (f"?{urlencode(query)}" if query else ""),
+                body=None if body is None else orjson.dumps(body),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=5.0, read=timeout),
+                preload_content=preload,
+                retries=False,
+            )
+            if response.status >= 300:
+                raise _refusal(response, method, path)
+            yield response
+        except urllib3.exceptions.HTTPError as error:
+            raise ConnectionFailedError(
+                f"the cluster at {self.server} cannot be reached: {error}",
+                "check that it runs, that the address in the kubeconfig is right, and that nothing blocks the way",
+            ) from None
+        finally:
+            if response is not None and not preload:
+                response.close()
+
+
+def _refusal(response: urllib3.BaseHTTPResponse, method: str, path: str) -> RequestError:
+    text = response.data
+    try:
+        status = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        status = {}
+    if not isinstance(status, dict):
+        status = {}
+    message = str(status.get("message") or text[:200].decode(errors="replace") or "no message")
+    hints = {
+        401: "the token or certificate of the kubeconfig is not accepted: renew it",
+        403: "the account lacks a right: apply the foundation stack, or use an account that may do this",
+    }
+    return RequestError(
+        response.status, str(status.get("reason") or ""), f"{method} {path}: {message}", hints.get(response.status)
+    )
