@@ -85,16 +85,18 @@ class Connection:
 
         Raises RequestError on an answer of 300 and above, ConnectionFailedError where none came.
         """
-        with self._send(method, path, body, query, content_type, timeout, preload=True) as response:
+        with self._send(
+            method, path, body, query=query, content_type=content_type, timeout=timeout, preload=True
+        ) as response:
             parsed = orjson.loads(response.data or b"{}")
         return parsed if isinstance(parsed, dict) else {}
 
     @contextmanager
-    def stream(
-        self, path: str, *, query: Mapping[str, str], read_timeout: float
-    ) -> Iterator[urllib3.BaseHTTPResponse]:
+    def stream(self, path: str, *, query: Mapping[str, str], read_timeout: float) -> Iterator[urllib3.BaseHTTPResponse]:
         """A GET whose body is read as it comes (a watch). The connection is closed on leaving."""
-        with self._send("GET", path, None, query, JSON, read_timeout, preload=False) as response:
+        with self._send(
+            "GET", path, None, query=query, content_type=JSON, timeout=read_timeout, preload=False
+        ) as response:
             yield response
 
     def close(self) -> None:
@@ -106,6 +108,7 @@ class Connection:
         method: str,
         path: str,
         body: Any,
+        *,
         query: Mapping[str, str] | None,
         content_type: str,
         timeout: float,
@@ -115,7 +118,8 @@ class Connection:
         if body is not None:
             headers["Content-Type"] = content_type
         # Asked for on each request: tokens of service accounts rotate.
-        for setting in self._configuration.auth_settings().values():
+        settings: dict[str, dict[str, str]] = self._configuration.auth_settings()
+        for setting in settings.values():
             headers[setting["key"]] = setting["value"]
         self.requests += 1
         response: urllib3.BaseHTTPResponse | None = None
