@@ -1,6 +1,7 @@
 # Every command a developer or a user needs; `make` prints them.
 SHELL := /bin/bash
-UV ?= $(shell command -v uv || echo $(CURDIR)/.venv/bin/uv)
+export UV_PYTHON_DOWNLOADS := never
+UV ?= $(shell command -v uv || echo $(CURDIR)/.uv/bin/uv)
 RUN := $(UV) run --no-sync
 
 .PHONY: help install demo test check format clean
@@ -10,12 +11,12 @@ help:
 	@echo "make test    all tests, end-to-end ones on the sandbox included"
 	@echo "make check   format, lint, strict types, import layers"
 	@echo "make format  write the format and the fixes of the linter"
-	@echo "make clean   remove the virtual environment"
+	@echo "make clean   remove the virtual environments"
 
 install: .venv/.installed
 
 .venv/.installed: pyproject.toml uv.lock
-	@command -v uv >/dev/null || { test -x .venv/bin/uv || { python3 -m venv .venv && .venv/bin/pip install --quiet uv; }; }
+	@command -v $(UV) >/dev/null || { echo "installing uv" && python3 -m venv .uv && .uv/bin/pip install --quiet uv; }
 	$(UV) sync --locked --quiet
 	@touch $@
 
@@ -37,4 +38,4 @@ format: install
 	$(RUN) ruff check --fix .
 
 clean:
-	rm -rf .venv
+	rm -rf .venv .uv

@@ -118,7 +118,7 @@ class Connection:
         if body is not None:
             headers["Content-Type"] = content_type
         # Asked for on each request: tokens of service accounts rotate.
-        settings: dict[str, dict[str, str]] = self._configuration.auth_settings()
+        settings: dict[str, Any] = dict(self._configuration.auth_settings())
         for setting in settings.values():
             headers[setting["key"]] = setting["value"]
         self.requests += 1
