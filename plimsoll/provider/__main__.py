@@ -1,0 +1,51 @@
+"""`python -m plimsoll.provider --kubeconfig PATH`: the built-in provider as a process of its own."""
+
+import logging
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import structlog
+import typer
+
+from plimsoll.model.errors import PlimsollError
+from plimsoll.provider.server import serve
+
+
+def main(
+    kubeconfig: Annotated[Path, typer.Option(help="Kubeconfig of the cluster to serve.")],
+    context: Annotated[str | None, typer.Option(help="Context in it; its current one by default.")] = None,
+    port_file: Annotated[Path | None, typer.Option(help="File to write the port to, once it listens.")] = None,
+) -> None:
+    """Serves the kubernetes tokens until it is stopped (Ctrl-C, SIGTERM).
+
+    Attach an engine with PULUMI_DEBUG_PROVIDERS=kubernetes:PORT.
+    """
+    structlog.configure(
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+    )
+    try:
+        served = serve(kubeconfig, context)
+    except PlimsollError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        if port_file is not None:
+            part = port_file.with_suffix(".part")
+            part.write_text(f"{served.port}\n")
+            part.rename(port_file)
+        served.wait()
+    except KeyboardInterrupt:
+        served.stop()
+
+
+if __name__ == "__main__":
+    typer.run(main)

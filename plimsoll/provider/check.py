@@ -1,0 +1,71 @@
+"""Check: names the object, puts it in its namespace, and refuses what is not covered."""
+
+from typing import Any, Final
+
+from pulumi.runtime.proto import provider_pb2
+
+from plimsoll.model.errors import PlimsollError
+from plimsoll.provider.diff import without_server_set
+from plimsoll.provider.identity import adopt_autoname, autoname, kind_of, kind_of_type, metadata_of, namespace_of
+from plimsoll.provider.session import Session
+from plimsoll.provider.values import Properties, decode, is_unknown, mark_secrets, plain
+
+_PLUGIN: Final = "use the kubernetes plugin for this stack (provider: plugin)"
+_REFUSED: Final = {
+    "kubernetes:helm.sh/v3:Release": "Helm releases",
+    "kubernetes:kustomize/v2:Directory": "kustomize",
+    "kubernetes:yaml/v2:ConfigFile": "YAML files",
+    "kubernetes:yaml/v2:ConfigGroup": "groups of YAML files",
+}
+
+
+def check(session: Session, request: provider_pb2.CheckRequest) -> Properties:
+    """The inputs as they will be given to Create or Update, with their secrets.
+
+    Raises PlimsollError, naming the type, for what is not covered.
+    """
+    refuse_uncovered(request.type)
+    news = decode(request.news)
+    inputs = without_server_set(plain(news))
+    if metadata_of(inputs).get("generateName"):
+        raise PlimsollError(
+            f"{request.name}: metadata.generateName has no meaning with server-side apply",
+            "set metadata.name, or leave both away for an automatic name",
+        )
+    olds = plain(decode(request.olds))
+    if olds:
+        adopt_autoname(inputs, olds)
+    autoname(inputs, request.name, request.randomSeed, _proposed(request))
+    kind = kind_of(inputs) if "kind" in inputs and "apiVersion" in inputs else kind_of_type(request.type)
+    metadata = inputs.get("metadata")
+    if isinstance(metadata, dict) and not namespace_of(inputs) and session.objects.is_namespaced(kind):
+        metadata["namespace"] = session.namespace
+    if kind.kind == "CustomResourceDefinition" and not is_unknown(inputs.get("spec")):
+        session.objects.declare(inputs)
+    return mark_secrets(inputs, news)
+
+
+def refuse_uncovered(token: str) -> None:
+    """Raises PlimsollError for a type that only the plugin serves."""
+    what = _REFUSED.get(token)
+    if what is None and token.startswith("kubernetes:"):
+        name = token.rpartition(":")[2]
+        if name.endswith("Patch"):
+            what = "patches of objects that others own"
+        elif name.endswith("List"):
+            what = "lists of objects (declare each object by itself)"
+    if what is not None:
+        raise PlimsollError(f"{token}: {what}: not covered by the built-in kubernetes provider", _PLUGIN)
+
+
+def _proposed(request: Any) -> str | None:
+    if not request.HasField("autonaming"):
+        return None
+    modes = provider_pb2.CheckRequest.AutonamingOptions.Mode
+    if request.autonaming.mode == modes.DISABLE:
+        if not metadata_of(decode(request.news)).get("name"):
+            raise PlimsollError(
+                f"{request.name}: automatic naming is disabled, and metadata.name is not set", "set metadata.name"
+            )
+        return None
+    return str(request.autonaming.proposed_name) or None

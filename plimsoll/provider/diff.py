@@ -1,0 +1,173 @@
+"""What an update would change: the live object, cut to what was declared, against what is declared now."""
+
+import base64
+from typing import Any, Literal, NamedTuple
+
+from plimsoll.model.quantity import parse_quantity
+from plimsoll.provider.values import Properties, is_unknown
+
+_SERVER_SET = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+
+_QUANTITIES = frozenset({"capacity", "hard", "limits", "overhead", "requests", "sizeLimit"})
+"""Fields below which the apiserver writes resource quantities in its own way."""
+
+Path = tuple[str | int, ...]
+Verb = Literal["add", "delete", "update"]
+
+
+class Change(NamedTuple):
+    """One property that differs."""
+
+    path: Path
+    verb: Verb
+    value: Any
+    """The new value; of a deletion, the old one."""
+
+
+class _Missing:
+    pass
+
+
+_MISSING = _Missing()
+
+
+def without_server_set(obj: Properties) -> Properties:
+    """A copy without the metadata that only the server sets."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        return dict(obj)
+    return obj | {"metadata": {key: value for key, value in metadata.items() if key not in _SERVER_SET}}
+
+
+def declared(obj: Properties) -> Properties:
+    """The object as it is declared: without what only the server sets, a Secret's stringData as data."""
+    result = without_server_set(obj)
+    if result.get("kind") == "Secret" and isinstance(result.get("stringData"), dict):
+        data = result.get("data")
+        encoded = {
+            key: value if is_unknown(value) else base64.b64encode(str(value).encode()).decode()
+            for key, value in result.pop("stringData").items()
+        }
+        result["data"] = (data if isinstance(data, dict) else {}) | encoded
+    return result
+
+
+def prune(live: Any, shape: Any, *, quantities: bool = False) -> Any:
+    """`live` cut to the fields of `shape`; lists are cut by position, and to the length of `shape`.
+
+    Where both mean the same to the apiserver (an absent and an empty map; `1000m` and `1` among resources) the
+    spelling of `shape` is kept.
+    """
+    if isinstance(live, dict) and isinstance(shape, dict):
+        pruned = {
+            key: prune(live[key], wanted, quantities=quantities or key in _QUANTITIES)
+            for key, wanted in shape.items()
+            if key in live
+        }
+        return pruned | {key: wanted for key, wanted in shape.items() if key not in live and wanted in ({}, [])}
+    if isinstance(live, list) and isinstance(shape, list):
+        return [prune(item, wanted, quantities=quantities) for item, wanted in zip(live, shape, strict=False)]
+    return shape if quantities and _same_quantity(live, shape) else live
+
+
+def changes(old: Any, new: Any, path: Path = ()) -> list[Change]:
+    """The properties in which `new` differs from `old`, each as deep as both sides go."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        found: list[Change] = []
+        for key in old.keys() | new.keys():
+            found += _differ(old.get(key, _MISSING), new.get(key, _MISSING), (*path, key))
+        return found
+    if isinstance(old, list) and isinstance(new, list):
+        found = []
+        for index in range(max(len(old), len(new))):
+            before = old[index] if index < len(old) else _MISSING
+            after = new[index] if index < len(new) else _MISSING
+            found += _differ(before, after, (*path, index))
+        return found
+    return [] if _same(old, new) else [Change(path, "update", new)]
+
+
+def _differ(old: Any, new: Any, path: Path) -> list[Change]:
+    if old is _MISSING:
+        return [Change(path, "add", new)]
+    if new is _MISSING:
+        return [Change(path, "delete", old)]
+    return changes(old, new, path)
+
+
+def _same(left: Any, right: Any) -> bool:
+    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
+
+
+def _same_quantity(left: Any, right: Any) -> bool:
+    try:
+        return parse_quantity(left) == parse_quantity(right)
+    except ValueError:
+        return False
+
+
+def property_path(path: Path) -> str:
+    """The path in Pulumi's notation: `spec.containers[0].image`, `metadata.labels["a.b/c"]`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif any(mark in step for mark in '."[]'):
+            quoted = step.replace('"', '\\"')
+            text += f'["{quoted}"]'
+        else:
+            text += f".{step}" if text else step
+    return text
+
+
+def parse_property_path(text: str) -> Path:
+    """The reverse of property_path."""
+    path: list[str | int] = []
+    rest = text
+    while rest:
+        if rest.startswith('["'):
+            end = rest.index('"]')
+            path.append(rest[2:end].replace('\\"', '"'))
+            rest = rest[end + 2 :]
+        elif rest.startswith("["):
+            end = rest.index("]")
+            path.append("*" if rest[1:end] == "*" else int(rest[1:end]))
+            rest = rest[end + 1 :]
+        else:
+            rest = rest.removeprefix(".")
+            end = next((i for i, mark in enumerate(rest) if mark in ".["), len(rest))
+            path.append(rest[:end])
+            rest = rest[end:]
+    return tuple(path)
+
+
+def covers(pattern: Path, path: Path) -> bool:
+    """Whether `path` is at or below `pattern`, in which `*` stands for any step."""
+    return len(pattern) <= len(path) and all(wanted in ("*", step) for wanted, step in zip(pattern, path, strict=False))
+
+
+def touches(pattern: Path, change: Change) -> bool:
+    """Whether a change is at, below or (as part of a larger value) above `pattern`."""
+    if covers(pattern, change.path):
+        return True
+    head, tail = pattern[: len(change.path)], pattern[len(change.path) :]
+    return bool(tail) and covers(head, change.path) and _holds(change.value, tail)
+
+
+def _holds(value: Any, tail: Path) -> bool:
+    if not tail:
+        return True
+    step, rest = tail[0], tail[1:]
+    if step == "*":
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return any(_holds(item, rest) for item in items)
+    return isinstance(value, dict) and step in value and _holds(value[step], rest)

@@ -1,0 +1,105 @@
+"""Which changes replace an object: fields the apiserver, or the plugin's contract, holds immutable.
+
+The plugin's own list is the contract (its documentation: "immutable fields trigger replacement"); a NodeClaim's
+spec, which Karpenter holds immutable, is ours.
+"""
+
+from typing import Final
+
+from plimsoll.provider.diff import Change, Path, touches
+from plimsoll.provider.identity import Kind, is_autonamed, kind_of, name_of, namespace_of
+from plimsoll.provider.session import Session
+from plimsoll.provider.values import Properties
+
+_IDENTITY: Final[tuple[Path, ...]] = (("metadata", "name"), ("metadata", "namespace"), ("kind",))
+_SELECTOR: Final[Path] = ("spec", "selector")
+_CONTAINER_MUTABLE: Final = frozenset({"name", "envFrom", "resizePolicy", "restartPolicy", "startupProbe"})
+
+_BY_KIND: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
+    ("", "ResourceQuota"): (("spec", "scopes"),),
+    ("", "Service"): (("spec", "clusterIP"),),
+    ("", "PersistentVolumeClaim"): (
+        ("spec", "accessModes"),
+        _SELECTOR,
+        ("spec", "storageClassName"),
+        ("spec", "volumeName"),
+    ),
+    ("apps", "DaemonSet"): (_SELECTOR,),
+    ("apps", "Deployment"): (_SELECTOR,),
+    ("apps", "StatefulSet"): (
+        ("spec", "podManagementPolicy"),
+        ("spec", "revisionHistoryLimit"),
+        _SELECTOR,
+        ("spec", "serviceName"),
+        ("spec", "volumeClaimTemplates"),
+    ),
+    ("batch", "Job"): (("spec", "completions"), ("spec", "parallelism"), _SELECTOR, ("spec", "template")),
+    ("karpenter.sh", "NodeClaim"): (("spec",),),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): (("roleRef",),),
+    ("rbac.authorization.k8s.io", "RoleBinding"): (("roleRef",),),
+    ("storage.k8s.io", "StorageClass"): (("parameters",), ("provisioner",)),
+}
+
+_MUTABLE_POD_SPEC: Final = frozenset(
+    {"activeDeadlineSeconds", "ephemeralContainers", "schedulingGates", "tolerations", "topologySpreadConstraints"}
+)
+_MUTABLE_VOLUME_SPEC: Final = frozenset(
+    {
+        "accessModes",
+        "capacity",
+        "claimRef",
+        "mountOptions",
+        "nodeAffinity",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "volumeAttributesClassName",
+        "volumeMode",
+    }
+)
+
+
+def replacing(found: list[Change], new: Properties, session: Session) -> list[Change]:
+    """The changes that an update cannot make in place."""
+    kind = kind_of(new)
+    patterns = _IDENTITY + _BY_KIND.get((kind.group, kind.kind), ()) + _data(kind, new, session)
+    return [
+        change
+        for change in found
+        if any(touches(pattern, change) for pattern in patterns)
+        or (kind.group == "" and kind.kind == "Pod" and _replaces_pod(change.path))
+        or (kind.group == "" and kind.kind == "PersistentVolume" and _replaces_volume(change.path))
+    ]
+
+
+def deletes_first(new: Properties, live: Properties) -> bool:
+    """Whether the old object must go before its replacement comes: both have the same, explicit name."""
+    return (
+        bool(name_of(new))
+        and not is_autonamed(new)
+        and name_of(new) == name_of(live)
+        and namespace_of(new) == namespace_of(live)
+    )
+
+
+def _data(kind: Kind, new: Properties, session: Session) -> tuple[Path, ...]:
+    """The plugin replaces a ConfigMap or Secret whose data changes unless configured otherwise."""
+    immutable = new.get("immutable") is True
+    if kind == Kind("", "v1", "Secret"):
+        if immutable or not session.secret_mutable:
+            return ("type",), ("data",), ("stringData",)
+        return (("type",),)
+    if kind == Kind("", "v1", "ConfigMap") and (immutable or not session.config_map_mutable):
+        return ("data",), ("binaryData",)
+    return ()
+
+
+def _replaces_pod(path: Path) -> bool:
+    if path[:1] != ("spec",):
+        return False
+    if len(path) >= 4 and path[1] in ("containers", "initContainers"):
+        return path[3] not in _CONTAINER_MUTABLE
+    return len(path) == 1 or path[1] not in _MUTABLE_POD_SPEC
+
+
+def _replaces_volume(path: Path) -> bool:
+    return path[:1] == ("spec",) and (len(path) == 1 or path[1] not in _MUTABLE_VOLUME_SPEC)

@@ -1,0 +1,279 @@
+# ruff: noqa: N802 (methods are named by the protocol)
+"""The gRPC face of the built-in provider: what the engine calls when it attaches to its port."""
+
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NoReturn, Self
+
+import grpc
+import structlog
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
+
+from plimsoll.connection import Connection
+from plimsoll.model.errors import PlimsollError
+from plimsoll.provider import operations
+from plimsoll.provider.awaiting import Interruption
+from plimsoll.provider.check import check
+from plimsoll.provider.configuration import check_config, diff_config
+from plimsoll.provider.diff import Change, property_path
+from plimsoll.provider.objects import Objects
+from plimsoll.provider.operations import InitializationFailedError
+from plimsoll.provider.session import Kubeconfig, Session, Settings, configure
+from plimsoll.provider.values import decode, encode
+
+PLUGIN_VERSION: Final = "4.34.0"
+"""The pulumi-kubernetes whose tokens and state shape are served."""
+_WORKERS: Final = 32
+_MOST_SESSIONS: Final = 256
+_CHART: Final = "kubernetes:helm.sh/v4:Chart"
+
+log = structlog.get_logger(__name__)
+
+
+def _answered(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Turns errors for people into gRPC statuses; others are logged with their traceback, never with values."""
+
+    @functools.wraps(method)
+    def wrapper(self: "_Provider", request: Any, context: grpc.ServicerContext) -> Any:
+        try:
+            return method(self, request, context)
+        except InitializationFailedError as error:
+            _abort_with_state(context, error)
+        except PlimsollError as error:
+            context.abort(grpc.StatusCode.UNKNOWN, str(error))
+        except Exception as error:
+            if not context.is_active() or context.code() is not None:
+                raise
+            log.exception("the built-in kubernetes provider failed", method=method.__name__)
+            context.abort(grpc.StatusCode.INTERNAL, f"the built-in kubernetes provider failed: {type(error).__name__}")
+
+    return wrapper
+
+
+def _abort_with_state(context: grpc.ServicerContext, error: InitializationFailedError) -> NoReturn:
+    """The engine keeps the state that comes with this error, and marks the resource as not initialized."""
+    details = provider_pb2.ErrorResourceInitFailed(
+        id=error.id, properties=encode(error.state, underscored=True), reasons=[error.message]
+    )
+    status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
+    status.details.add().Pack(details)
+    context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+    context.abort(grpc.StatusCode.UNKNOWN, str(error))
+    raise AssertionError("abort returns never")
+
+
+class _Sessions:
+    """The settings of each attached engine connection: one connection for each provider resource of a program."""
+
+    def __init__(self) -> None:
+        self._by_peer: OrderedDict[str, Session] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, peer: str, session: Session) -> None:
+        with self._lock:
+            self._by_peer[peer] = session
+            self._by_peer.move_to_end(peer)
+            while len(self._by_peer) > _MOST_SESSIONS:
+                self._by_peer.popitem(last=False)
+
+    def get(self, peer: str) -> Session:
+        """Raises PlimsollError where the connection was never configured and others differ in their settings.
+
+        An engine that has idled for half an hour comes back by a new connection without configuring it anew.
+        """
+        with self._lock:
+            found = self._by_peer.get(peer)
+            if found is not None:
+                return found
+            distinct = {session.settings: session for session in self._by_peer.values()}
+            if len(distinct) == 1:
+                return next(iter(distinct.values()))
+        raise PlimsollError("the engine has not configured this provider", "run the update again")
+
+
+class _Provider(provider_pb2_grpc.ResourceProviderServicer):
+    def __init__(self, kubeconfig: Kubeconfig, objects: Objects) -> None:
+        self._kubeconfig = kubeconfig
+        self._objects = objects
+        self._sessions = _Sessions()
+
+    @_answered
+    def Handshake(self, request: Any, context: Any) -> Any:
+        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True, supports_autonaming_configuration=True)
+
+    @_answered
+    def Attach(self, request: Any, context: Any) -> Any:
+        return empty_pb2.Empty()
+
+    @_answered
+    def GetPluginInfo(self, request: Any, context: Any) -> Any:
+        return plugin_pb2.PluginInfo(version=PLUGIN_VERSION)
+
+    @_answered
+    def GetSchema(self, request: Any, context: Any) -> Any:
+        raise PlimsollError(
+            "the built-in provider serves no schema",
+            "write the program in a language with an SDK, or use the kubernetes plugin (provider: plugin)",
+        )
+
+    @_answered
+    def CheckConfig(self, request: Any, context: Any) -> Any:
+        failures = [provider_pb2.CheckFailure(**failure) for failure in check_config(decode(request.news))]
+        return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
+
+    @_answered
+    def DiffConfig(self, request: Any, context: Any) -> Any:
+        changed, replaced = diff_config(decode(request.olds), decode(request.news))
+        some = provider_pb2.DiffResponse.DIFF_SOME if changed else provider_pb2.DiffResponse.DIFF_NONE
+        return provider_pb2.DiffResponse(changes=some, diffs=changed, replaces=replaced)
+
+    @_answered
+    def Configure(self, request: Any, context: Any) -> Any:
+        session = configure(Settings(request.variables), self._kubeconfig, self._objects)
+        self._sessions.put(context.peer(), session)
+        return provider_pb2.ConfigureResponse(
+            acceptSecrets=True, supportsPreview=True, supports_autonaming_configuration=True
+        )
+
+    @_answered
+    def Check(self, request: Any, context: Any) -> Any:
+        session = self._sessions.get(context.peer())
+        inputs = check(session, request)
+        return provider_pb2.CheckResponse(inputs=encode(inputs))
+
+    @_answered
+    def Diff(self, request: Any, context: Any) -> Any:
+        session = self._sessions.get(context.peer())
+        found = operations.diff(session, decode(request.olds), decode(request.news), list(request.ignoreChanges))
+        response = provider_pb2.DiffResponse(
+            changes=provider_pb2.DiffResponse.DIFF_SOME if found.changed else provider_pb2.DiffResponse.DIFF_NONE,
+            replaces=[property_path(change.path) for change in found.replaced],
+            deleteBeforeReplace=found.deletes_first,
+            hasDetailedDiff=True,
+        )
+        for change in found.changed:
+            detail = response.detailedDiff[property_path(change.path)]
+            detail.kind = _kind_of_change(change, change in found.replaced)
+            detail.inputDiff = change.verb == "delete"
+        return response
+
+    @_answered
+    def Create(self, request: Any, context: Any) -> Any:
+        with self._call(context) as (session, interruption):
+            state = operations.create(
+                session, decode(request.properties), request.timeout, request.preview, interruption
+            )
+        return provider_pb2.CreateResponse(id=state.id, properties=encode(state.properties, underscored=True))
+
+    @_answered
+    def Update(self, request: Any, context: Any) -> Any:
+        with self._call(context) as (session, interruption):
+            state = operations.update(
+                session,
+                decode(request.olds),
+                decode(request.news),
+                list(request.ignoreChanges),
+                request.timeout,
+                request.preview,
+                interruption,
+            )
+        return provider_pb2.UpdateResponse(properties=encode(state.properties, underscored=True))
+
+    @_answered
+    def Read(self, request: Any, context: Any) -> Any:
+        session = self._sessions.get(context.peer())
+        state = operations.read(session, request.type, request.id, decode(request.inputs), decode(request.properties))
+        return provider_pb2.ReadResponse(
+            id=state.id, properties=encode(state.properties, underscored=True), inputs=encode(state.inputs)
+        )
+
+    @_answered
+    def Delete(self, request: Any, context: Any) -> Any:
+        with self._call(context) as (session, interruption):
+            operations.delete(
+                session, request.id, decode(request.properties), request.type, request.timeout, interruption
+            )
+        return empty_pb2.Empty()
+
+    @_answered
+    def Invoke(self, request: Any, context: Any) -> Any:
+        raise PlimsollError(
+            f"the function {request.tok} is not covered by the built-in kubernetes provider",
+            "use the kubernetes plugin for this stack (provider: plugin)",
+        )
+
+    @_answered
+    def Cancel(self, request: Any, context: Any) -> Any:
+        self._sessions.get(context.peer()).cancel()
+        return empty_pb2.Empty()
+
+    @contextmanager
+    def _call(self, context: grpc.ServicerContext) -> Iterator[tuple[Session, Interruption]]:
+        """The session of a call, and what ends its waiting: Cancel, or the engine's going."""
+        session = self._sessions.get(context.peer())
+        interruption = session.interruption()
+        context.add_callback(interruption.stop)
+        yield session, interruption
+
+
+def _kind_of_change(change: Change, replaced: bool) -> Any:
+    kinds = provider_pb2.PropertyDiff.Kind
+    name = {"add": "ADD", "delete": "DELETE", "update": "UPDATE"}[change.verb]
+    return kinds.Value(f"{name}_REPLACE" if replaced else name)
+
+
+class Served:
+    """A running built-in provider; `port` is on loopback. Ends with `stop`, or on leaving its context."""
+
+    def __init__(self, server: grpc.Server, port: int, connection: Connection) -> None:
+        self._server = server
+        self._connection = connection
+        self.port = port
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What makes an engine attach to it instead of starting the plugin."""
+        return {"PULUMI_DEBUG_PROVIDERS": f"kubernetes:{self.port}"}
+
+    def stop(self, grace: float = 1.0) -> None:
+        """Ends waiting calls; `grace` in seconds."""
+        self._server.stop(grace).wait()
+        self._connection.close()
+
+    def wait(self) -> None:
+        """Blocks until it is stopped."""
+        self._server.wait_for_termination()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def serve(kubeconfig: Path, context: str | None = None) -> Served:
+    """Serves the kubernetes tokens against the kubeconfig's cluster, on a free port of 127.0.0.1.
+
+    Makes no request to the cluster until an engine asks. Raises PlimsollError where the kubeconfig cannot be used.
+    """
+    chosen = Kubeconfig.read(str(kubeconfig), context)
+    connection = chosen.connect()
+    server = grpc.server(
+        ThreadPoolExecutor(_WORKERS, thread_name_prefix="provider"),
+        options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)],
+    )
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(_Provider(chosen, Objects(connection)), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    log.info(
+        "the built-in provider serves the kubernetes tokens instead of the plugin",
+        port=port,
+        cluster=chosen.server,
+    )
+    return Served(server, port, connection)

@@ -1,0 +1,189 @@
+"""What one attached engine has configured: the provider resource's settings, checked against the cluster served."""
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from weakref import WeakSet
+
+import orjson
+import yaml
+from kubernetes import client, config
+from kubernetes.config.config_exception import ConfigException
+
+from plimsoll.connection import Connection
+from plimsoll.model.errors import PlimsollError
+from plimsoll.provider.awaiting import Interruption
+from plimsoll.provider.objects import Objects
+
+_PREFIX: Final = "kubernetes:config:"
+_REFUSED: Final = {
+    "renderYamlToDirectory": "rendering YAML to a directory",
+    "alwaysRender": "rendering YAML to a directory",
+}
+
+
+class SettingsError(PlimsollError):
+    """A setting of the provider resource that the built-in provider cannot honour."""
+
+
+@dataclass(frozen=True)
+class Kubeconfig:
+    """The part of a kubeconfig that is in force."""
+
+    server: str
+    namespace: str
+    content: dict[str, Any] = field(repr=False, compare=False)
+    context: str
+
+    @classmethod
+    def read(cls, text_or_path: str, context: str | None, cluster: str | None = None) -> "Kubeconfig":
+        """From YAML or JSON text, or a path. Raises SettingsError where it is none or its context is missing."""
+        text = text_or_path
+        if "\n" not in text and not text.lstrip().startswith("{"):
+            path = Path(text).expanduser()
+            try:
+                text = path.read_text()
+            except OSError as error:
+                raise SettingsError(f"kubeconfig {path}: {error.strerror}", "name a file that exists") from None
+        try:
+            content = yaml.safe_load(text)
+            name = context or content.get("current-context") or ""
+            scope = next(entry["context"] for entry in content["contexts"] if entry["name"] == name)
+            wanted = cluster or scope["cluster"]
+            server = next(entry["cluster"]["server"] for entry in content["clusters"] if entry["name"] == wanted)
+        except (yaml.YAMLError, KeyError, TypeError, AttributeError):
+            raise SettingsError("the kubeconfig is not one", "give the text or the path of a kubeconfig") from None
+        except StopIteration:
+            raise SettingsError(
+                f"the kubeconfig has no context {name!r}, or no cluster of that context",
+                "set `context` to one that it has",
+            ) from None
+        return cls(str(server).rstrip("/"), scope.get("namespace") or "default", content, name)
+
+    def connect(self) -> Connection:
+        """Raises SettingsError where the user's credentials cannot be loaded."""
+        configuration = client.Configuration()
+        try:
+            config.load_kube_config_from_dict(self.content, self.context, client_configuration=configuration)
+        except (ConfigException, OSError, ValueError) as error:
+            raise SettingsError(f"kubeconfig: {error}", "renew the credentials of its user") from None
+        return Connection(configuration)
+
+
+class Session:
+    """One engine and one of its provider resources."""
+
+    def __init__(self, objects: Objects, namespace: str, settings: "Settings") -> None:
+        self.objects = objects
+        self.namespace = namespace
+        """Where objects go that name no namespace."""
+        self.settings = settings.fingerprint
+        self.upsert = settings.flag("upsertExistingObjects", "PULUMI_K8S_UPSERT_EXISTING_OBJECTS")
+        self.patch_force = settings.flag("enablePatchForce", "PULUMI_K8S_ENABLE_PATCH_FORCE")
+        self.config_map_mutable = settings.flag("enableConfigMapMutable", "PULUMI_K8S_ENABLE_CONFIGMAP_MUTABLE")
+        self.secret_mutable = settings.flag("enableSecretMutable", "PULUMI_K8S_ENABLE_SECRET_MUTABLE")
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._interruptions: WeakSet[Interruption] = WeakSet()
+
+    def interruption(self) -> Interruption:
+        """For one call: stopped by `cancel`, at once where that came first."""
+        interruption = Interruption()
+        with self._lock:
+            self._interruptions.add(interruption)
+            cancelled = self._cancelled
+        if cancelled:
+            interruption.stop()
+        return interruption
+
+    def cancel(self) -> None:
+        """Ends the waiting of all calls, present and to come."""
+        with self._lock:
+            self._cancelled = True
+            present = list(self._interruptions)
+        for interruption in present:
+            interruption.stop()
+
+
+class Settings(Mapping[str, str]):
+    """The `kubernetes:config:*` variables of a provider resource, with the plugin's environment as fallback."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._values = {key.removeprefix(_PREFIX): value for key, value in variables.items() if value != ""}
+
+    def __getitem__(self, key: str) -> str:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for equal settings; says nothing of their values."""
+        return hashlib.sha256(orjson.dumps(self._values, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+    def flag(self, name: str, environment: str, default: bool = False) -> bool:
+        value = self._values.get(name, os.environ.get(environment))
+        return default if value is None else value == "true"
+
+    def refuse_uncovered(self) -> None:
+        """Raises SettingsError, naming the setting, for what only the plugin does."""
+        for name, what in _REFUSED.items():
+            if self._values.get(name, "false") != "false":
+                raise SettingsError(
+                    f"{name}: {what} is not covered by the built-in provider",
+                    "use the kubernetes plugin for this stack (provider: plugin)",
+                )
+        if not self.flag("enableServerSideApply", "PULUMI_K8S_ENABLE_SERVER_SIDE_APPLY", default=True):
+            raise SettingsError(
+                "enableServerSideApply: false is not covered by the built-in provider",
+                "leave it on, or use the kubernetes plugin for this stack (provider: plugin)",
+            )
+
+
+def configure(settings: Settings, served: Kubeconfig, shared: Objects) -> Session:
+    """A session for the settings. `shared` is used unless they bring credentials of their own.
+
+    Raises SettingsError where they ask for what is not covered, or for another cluster than the one served.
+    """
+    settings.refuse_uncovered()
+    objects, namespace = shared, served.namespace
+    context, cluster = settings.get("context"), settings.get("cluster")
+    if "kubeconfig" in settings:
+        given = Kubeconfig.read(_kubeconfig_text(settings["kubeconfig"]), context, cluster)
+        if given.server != served.server:
+            raise SettingsError(
+                f"the program's kubeconfig is for {given.server}, but the built-in provider serves {served.server}",
+                "start it with that kubeconfig, or use the kubernetes plugin (provider: plugin)",
+            )
+        namespace = given.namespace
+        if given.content != served.content or given.context != served.context:
+            objects = Objects(given.connect())
+    elif (context and context != served.context) or cluster:
+        chosen = Kubeconfig.read(orjson.dumps(served.content).decode(), context, cluster)
+        if chosen.server != served.server:
+            raise SettingsError(
+                f"context {context!r} is of {chosen.server}, but the built-in provider serves {served.server}",
+                "start it with --context, or leave the setting away",
+            )
+        namespace = chosen.namespace
+        objects = Objects(chosen.connect())
+    return Session(objects, settings.get("namespace") or namespace, settings)
+
+
+def _kubeconfig_text(value: str) -> str:
+    """A kubeconfig given as an object arrives as JSON; one given as text may be JSON-quoted."""
+    if value.startswith('"'):
+        try:
+            unquoted = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return value
+        return str(unquoted)
+    return value

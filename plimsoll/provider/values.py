@@ -1,0 +1,190 @@
+"""Property values on the wire between engine and provider, and their secrets and unknowns.
+
+The encoding is the engine's (`google.protobuf.Struct` with signature keys): a secret is an object
+`{SIGNATURE: SECRET, "value": v}`, an unknown value is one of seven sentinel strings, a number is always a double.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf import struct_pb2
+
+from plimsoll.model.errors import PlimsollError
+
+_SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
+_SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"
+_OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+UNKNOWN: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+_UNKNOWNS: Final = frozenset(
+    {
+        UNKNOWN,
+        "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
+        "3eeb2bf0-c639-47a8-9e75-3b44932eb421",
+        "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
+        "030794c1-ac77-496b-92df-f27374a8bd58",
+        "e48ece36-62e2-4504-bad9-02848725956a",
+        "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
+    }
+)
+
+# JSON Schema extensions of CustomResourceDefinitions: the SDKs cannot name a field with dashes.
+_DASHED: Final = {
+    name.replace("-", "_"): name
+    for name in (
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-validations",
+    )
+}
+_UNDERSCORED: Final = {dashed: name for name, dashed in _DASHED.items()}
+
+Properties = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A value that the engine encrypts in its state and hides in its output."""
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return "Secret(...)"
+
+
+def decode(struct: struct_pb2.Struct) -> Properties:
+    """Properties of a request: nulls left out, secrets wrapped, whole doubles as int, schema extensions dashed.
+
+    Raises PlimsollError for assets, archives and resource references, which no Kubernetes field takes.
+    """
+    return {
+        _DASHED.get(key, key): _decode(value)
+        for key, value in struct.fields.items()
+        if value.WhichOneof("kind") not in (None, "null_value")
+    }
+
+
+def _decode(value: struct_pb2.Value) -> Any:
+    kind = value.WhichOneof("kind")
+    if kind == "string_value":
+        return value.string_value
+    if kind == "struct_value":
+        return _decode_struct(value.struct_value)
+    if kind == "number_value":
+        number = value.number_value
+        return int(number) if number.is_integer() else number
+    if kind == "bool_value":
+        return value.bool_value
+    if kind == "list_value":
+        return [_decode(item) for item in value.list_value.values]
+    return None
+
+
+def _decode_struct(struct: struct_pb2.Struct) -> Any:
+    fields = struct.fields
+    if _SIGNATURE not in fields:
+        return decode(struct)
+    signature = fields[_SIGNATURE].string_value
+    if signature == _SECRET:
+        return Secret(_decode(fields["value"]))
+    if signature == _OUTPUT:
+        inner = _decode(fields["value"]) if "value" in fields else UNKNOWN
+        return Secret(inner) if "secret" in fields and fields["secret"].bool_value else inner
+    raise PlimsollError(
+        "a property is an asset, an archive or a reference to a resource, which no Kubernetes field takes",
+        "pass its text, or an output of the resource instead",
+    )
+
+
+def encode(properties: Properties, *, underscored: bool = False) -> struct_pb2.Struct:
+    """The reverse of decode. `underscored` renames schema extensions to what SDKs can read (outputs, not inputs)."""
+    struct = struct_pb2.Struct()
+    _encode_into(struct, properties, underscored)
+    return struct
+
+
+def _encode_into(struct: struct_pb2.Struct, properties: Properties, underscored: bool) -> None:
+    fields = struct.fields
+    for key, value in properties.items():
+        if value is not None:
+            _encode(fields[_UNDERSCORED.get(key, key) if underscored else key], value, underscored)
+
+
+def _encode(slot: struct_pb2.Value, value: Any, underscored: bool) -> None:
+    if isinstance(value, str):
+        slot.string_value = value
+    elif isinstance(value, bool):
+        slot.bool_value = value
+    elif isinstance(value, int | float):
+        slot.number_value = value
+    elif isinstance(value, dict):
+        slot.struct_value.SetInParent()
+        _encode_into(slot.struct_value, value, underscored)
+    elif isinstance(value, list):
+        slot.list_value.SetInParent()
+        for item in value:
+            _encode(slot.list_value.values.add(), item, underscored)
+    elif isinstance(value, Secret):
+        fields = slot.struct_value.fields
+        fields[_SIGNATURE].string_value = _SECRET
+        _encode(fields["value"], value.value, underscored)
+    elif value is None:
+        slot.null_value = struct_pb2.NULL_VALUE
+    else:
+        raise TypeError(f"no property value: {type(value).__name__}")
+
+
+def plain(value: Any) -> Any:
+    """A deep copy without secret marks: what goes to the apiserver."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, Secret):
+        return plain(value.value)
+    return value
+
+
+def is_unknown(value: Any) -> bool:
+    return isinstance(value, str) and value in _UNKNOWNS
+
+
+def has_unknowns(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(has_unknowns(item) for item in value.values())
+    if isinstance(value, list):
+        return any(has_unknowns(item) for item in value)
+    if isinstance(value, Secret):
+        return has_unknowns(value.value)
+    return is_unknown(value)
+
+
+def has_secrets(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(has_secrets(item) for item in value.values())
+    if isinstance(value, list):
+        return any(has_secrets(item) for item in value)
+    return isinstance(value, Secret)
+
+
+def mark_secrets(plain_object: Properties, source: Properties) -> Properties:
+    """A copy of `plain_object` in which whatever is secret in `source` is secret too.
+
+    Objects are walked, so one secret does not hide its whole object; an array with a secret in it is secret as a
+    whole, because its order may change. `data` and `stringData` of a Secret always are.
+    """
+    marked = dict(plain_object)
+    for key, origin in source.items():
+        value = marked.get(key)
+        if isinstance(value, dict) and isinstance(origin, dict):
+            marked[key] = mark_secrets(value, origin)
+        elif value is not None and has_secrets(origin) and not isinstance(value, Secret):
+            marked[key] = Secret(value)
+    if marked.get("kind") == "Secret" and "apiVersion" in marked:
+        for key in ("data", "stringData"):
+            if key in marked and not isinstance(marked[key], Secret):
+                marked[key] = Secret(plain(marked[key]))
+    return marked
