@@ -1,15 +1,17 @@
-"""Which changes replace an object: fields the apiserver, or the plugin's contract, holds immutable.
+"""What an update would change, and which changes replace the object: fields that are held immutable.
 
 The plugin's own list is the contract (its documentation: "immutable fields trigger replacement"); a NodeClaim's
 spec, which Karpenter holds immutable, is ours.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.provider.diff import Change, Path, touches
+from plimsoll.provider.diff import Change, Path, changes, covers, declared, prune, touches
 from plimsoll.provider.identity import Kind, is_autonamed, kind_of, name_of, namespace_of
 from plimsoll.provider.session import Session
-from plimsoll.provider.values import Properties
+from plimsoll.provider.state import INPUTS
+from plimsoll.provider.values import Properties, plain
 
 _IDENTITY: Final[tuple[Path, ...]] = (("metadata", "name"), ("metadata", "namespace"), ("kind",))
 _SELECTOR: Final[Path] = ("spec", "selector")
@@ -58,6 +60,34 @@ _MUTABLE_VOLUME_SPEC: Final = frozenset(
 )
 
 
+@dataclass(frozen=True)
+class Diff:
+    """What an update would do. Nothing where `changed` is empty."""
+
+    changed: list[Change]
+    replaced: list[Change]
+    deletes_first: bool
+    """Whether the old object must go before its replacement comes: both have the same, explicit name."""
+
+
+def diff(session: Session, state: Properties, inputs: Properties, ignored: list[Path]) -> Diff:
+    """The live object as last seen, cut to the old inputs, against the new inputs."""
+    live = plain(state)
+    old_inputs = live.pop(INPUTS, None)
+    new = declared(plain(inputs))
+    old = prune(declared(live), declared(old_inputs) if isinstance(old_inputs, dict) else {})
+    before, after = old.get("metadata"), new.get("metadata")
+    if isinstance(before, dict) and isinstance(after, dict):
+        if name_of(new):
+            before["name"] = name_of(live)
+        namespaced = session.objects.is_namespaced(kind_of(new))
+        for metadata, obj in ((before, live), (after, new)):
+            metadata["namespace"] = (namespace_of(obj) or "default") if namespaced else None
+    found = [change for change in changes(old, new) if not any(covers(path, change.path) for path in ignored)]
+    replaced = replacing(found, new, session)
+    return Diff(found, replaced, bool(replaced) and _deletes_first(new, live))
+
+
 def replacing(found: list[Change], new: Properties, session: Session) -> list[Change]:
     """The changes that an update cannot make in place."""
     kind = kind_of(new)
@@ -71,8 +101,7 @@ def replacing(found: list[Change], new: Properties, session: Session) -> list[Ch
     ]
 
 
-def deletes_first(new: Properties, live: Properties) -> bool:
-    """Whether the old object must go before its replacement comes: both have the same, explicit name."""
+def _deletes_first(new: Properties, live: Properties) -> bool:
     return (
         bool(name_of(new))
         and not is_autonamed(new)

@@ -4,9 +4,8 @@
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
@@ -18,13 +17,14 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, st
 from plimsoll.connection import Connection
 from plimsoll.model.errors import PlimsollError
 from plimsoll.provider import operations
-from plimsoll.provider.awaiting import Interruption
 from plimsoll.provider.check import check
 from plimsoll.provider.configuration import check_config, diff_config
-from plimsoll.provider.diff import Change, property_path
+from plimsoll.provider.diff import Change, parse_property_path, property_path
+from plimsoll.provider.kubeconfig import Kubeconfig
 from plimsoll.provider.objects import Objects
-from plimsoll.provider.operations import InitializationFailedError
-from plimsoll.provider.session import Kubeconfig, Session, Settings, configure
+from plimsoll.provider.replacement import diff
+from plimsoll.provider.session import Call, Session, Settings, configure
+from plimsoll.provider.state import InitializationFailedError
 from plimsoll.provider.values import decode, encode
 
 PLUGIN_VERSION: Final = "4.34.0"
@@ -59,7 +59,7 @@ def _answered(method: Callable[..., Any]) -> Callable[..., Any]:
 def _abort_with_state(context: grpc.ServicerContext, error: InitializationFailedError) -> NoReturn:
     """The engine keeps the state that comes with this error, and marks the resource as not initialized."""
     details = provider_pb2.ErrorResourceInitFailed(
-        id=error.id, properties=encode(error.state, underscored=True), reasons=[error.message]
+        id=error.state.id, properties=encode(error.state.properties, underscored=True), reasons=[error.message]
     )
     status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
     status.details.add().Pack(details)
@@ -150,7 +150,8 @@ class _Provider(provider_pb2_grpc.ResourceProviderServicer):
     @_answered
     def Diff(self, request: Any, context: Any) -> Any:
         session = self._sessions.get(context.peer())
-        found = operations.diff(session, decode(request.olds), decode(request.news), list(request.ignoreChanges))
+        ignored = [parse_property_path(path) for path in request.ignoreChanges]
+        found = diff(session, decode(request.olds), decode(request.news), ignored)
         response = provider_pb2.DiffResponse(
             changes=provider_pb2.DiffResponse.DIFF_SOME if found.changed else provider_pb2.DiffResponse.DIFF_NONE,
             replaces=[property_path(change.path) for change in found.replaced],
@@ -165,24 +166,15 @@ class _Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     @_answered
     def Create(self, request: Any, context: Any) -> Any:
-        with self._call(context) as (session, interruption):
-            state = operations.create(
-                session, decode(request.properties), request.timeout, request.preview, interruption
-            )
+        call = self._call(request, context, request.preview)
+        state = operations.create(call, decode(request.properties))
         return provider_pb2.CreateResponse(id=state.id, properties=encode(state.properties, underscored=True))
 
     @_answered
     def Update(self, request: Any, context: Any) -> Any:
-        with self._call(context) as (session, interruption):
-            state = operations.update(
-                session,
-                decode(request.olds),
-                decode(request.news),
-                list(request.ignoreChanges),
-                request.timeout,
-                request.preview,
-                interruption,
-            )
+        call = self._call(request, context, request.preview)
+        ignored = [parse_property_path(path) for path in request.ignoreChanges]
+        state = operations.update(call, decode(request.olds), decode(request.news), ignored)
         return provider_pb2.UpdateResponse(properties=encode(state.properties, underscored=True))
 
     @_answered
@@ -195,10 +187,7 @@ class _Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     @_answered
     def Delete(self, request: Any, context: Any) -> Any:
-        with self._call(context) as (session, interruption):
-            operations.delete(
-                session, request.id, decode(request.properties), request.type, request.timeout, interruption
-            )
+        operations.delete(self._call(request, context), request.type, request.id, decode(request.properties))
         return empty_pb2.Empty()
 
     @_answered
@@ -213,13 +202,12 @@ class _Provider(provider_pb2_grpc.ResourceProviderServicer):
         self._sessions.get(context.peer()).cancel()
         return empty_pb2.Empty()
 
-    @contextmanager
-    def _call(self, context: grpc.ServicerContext) -> Iterator[tuple[Session, Interruption]]:
-        """The session of a call, and what ends its waiting: Cancel, or the engine's going."""
+    def _call(self, request: Any, context: grpc.ServicerContext, preview: bool = False) -> Call:
+        """A call whose waiting ends by Cancel, or by the engine's going."""
         session = self._sessions.get(context.peer())
         interruption = session.interruption()
         context.add_callback(interruption.stop)
-        yield session, interruption
+        return Call(session, interruption, request.timeout, preview)
 
 
 def _kind_of_change(change: Change, replaced: bool) -> Any:

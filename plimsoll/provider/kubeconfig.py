@@ -1,0 +1,60 @@
+"""The cluster, user and namespace that a kubeconfig stands for."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes import client, config
+from kubernetes.config.config_exception import ConfigException
+
+from plimsoll.connection import Connection
+from plimsoll.model.errors import PlimsollError
+
+
+class SettingsError(PlimsollError):
+    """A setting of the provider resource that the built-in provider cannot honour."""
+
+
+@dataclass(frozen=True)
+class Kubeconfig:
+    """The part of a kubeconfig that is in force."""
+
+    server: str
+    namespace: str
+    content: dict[str, Any] = field(repr=False)
+    context: str
+
+    @classmethod
+    def read(cls, text_or_path: str, context: str | None = None, cluster: str | None = None) -> "Kubeconfig":
+        """From YAML or JSON text, or a path. Raises SettingsError where it is none or its context is missing."""
+        text = text_or_path
+        if "\n" not in text and not text.lstrip().startswith("{"):
+            path = Path(text).expanduser()
+            try:
+                text = path.read_text()
+            except OSError as error:
+                raise SettingsError(f"kubeconfig {path}: {error.strerror}", "name a file that exists") from None
+        try:
+            content = yaml.safe_load(text)
+            name = context or content.get("current-context") or ""
+            scope = next(entry["context"] for entry in content["contexts"] if entry["name"] == name)
+            wanted = cluster or scope["cluster"]
+            server = next(entry["cluster"]["server"] for entry in content["clusters"] if entry["name"] == wanted)
+        except (yaml.YAMLError, KeyError, TypeError, AttributeError):
+            raise SettingsError("the kubeconfig is not one", "give the text or the path of a kubeconfig") from None
+        except StopIteration:
+            raise SettingsError(
+                f"the kubeconfig has no context {name!r}, or no cluster of that context",
+                "set `context` to one that it has",
+            ) from None
+        return cls(str(server).rstrip("/"), scope.get("namespace") or "default", content, name)
+
+    def connect(self) -> Connection:
+        """Raises SettingsError where the user's credentials cannot be loaded."""
+        configuration = client.Configuration()
+        try:
+            config.load_kube_config_from_dict(self.content, self.context, client_configuration=configuration)
+        except (ConfigException, OSError, ValueError) as error:
+            raise SettingsError(f"kubeconfig: {error}", "renew the credentials of its user") from None
+        return Connection(configuration)
