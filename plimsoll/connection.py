@@ -40,6 +40,7 @@ class Connection:
 
     def __init__(self, configuration: client.Configuration) -> None:
         configuration.connection_pool_maxsize = 64
+        configuration.keep_alive = True  # a watch whose peer is gone without a word ends within minutes
         self._configuration = configuration
         self._pool: urllib3.PoolManager = client.ApiClient(configuration).rest_client.pool_manager
         self.server: str = configuration.host
@@ -79,23 +80,33 @@ class Connection:
         *,
         query: Mapping[str, str] | None = None,
         content_type: str = JSON,
+        accept: str = JSON,
         timeout: float = 30.0,
     ) -> dict[str, Any]:
         """One request; the parsed JSON answer. `timeout` in seconds.
 
-        Raises RequestError on an answer of 300 and above, ConnectionFailedError where none came.
+        Raises RequestError on an answer of 300 and above, ConnectionFailedError where none came or none in JSON.
         """
         with self._send(
-            method, path, body, query=query, content_type=content_type, timeout=timeout, preload=True
+            method, path, body, query=query, content_type=content_type, accept=accept, timeout=timeout, preload=True
         ) as response:
-            parsed = orjson.loads(response.data or b"{}")
+            text = response.data or b"{}"
+        try:
+            parsed = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            raise ConnectionFailedError(
+                f"{method} {path}: the answer of {self.server} is not JSON",
+                "check that the address in the kubeconfig is that of a Kubernetes apiserver",
+            ) from None
         return parsed if isinstance(parsed, dict) else {}
 
     @contextmanager
-    def stream(self, path: str, *, query: Mapping[str, str], read_timeout: float) -> Iterator[urllib3.BaseHTTPResponse]:
+    def stream(
+        self, path: str, *, query: Mapping[str, str], read_timeout: float, accept: str = JSON
+    ) -> Iterator[urllib3.BaseHTTPResponse]:
         """A GET whose body is read as it comes (a watch). The connection is closed on leaving."""
         with self._send(
-            "GET", path, None, query=query, content_type=JSON, timeout=read_timeout, preload=False
+            "GET", path, None, query=query, content_type=JSON, accept=accept, timeout=read_timeout, preload=False
         ) as response:
             yield response
 
@@ -111,10 +122,11 @@ class Connection:
         *,
         query: Mapping[str, str] | None,
         content_type: str,
+        accept: str,
         timeout: float,
         preload: bool,
     ) -> Iterator[urllib3.BaseHTTPResponse]:
-        headers = {"Accept": JSON, "User-Agent": "plimsoll"}
+        headers = {"Accept": accept, "User-Agent": "plimsoll"}
         if body is not None:
             headers["Content-Type"] = content_type
         # Asked for on each request: tokens of service accounts rotate.
