@@ -1,0 +1,5 @@
+"""A real Kubernetes control plane on this machine: etcd, kube-apiserver, Karpenter and KWOK nodes, all on loopback."""
+
+from plimsoll.sandbox.sandbox import Sandbox
+
+__all__ = ["Sandbox"]

@@ -1,0 +1,38 @@
+"""The process that keeps a sandbox: `python -m plimsoll.sandbox NAME CHANNEL free|tied fresh|recovered`.
+
+CHANNEL is the number of a socket that it inherits from `Sandbox.up`, see `supervisor`.
+"""
+
+import asyncio
+import fcntl
+import socket
+import sys
+
+import structlog
+
+from plimsoll.sandbox import state
+from plimsoll.sandbox.folder import Folder
+from plimsoll.sandbox.supervisor import Supervisor
+
+
+def main() -> None:
+    """Runs until the sandbox goes down; removes a folder that is of no more use."""
+    name, channel, tied, fresh = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "tied", sys.argv[4] == "fresh"
+    structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stderr))
+    folder = Folder(name)
+    settings = state.read_settings(folder.settings)
+    assert settings is not None, "the caller writes them first"
+    with folder.supervisor_lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+        async def run() -> bool:
+            with socket.socket(fileno=channel) as caller:
+                return await Supervisor(folder, settings, caller, tied=tied).run()
+
+        keep = asyncio.run(run())
+        if not keep and (fresh or tied):
+            folder.remove()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The certificates of a sandbox: one authority, one pair for everything on loopback, one key for service accounts."""
+
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+AUTHORITY: Final = "ca.crt"
+CERTIFICATE: Final = "server.crt"
+KEY: Final = "server.key"
+SERVICE_ACCOUNT_KEY: Final = "service-account.key"
+_VALID: Final = timedelta(days=365)
+_NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+
+
+def write(folder: Path) -> None:
+    """Writes a fresh authority and what it signs into `folder`. The authority's own key is not kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "plimsoll-sandbox")])
+    authority = (
+        _builder(authority_name, authority_name, authority_key)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    # The same pair serves and calls: etcd asks its clients for a certificate.
+    usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+    names = x509.SubjectAlternativeName([*map(x509.DNSName, _NAMES), x509.IPAddress(ip_address("127.0.0.1"))])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    certificate = (
+        _builder(subject, authority_name, key, signer=authority_key)
+        .add_extension(usages, critical=False)
+        .add_extension(names, critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    (folder / AUTHORITY).write_bytes(authority.public_bytes(serialization.Encoding.PEM))
+    (folder / CERTIFICATE).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    _write_key(folder / KEY, key)
+    _write_key(folder / SERVICE_ACCOUNT_KEY, ec.generate_private_key(ec.SECP256R1()))
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    signer: ec.EllipticCurvePrivateKey | None = None,
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        # A minute back: the clocks of two processes may be read in another order than they were written.
+        .not_valid_before(now - timedelta(minutes=1))
+        .not_valid_after(now + _VALID)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key((signer or key).public_key()), critical=False)
+    )
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+        )
+    )

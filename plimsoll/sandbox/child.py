@@ -1,0 +1,85 @@
+"""A child process that never outlives its parent."""
+
+import asyncio
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+_PR_SET_PDEATHSIG: Final = 1
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def _dies_with(parent: int) -> Callable[[], None]:
+    def prepare() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        # The parent may have died before the call above.
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare
+
+
+class Child:
+    """A running process whose end can be awaited.
+
+    It must be made in the main thread of a process without other threads: the kernel ties a child's life to the
+    thread that forked it, and only a lone thread may run code between fork and exec.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        self.name: Final = name
+        self.log: Final = log
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(environment),
+                cwd=log.parent,
+                start_new_session=True,
+                # Safe: this process has one thread, see above.
+                preexec_fn=_dies_with(os.getpid()),  # noqa: PLW1509
+            )
+        self.pid: Final = self._process.pid
+        self.created: Final = psutil.Process(self.pid).create_time()
+        self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._handle = os.pidfd_open(self.pid)
+        asyncio.get_running_loop().add_reader(self._handle, self._reap)
+
+    def _reap(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._handle)
+        os.close(self._handle)
+        self._ended.set_result(self._process.wait())
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; negative for the signal that ended it."""
+        return self._ended.result() if self._ended.done() else None
+
+    async def wait(self) -> int:
+        """Its exit code, when it has ended."""
+        return await asyncio.shield(self._ended)
+
+    async def stop(self, patience_seconds: float) -> None:
+        """SIGTERM, and SIGKILL if it has not ended after `patience_seconds`."""
+        if self.exit_code is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                await asyncio.wait_for(self.wait(), patience_seconds)
+            except TimeoutError:
+                self._process.send_signal(signal.SIGKILL)
+                await self.wait()
+
+    def last_words(self, lines: int = 12) -> str:
+        """The end of its log."""
+        with self.log.open("rb") as log:
+            log.seek(0, os.SEEK_END)
+            log.seek(max(0, log.tell() - 16384))
+            return "\n".join(line[:400] for line in log.read().decode(errors="replace").splitlines()[-lines:])

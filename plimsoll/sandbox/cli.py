@@ -1,0 +1,217 @@
+"""`plimsoll sandbox`: a real control plane on this machine."""
+
+import enum
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import psutil
+import typer
+from rich.table import Table
+
+from plimsoll.cli.output import ERR, OUT, Format, Output, print_json
+from plimsoll.model.errors import PlimsollError
+from plimsoll.sandbox import installing, screen
+from plimsoll.sandbox.parts import PARTS
+from plimsoll.sandbox.sandbox import DEFAULT_NAME, Sandbox
+from plimsoll.sandbox.state import ProcessState
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+class Provider(enum.StrEnum):
+    ATTACHED = "attached"
+    PLUGIN = "plugin"
+
+
+class User(enum.StrEnum):
+    ADMIN = "admin"
+    CONTROLLER = "controller"
+    VIEWER = "viewer"
+
+
+Name = Annotated[str, typer.Option("--name", envvar="PLIMSOLL_SANDBOX", help="Which sandbox.")]
+
+
+@app.callback()
+def _sandbox() -> None:
+    """A real control plane on this machine: etcd, kube-apiserver, Karpenter and KWOK nodes, all on loopback."""
+
+
+@app.command()
+def install(
+    parts: Annotated[list[str] | None, typer.Option(help="Only these parts; give it once for each.")] = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Find or build the real parts: from PATH where the version fits, else from the cache, else by Go."""
+    found = installing.find(parts or None)
+    lacking = installing.missing(found)
+    if lacking:
+        screen.build(installing.Installation(lacking), ERR)
+        found = installing.find(parts or None)
+    if output is Format.JSON:
+        rows = [{"part": f.part.name, "name": f.name, "source": f.source, "path": str(f.path)} for f in found]
+        print_json(rows)
+        return
+    table = Table("part", "version", "name", "from", "path", box=None, header_style="bold")
+    for one in found:
+        table.add_row(one.part.name, one.part.version, one.name, one.source, str(one.path))
+    OUT.print(table)
+
+
+@app.command()
+def up(
+    name: Name = DEFAULT_NAME,
+    karpenter: Annotated[bool, typer.Option(help="Run Karpenter, which launches nodes for NodeClaims.")] = True,
+    provider: Annotated[
+        Provider, typer.Option(help="Pulumi's Kubernetes provider: Plimsoll's own, or the official plugin.")
+    ] = Provider.ATTACHED,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Port of the apiserver; a free one by default.")
+    ] = None,
+) -> None:
+    """Start a sandbox, and install what is missing first. Does nothing if it is up."""
+    sandbox = Sandbox.named(name)
+    lacking = installing.missing(installing.find(p.name for p in PARTS if karpenter or p.name != "karpenter"))
+    if lacking:
+        screen.build(installing.Installation(lacking), ERR)
+    with screen.starting(ERR, name) as on_event:
+        started = sandbox.up(karpenter=karpenter, provider=provider.value, port=port, on_event=on_event)
+    state = sandbox.state()
+    assert state is not None
+    if not started:
+        OUT.print(f"The sandbox {name} is up already: {state.server}")
+        _warn_of_ended(state.processes)
+        return
+    OUT.print(f"The sandbox {name} is up after {state.startup_seconds:.1f} s: {state.server}")
+    OUT.print(f'Work on it with: eval "$(plimsoll sandbox env --name {name})"')
+
+
+@app.command()
+def down(name: Name = DEFAULT_NAME) -> None:
+    """Stop a sandbox and remove all that it wrote."""
+    with ERR.status(f"Stopping the sandbox {name}"):
+        was = Sandbox.named(name).down()
+    OUT.print(f"The sandbox {name} is gone." if was else f"There is no sandbox {name}.")
+
+
+@app.command()
+def status(name: Name = DEFAULT_NAME, output: Output = Format.TEXT) -> None:
+    """Show a sandbox's processes. Exit code 1 if it is not up or one of them has ended."""
+    sandbox = Sandbox.named(name)
+    state, settings = sandbox.state(), sandbox.settings()
+    up = sandbox.is_up()
+    processes = state.processes if state else []
+    whole = up and all(p.exit_code is None for p in processes)
+    if output is Format.JSON:
+        shown = {
+            "name": name,
+            "up": up,
+            "folder": str(sandbox.folder.path),
+            "settings": settings.model_dump() if settings else None,
+            "state": state.model_dump() if state else None,
+        }
+        print_json(shown)
+    elif state is None or settings is None:
+        OUT.print(f"There is no sandbox {name}.")
+    else:
+        OUT.print(f"{name}: {'up' if up else 'not up'}, {state.server}, folder {sandbox.folder.path}")
+        OUT.print(f"kubeconfig {sandbox.kubeconfig}, provider {settings.provider}")
+        OUT.print(_table(processes, up=up))
+        _warn_of_ended(processes)
+    if not whole:
+        raise typer.Exit(1)
+
+
+@app.command()
+def nodes(
+    source: Annotated[Path, typer.Option("--from", help="CSV with the columns sn,cpu_milli,memory_mib,gpu,model.")],
+    name: Name = DEFAULT_NAME,
+) -> None:
+    """Make KWOK nodes with GPU labels from a node list, and await that they are Ready."""
+    from plimsoll.sandbox import node_list
+    from plimsoll.sandbox import nodes as making
+
+    listed = node_list.read(source)
+    sandbox = Sandbox.named(name)
+    sandbox.environ()
+    with screen.making_nodes(ERR, len(listed)) as on_progress:
+        made = making.make(sandbox.kubeconfig, listed, on_progress)
+    OUT.print(f"{len(listed)} nodes are Ready: {made.created} made, {made.present} there before.")
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def kubectl(
+    context: typer.Context,
+    name: Name = DEFAULT_NAME,
+    user: Annotated[User, typer.Option(help="Whom to act as.")] = User.ADMIN,
+) -> None:
+    """Run kubectl on a sandbox: plimsoll sandbox kubectl -- get nodes."""
+    environment = os.environ | Sandbox.named(name).environ(user.value)
+    done = subprocess.run(["kubectl", *context.args], env=environment, check=False)
+    raise typer.Exit(done.returncode)
+
+
+@app.command()
+def env(
+    name: Name = DEFAULT_NAME,
+    user: Annotated[User, typer.Option(help="Whom kubectl and the provider act as.")] = User.ADMIN,
+) -> None:
+    """Print what to eval in a shell, so that kubectl, pulumi and plimsoll work on a sandbox."""
+    for key, value in Sandbox.named(name).environ(user.value).items():
+        sys.stdout.write(f"export {key}={shlex.quote(value)}\n")
+
+
+@app.command()
+def logs(
+    process: Annotated[str | None, typer.Argument(help="Whose log; without it, the logs that there are.")] = None,
+    name: Name = DEFAULT_NAME,
+    lines: Annotated[int, typer.Option("--tail", min=1, help="How many of the last lines.")] = 100,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+) -> None:
+    """Show the end of a process's log."""
+    folder = Sandbox.named(name).folder
+    known = sorted(p.stem for p in folder.logs.glob("*.log"))
+    if not known:
+        raise PlimsollError(f"There is no sandbox {name}.", f"Run `plimsoll sandbox up --name {name}` first.")
+    if process is None:
+        OUT.print("\n".join(known))
+    elif process not in known:
+        raise PlimsollError(f"There is no log of {process!r}.", f"There are {', '.join(known)}.")
+    else:
+        options = ["-F"] if follow else []
+        subprocess.run(["tail", f"-n{lines}", *options, str(folder.logs / f"{process}.log")], check=False)
+
+
+def _table(processes: list[ProcessState], *, up: bool) -> Table:
+    table = Table("process", "pid", "port", "memory", "state", box=None, header_style="bold")
+    for process in processes:
+        memory, says = "", "running" if up else "gone"
+        if process.exit_code is not None:
+            says = f"ended with {process.exit_code}"
+        elif up:
+            try:
+                memory = f"{psutil.Process(process.pid).memory_info().rss / 1024**2:.0f} MiB"
+            except psutil.NoSuchProcess:
+                says = "gone"
+        table.add_row(process.name, str(process.pid), str(process.port or ""), memory, says)
+    return table
+
+
+def _warn_of_ended(processes: list[ProcessState]) -> None:
+    for process in processes:
+        if process.exit_code is not None:
+            ERR.print(f"{process.name} has ended with {process.exit_code}: see `plimsoll sandbox logs {process.name}`.")
+
+
+if __name__ == "__main__":
+    from plimsoll.cli.output import FAILED, print_error
+
+    try:
+        app()
+    except PlimsollError as error:
+        print_error(error)
+        sys.exit(FAILED)

@@ -1,0 +1,141 @@
+"""The folder of one sandbox: everything it writes is in here."""
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from plimsoll.model.errors import PlimsollError
+from plimsoll.sandbox import home
+
+_NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,38}[a-z0-9])?")
+FREE_BYTES: Final = 512 * 1024**2
+"""What etcd, logs and Pulumi's state of a test cluster may grow to."""
+
+
+class Folder:
+    """Paths inside the folder of the sandbox called `name`."""
+
+    def __init__(self, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise PlimsollError(
+                f"{name!r} cannot name a sandbox.",
+                "Use at most 40 lower-case letters, digits and dashes, with a letter or digit at both ends.",
+            )
+        self.name: Final = name
+        self.path: Final = home.sandboxes() / name
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def certificates(self) -> Path:
+        return self.path / "certificates"
+
+    @property
+    def tokens(self) -> Path:
+        """kube-apiserver's static token file."""
+        return self.path / "tokens.csv"
+
+    @property
+    def settings(self) -> Path:
+        """Written last when the folder is prepared: a folder without it was never finished."""
+        return self.path / "settings.json"
+
+    @property
+    def state(self) -> Path:
+        """What the supervisor runs; see `state.State`."""
+        return self.path / "state.json"
+
+    @property
+    def supervisor_lock(self) -> Path:
+        """Locked by the supervisor for as long as it lives."""
+        return self.path / "supervisor.lock"
+
+    @property
+    def pulumi(self) -> Path:
+        """PULUMI_HOME."""
+        return self.path / "pulumi" / "home"
+
+    @property
+    def stacks(self) -> Path:
+        """The folder of Pulumi's file backend."""
+        return self.path / "pulumi" / "state"
+
+    @property
+    def passphrase(self) -> Path:
+        return self.path / "pulumi" / "passphrase"
+
+    def kubeconfig(self, user: str) -> Path:
+        """The kubeconfig of one of the users in `identities`."""
+        return self.path / ("kubeconfig" if user == "admin" else f"kubeconfig-{user}")
+
+    def bin(self, folder: str = "bin") -> Path:
+        """`bin`, `bin-python` (Pulumi's language host) or `bin-policy` (its policy analyzer; never beside the host)."""
+        return self.path / folder
+
+    def create(self) -> None:
+        """Makes the folder; a PlimsollError says why it cannot be made or is too full."""
+        with self.explained():
+            self.logs.mkdir(parents=True, exist_ok=True)
+            self.path.chmod(0o700)
+            free = shutil.disk_usage(self.path).free
+        if free < FREE_BYTES:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise PlimsollError(
+                f"{self.path.parent} has {free // 1024**2} MiB of free disk; a sandbox needs {FREE_BYTES // 1024**2}.",
+                "Free some space, or keep sandboxes elsewhere with PLIMSOLL_HOME.",
+            )
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turns an OSError of the folder (full, read-only, not ours) into a PlimsollError."""
+        try:
+            yield
+        except OSError as error:
+            raise PlimsollError(
+                f"Cannot write the sandbox's folder {self.path}: {error.strerror or error}.",
+                "Keep sandboxes in a folder of yours with enough space: set PLIMSOLL_HOME to it.",
+            ) from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One `up` or `down` of this sandbox at a time. The folder must exist; the lock ends with the process."""
+        while True:
+            handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                # While this waited, the holder may have removed the folder, or made it anew.
+                if self.path.exists() and os.path.samestat(os.fstat(handle), self.path.stat()):
+                    yield
+                    return
+            finally:
+                os.close(handle)
+            if not self.path.exists():
+                raise FileNotFoundError(self.path)
+
+    def supervised(self) -> bool:
+        """Whether a supervisor lives."""
+        try:
+            with self.supervisor_lock.open("r") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+    def remove(self) -> None:
+        """Removes the folder with all that is in it, and the folders above it that are then empty."""
+        with self.explained():
+            shutil.rmtree(self.path, ignore_errors=False)
+        for above in (self.path.parent, self.path.parent.parent):
+            try:
+                above.rmdir()
+            except OSError:
+                return

@@ -1,0 +1,42 @@
+"""What GPU Feature Discovery writes for each GPU model: the table is gpu_models.csv.
+
+Product names and MiB are those that NVIDIA's driver 5xx reports; GFD puts a dash for each space. The openb trace hides
+what its models G1 to G3 are: their rows are stand-ins, and say so in the column `note`.
+"""
+
+import csv
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from plimsoll.model import labels
+
+
+class GpuModel(NamedTuple):
+    """One row: `memory_mib` is of one GPU."""
+
+    model: str
+    product: str
+    memory_mib: int
+    family: str
+
+
+@cache
+def gpu_models() -> dict[str, GpuModel]:
+    """The table, by model."""
+    with files("plimsoll.sandbox").joinpath("gpu_models.csv").open(encoding="utf-8") as rows:
+        return {
+            r["model"]: GpuModel(r["model"], r["product"], int(r["memory_mib"]), r["family"])
+            for r in csv.DictReader(rows)
+        }
+
+
+def discovery_labels(model: GpuModel, count: int) -> dict[str, str]:
+    """The labels that GPU Feature Discovery puts on a node with `count` GPUs of that model."""
+    return {
+        labels.GPU_PRESENT: "true",
+        labels.GPU_PRODUCT: model.product,
+        labels.GPU_COUNT: str(count),
+        labels.GPU_MEMORY: str(model.memory_mib),
+        "nvidia.com/gpu.family": model.family,
+    }

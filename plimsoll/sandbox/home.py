@@ -1,0 +1,29 @@
+"""Where the sandbox keeps what it builds and what it runs."""
+
+import os
+from pathlib import Path
+
+
+def _base(variable: str, default: str) -> Path:
+    """An XDG base folder; a relative value is ignored, as the XDG specification asks."""
+    value = Path(os.environ.get(variable, ""))
+    return value if value.is_absolute() else Path.home() / default
+
+
+def cache() -> Path:
+    """Folder of the built parts, shared by every sandbox of this user."""
+    return _base("XDG_CACHE_HOME", ".cache") / "plimsoll"
+
+
+def sandboxes() -> Path:
+    """Folder with one folder per sandbox: below PLIMSOLL_HOME where that is set, else below XDG_STATE_HOME."""
+    home = os.environ.get("PLIMSOLL_HOME")
+    state = Path(home).expanduser().absolute() if home else _base("XDG_STATE_HOME", ".local/state") / "plimsoll"
+    return state / "sandboxes"
+
+
+def tools() -> Path:
+    """Folder of the go.mod files that pin the parts: beside the package in a checkout, inside it in a wheel."""
+    package = Path(__file__).resolve().parents[1]
+    checkout = package.parent / "tools"
+    return checkout if (checkout / "etcd" / "go.mod").is_file() else package / "tools"

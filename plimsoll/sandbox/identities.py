@@ -1,0 +1,86 @@
+"""Who may call the sandbox's apiserver: a token and a kubeconfig for each user."""
+
+import csv
+import io
+import secrets
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import yaml
+
+from plimsoll.sandbox import certificates
+from plimsoll.sandbox.folder import Folder
+
+
+class Identity(NamedTuple):
+    """A user of the apiserver as its static token file names it."""
+
+    user: str
+    groups: tuple[str, ...]
+
+
+IDENTITIES: Final = {
+    "admin": Identity("admin", ("system:masters",)),
+    # The name that a pod of the controller would have, so that the roles of the foundation stack are what it has.
+    "controller": Identity(
+        "system:serviceaccount:plimsoll-system:plimsoll",
+        ("system:serviceaccounts", "system:serviceaccounts:plimsoll-system"),
+    ),
+    "viewer": Identity("viewer", ("plimsoll-sandbox:viewers",)),
+    "scheduler": Identity("system:kube-scheduler", ()),
+    # Stand-ins for what a cloud runs with broad roles of its own.
+    "controller-manager": Identity("system:kube-controller-manager", ("system:masters",)),
+    "kwok": Identity("kwok", ("system:masters",)),
+    "karpenter": Identity("karpenter", ("system:masters",)),
+}
+
+
+def write_tokens(folder: Folder) -> None:
+    """Writes a random token for each identity."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    for name, identity in IDENTITIES.items():
+        writer.writerow([random_secret(), identity.user, name, ",".join(identity.groups)])
+    write_secret(folder.tokens, text.getvalue())
+
+
+def token(folder: Folder, name: str) -> str:
+    """The token of the identity called `name`."""
+    with folder.tokens.open(newline="") as rows:
+        return next(row[0] for row in csv.reader(rows) if row[2] == name)
+
+
+def write_kubeconfigs(folder: Folder, port: int) -> None:
+    """Writes the kubeconfig of each identity for the apiserver on that loopback port."""
+    for name in IDENTITIES:
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": folder.name,
+            "clusters": [
+                {
+                    "name": "sandbox",
+                    "cluster": {
+                        "server": f"https://127.0.0.1:{port}",
+                        "certificate-authority": str(folder.certificates / certificates.AUTHORITY),
+                    },
+                }
+            ],
+            "users": [{"name": name, "user": {"token": token(folder, name)}}],
+            "contexts": [{"name": folder.name, "context": {"cluster": "sandbox", "user": name}}],
+        }
+        write_secret(folder.kubeconfig(name), yaml.safe_dump(config, sort_keys=False))
+
+
+def write_secret(path: Path, text: str) -> None:
+    """Writes a file that only its owner may read, whole or not at all."""
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    new.touch(mode=0o600)
+    new.write_text(text)
+    new.replace(path)
+
+
+def random_secret() -> str:
+    """256 bits that nobody can guess, as text."""
+    return secrets.token_urlsafe(32)

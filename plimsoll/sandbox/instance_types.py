@@ -1,0 +1,58 @@
+"""The instance types that Karpenter's KWOK provider sells in the sandbox: the table is instance_types.csv."""
+
+import csv
+from importlib.resources import files
+from typing import Any, Final
+
+from plimsoll.model import labels
+from plimsoll.sandbox.gpu_models import discovery_labels, gpu_models
+
+ZONES: Final = ("zone-a", "zone-b")
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """The catalogue in the form of the provider's INSTANCE_TYPES_FILE_PATH.
+
+    An offering's requirements become labels of its nodes, so that they come up as GPU Feature Discovery would label
+    them. A type without GPUs says that it lacks the label, else it would pass for any product.
+    """
+    with files("plimsoll.sandbox").joinpath("instance_types.csv").open(encoding="utf-8") as rows:
+        return [_instance_type(row) for row in csv.DictReader(rows)]
+
+
+def _instance_type(row: dict[str, str]) -> dict[str, Any]:
+    gpus = int(row["gpus"])
+    resources = {
+        "cpu": row["cpu"],
+        "memory": f"{row['memory_gib']}Gi",
+        "ephemeral-storage": "1000Gi",
+        "pods": "110",
+    }
+    if gpus:
+        resources[labels.GPU_RESOURCE] = str(gpus)
+        discovered = discovery_labels(gpu_models()[row["model"]], gpus)
+        requirements = [_is(key, value) for key, value in discovered.items()]
+    else:
+        requirements = [{"key": key, "operator": "DoesNotExist"} for key in (labels.GPU_PRODUCT, labels.GPU_PRESENT)]
+    return {
+        "name": row["name"],
+        "architecture": "amd64",
+        "operatingSystems": ["linux"],
+        "resources": resources,
+        "offerings": [
+            {
+                "Price": float(row["price_per_hour"]),
+                "Available": True,
+                "Requirements": [
+                    _is("karpenter.sh/capacity-type", "on-demand"),
+                    _is("topology.kubernetes.io/zone", zone),
+                    *requirements,
+                ],
+            }
+            for zone in ZONES
+        ],
+    }
+
+
+def _is(key: str, value: str) -> dict[str, Any]:
+    return {"key": key, "operator": "In", "values": [value]}

@@ -1,0 +1,120 @@
+"""A node list in CSV: one row per node with its GPUs, such as a production cluster's trace."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from plimsoll.model import labels
+from plimsoll.model.errors import PlimsollError
+from plimsoll.sandbox.gpu_models import GpuModel, discovery_labels, gpu_models
+
+COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+_NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,61}[a-z0-9])?")
+_LARGEST: Final = 10**9
+
+
+class ListedNode(NamedTuple):
+    """One row. `model` is None for a node without GPUs."""
+
+    name: str
+    cpu_milli: int
+    memory_mib: int
+    gpus: int
+    model: GpuModel | None
+
+
+def read(path: Path) -> list[ListedNode]:
+    """The nodes of a CSV file with the columns sn, cpu_milli, memory_mib, gpu, model.
+
+    Raises PlimsollError that names the line and the column of what is wrong.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as rows:
+            nodes = list(parse(rows, str(path)))
+    except OSError as error:
+        raise PlimsollError(f"Cannot read {path}: {error.strerror}.", "Give the path of a CSV file.") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise PlimsollError(f"{path} is not a CSV file in UTF-8: {error}.") from error
+    if not nodes:
+        raise PlimsollError(f"{path} lists no nodes.", f"Below the header {','.join(COLUMNS)}, write a line per node.")
+    return nodes
+
+
+def parse(rows: Iterable[str], source: str) -> Iterator[ListedNode]:
+    """As `read`, from lines of text; `source` names them in errors."""
+    reader = csv.DictReader(rows)
+    lacking = [c for c in COLUMNS if c not in (reader.fieldnames or ())]
+    if lacking:
+        raise PlimsollError(
+            f"{source}, line 1: no column {lacking[0]}.", f"The header must have {','.join(COLUMNS)}, in any order."
+        )
+    lines: dict[str, int] = {}
+    for row in reader:
+        where = f"{source}, line {reader.line_num}"
+        node = _node(row, where)
+        if node.name in lines:
+            raise PlimsollError(f"{where}, column sn: {node.name} is already on line {lines[node.name]}.")
+        lines[node.name] = reader.line_num
+        yield node
+
+
+def _node(row: dict[str, Any], where: str) -> ListedNode:
+    if None in row or None in row.values():
+        raise PlimsollError(f"{where}: not as many values as the header has columns.")
+    name = row["sn"].strip()
+    if not _NAME.fullmatch(name):
+        raise PlimsollError(
+            f"{where}, column sn: {name!r} cannot name a node.",
+            "Use at most 63 lower-case letters, digits, dashes and dots.",
+        )
+    gpus = _number(row, "gpu", where, least=0)
+    model = row["model"].strip()
+    if gpus and model not in gpu_models():
+        raise PlimsollError(
+            f"{where}, column model: {model!r} is no GPU model that Plimsoll knows.",
+            f"The models are {', '.join(gpu_models())}; others go into plimsoll/sandbox/gpu_models.csv.",
+        )
+    return ListedNode(
+        name,
+        _number(row, "cpu_milli", where, least=1),
+        _number(row, "memory_mib", where, least=1),
+        gpus,
+        gpu_models()[model] if gpus else None,
+    )
+
+
+def _number(row: dict[str, Any], column: str, where: str, least: int) -> int:
+    text = row[column].strip()
+    if not text.isascii() or not text.isdigit() or not least <= int(text[:12]) <= _LARGEST:
+        raise PlimsollError(f"{where}, column {column}: {text!r} is not a whole number from {least} to {_LARGEST}.")
+    return int(text)
+
+
+def manifest(node: ListedNode) -> dict[str, Any]:
+    """The Node object, for KWOK to play, with the labels of a kubelet and of GPU Feature Discovery."""
+    resources = {
+        "cpu": f"{node.cpu_milli}m",
+        "memory": f"{node.memory_mib}Mi",
+        "ephemeral-storage": "1000Gi",
+        "pods": "110",
+    }
+    if node.model is not None:
+        resources[labels.GPU_RESOURCE] = str(node.gpus)
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": node.name,
+            "labels": {
+                "kubernetes.io/arch": "amd64",
+                "kubernetes.io/hostname": node.name,
+                "kubernetes.io/os": "linux",
+                "type": "kwok",
+                **(discovery_labels(node.model, node.gpus) if node.model is not None else {}),
+            },
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+        },
+        "status": {"capacity": resources, "allocatable": resources, "phase": "Pending"},
+    }

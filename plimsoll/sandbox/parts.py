@@ -1,0 +1,177 @@
+"""The real parts that a sandbox runs, each pinned by a Go module in tools/."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, Literal
+
+from plimsoll.sandbox import home
+
+BinFolder = Literal["bin", "bin-python", "bin-policy"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A binary that Go builds.
+
+    `version_arguments` make it print its version; without them it is never taken from PATH. `any_minor_from` lets any
+    version of the same major from that minor on stand in for the pinned one; otherwise the minor must be the same.
+    """
+
+    name: str
+    package: str
+    version_arguments: tuple[str, ...] = ()
+    any_minor_from: int | None = None
+    folder: BinFolder = "bin"
+
+
+@dataclass(frozen=True)
+class ModuleFile:
+    """A file, or a folder of files, that is taken out of the part's Go module as it is."""
+
+    name: str
+    source: str
+    executable: bool = False
+    folder: BinFolder | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """One Go module with what the sandbox takes from it.
+
+    `build_seconds` is the measured wall time of a build from an empty build cache on 2 cores; it weighs the progress
+    bar and the estimate.
+    """
+
+    name: str
+    module: str
+    build_seconds: int
+    programs: tuple[Program, ...] = ()
+    files: tuple[ModuleFile, ...] = ()
+    linker_variables: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> Path:
+        """The folder with the go.mod and go.sum that pin this part."""
+        return home.tools() / self.name
+
+    @cached_property
+    def version(self) -> str:
+        """The pinned version, such as v1.36.3, read from go.mod."""
+        go_mod = (self.source / "go.mod").read_text()
+        found = re.search(rf"^\s*(?:require\s+)?{re.escape(self.module)} (v\S+)", go_mod, re.MULTILINE)
+        if found is None:
+            raise ValueError(f"{self.source / 'go.mod'} does not require {self.module}")
+        return found[1]
+
+    @property
+    def linker_flags(self) -> str:
+        """Flags for `go build -ldflags`; `{version}` and `{number}` stand for v1.2.3 and 1.2.3."""
+        values = [f"-X {v.format(version=self.version, number=self.version[1:])}" for v in self.linker_variables]
+        return " ".join(["-s -w", *values])
+
+    @cached_property
+    def cached(self) -> Path:
+        """The folder in the cache; its name changes with anything that changes the build."""
+        digest = hashlib.sha256(self.linker_flags.encode())
+        for name in ("go.mod", "go.sum"):
+            digest.update((self.source / name).read_bytes())
+        return home.cache() / "parts" / f"{self.name}-{self.version}-{digest.hexdigest()[:10]}"
+
+
+_PULUMI_SDK: Final = "github.com/pulumi/pulumi/sdk/v3"
+_KUBERNETES: Final = "k8s.io/kubernetes/cmd"
+
+PARTS: Final = (
+    Part(
+        "kubernetes",
+        "k8s.io/kubernetes",
+        build_seconds=208,
+        programs=(
+            Program("kube-apiserver", f"{_KUBERNETES}/kube-apiserver", ("--version",)),
+            Program("kube-controller-manager", f"{_KUBERNETES}/kube-controller-manager", ("--version",)),
+            Program("kube-scheduler", f"{_KUBERNETES}/kube-scheduler", ("--version",)),
+            Program("kubectl", f"{_KUBERNETES}/kubectl", ("version", "--client"), any_minor_from=30),
+        ),
+        linker_variables=(
+            "k8s.io/component-base/version.gitVersion={version}",
+            "k8s.io/client-go/pkg/version.gitVersion={version}",
+        ),
+    ),
+    Part(
+        "pulumi",
+        "github.com/pulumi/pulumi/pkg/v3",
+        build_seconds=143,
+        programs=(Program("pulumi", "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi", ("version",)),),
+        linker_variables=(f"{_PULUMI_SDK}/go/common/version.Version={{number}}",),
+    ),
+    Part(
+        "karpenter",
+        "sigs.k8s.io/karpenter",
+        build_seconds=70,
+        programs=(Program("karpenter", "sigs.k8s.io/karpenter/kwok"),),
+        files=(
+            ModuleFile("crds/karpenter", "pkg/apis/crds"),
+            ModuleFile("crds/kwok", "kwok/apis/crds"),
+        ),
+    ),
+    Part(
+        "helm",
+        "helm.sh/helm/v3",
+        build_seconds=48,
+        programs=(Program("helm", "helm.sh/helm/v3/cmd/helm", ("version", "--short")),),
+        linker_variables=("helm.sh/helm/v3/internal/version.version={version}",),
+    ),
+    Part(
+        "kwok",
+        "sigs.k8s.io/kwok",
+        build_seconds=44,
+        programs=(Program("kwok", "sigs.k8s.io/kwok/cmd/kwok", ("--version",)),),
+    ),
+    Part(
+        "etcd",
+        "go.etcd.io/etcd/server/v3",
+        build_seconds=31,
+        programs=(Program("etcd", "go.etcd.io/etcd/server/v3", ("--version",)),),
+    ),
+    Part(
+        "pulumi-language-python",
+        _PULUMI_SDK,
+        build_seconds=13,
+        programs=(
+            Program(
+                "pulumi-language-python",
+                f"{_PULUMI_SDK}/python/cmd/pulumi-language-python",
+                folder="bin-python",
+            ),
+        ),
+        files=(
+            ModuleFile(
+                "pulumi-language-python-exec",
+                "python/cmd/pulumi-language-python-exec",
+                executable=True,
+                folder="bin-python",
+            ),
+            ModuleFile(
+                "policy/pulumi-analyzer-policy-python",
+                "python/dist/pulumi-analyzer-policy-python",
+                executable=True,
+                folder="bin-policy",
+            ),
+        ),
+    ),
+    Part(
+        "kai",
+        "github.com/NVIDIA/KAI-scheduler",
+        build_seconds=5,
+        files=(ModuleFile("crds", "deployments/kai-scheduler/crds"),),
+    ),
+)
+"""Longest build first, so that builds side by side end together."""
+
+
+def part(name: str) -> Part:
+    """The part of that name."""
+    return next(p for p in PARTS if p.name == name)

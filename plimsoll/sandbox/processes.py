@@ -1,0 +1,218 @@
+"""The processes of a sandbox and the flags each is started with."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from plimsoll.sandbox import certificates
+from plimsoll.sandbox.folder import Folder
+from plimsoll.sandbox.ports import LOOPBACK
+from plimsoll.sandbox.state import Settings
+
+PORTS: Final = (
+    "etcd",
+    "etcd-peer",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kwok",
+    "karpenter",
+    "karpenter-metrics",
+)
+"""Names of the ports that a sandbox chooses before its processes start."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """How one process is started, and how it is seen to be ready: a URL that answers 200, or a file that appears."""
+
+    name: str
+    command: tuple[str, ...]
+    port: int | None = None
+    ready_url: str | None = None
+    ready_file: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def etcd(folder: Folder, ports: Mapping[str, int]) -> Process:
+    client, peer = (f"https://{LOOPBACK}:{ports[name]}" for name in ("etcd", "etcd-peer"))
+    pair = _pair(folder)
+    return Process(
+        "etcd",
+        (
+            str(folder.bin() / "etcd"),
+            f"--data-dir={folder.path / 'etcd'}",
+            "--name=sandbox",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=sandbox={peer}",
+            "--client-cert-auth",
+            "--peer-client-cert-auth",
+            *(f"--{side}{flag}={path}" for side in ("", "peer-") for flag, path in pair.items()),
+            # A killed process loses nothing by this, only a machine that loses its power.
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ),
+        port=ports["etcd"],
+        ready_url=f"{client}/health",
+    )
+
+
+def kube_apiserver(folder: Folder, ports: Mapping[str, int]) -> Process:
+    port, keys = ports["kube-apiserver"], folder.certificates
+    return Process(
+        "kube-apiserver",
+        (
+            str(folder.bin() / "kube-apiserver"),
+            f"--etcd-servers=https://{LOOPBACK}:{ports['etcd']}",
+            f"--etcd-cafile={keys / certificates.AUTHORITY}",
+            f"--etcd-certfile={keys / certificates.CERTIFICATE}",
+            f"--etcd-keyfile={keys / certificates.KEY}",
+            f"--bind-address={LOOPBACK}",
+            f"--advertise-address={LOOPBACK}",
+            f"--secure-port={port}",
+            *_serving(folder),
+            f"--token-auth-file={folder.tokens}",
+            "--authorization-mode=RBAC",
+            "--anonymous-auth=true",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={keys / certificates.SERVICE_ACCOUNT_KEY}",
+            f"--service-account-signing-key-file={keys / certificates.SERVICE_ACCOUNT_KEY}",
+            "--service-cluster-ip-range=10.0.0.0/16",
+            # KWOK's nodes carry no credentials into pods, and come up without the taints a kubelet would lift.
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            "--enable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy",
+            "--allow-privileged=true",
+            "--endpoint-reconciler-type=none",
+        ),
+        port=port,
+        ready_url=f"https://{LOOPBACK}:{port}/readyz",
+    )
+
+
+def kube_controller_manager(folder: Folder, ports: Mapping[str, int]) -> Process:
+    return _kube_component(
+        folder,
+        ports,
+        "kube-controller-manager",
+        "controller-manager",
+        # Longer than KWOK's leases are renewed by, see kwok.yaml.
+        "--node-monitor-grace-period=200s",
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
+        f"--root-ca-file={folder.certificates / certificates.AUTHORITY}",
+        f"--service-account-private-key-file={folder.certificates / certificates.SERVICE_ACCOUNT_KEY}",
+    )
+
+
+def kube_scheduler(folder: Folder, ports: Mapping[str, int]) -> Process:
+    return _kube_component(folder, ports, "kube-scheduler", "scheduler", "--kube-api-qps=200", "--kube-api-burst=400")
+
+
+def kwok(folder: Folder, ports: Mapping[str, int]) -> Process:
+    address = f"{LOOPBACK}:{ports['kwok']}"
+    return Process(
+        "kwok",
+        (
+            str(folder.bin() / "kwok"),
+            f"--config={resource('kwok.yaml')}",
+            f"--kubeconfig={folder.kubeconfig('kwok')}",
+            f"--server-address={address}",
+        ),
+        port=ports["kwok"],
+        ready_url=f"http://{address}/healthz",
+    )
+
+
+def karpenter(folder: Folder, ports: Mapping[str, int]) -> Process:
+    port = ports["karpenter"]
+    return Process(
+        "karpenter",
+        (str(folder.bin() / "karpenter"),),
+        port=port,
+        ready_url=f"http://{LOOPBACK}:{port}/readyz",
+        environment={
+            "KUBECONFIG": str(folder.kubeconfig("karpenter")),
+            "DISABLE_LEADER_ELECTION": "true",
+            "METRICS_PORT": str(ports["karpenter-metrics"]),
+            "HEALTH_PROBE_PORT": str(port),
+            "FEATURE_GATES": "StaticCapacity=true,NodeOverlay=true,CapacityBuffer=true",
+            "INSTANCE_TYPES_FILE_PATH": str(folder.path / "instance_types.json"),
+            "BATCH_IDLE_DURATION": "1s",
+        },
+    )
+
+
+def provider(folder: Folder, user: str) -> Process:
+    """The Kubernetes provider that Pulumi attaches to, acting as `user`. It writes its port into a file."""
+    name = "provider" if user == "admin" else f"provider-{user}"
+    port_file = folder.path / f"{name}.port"
+    kubeconfig = str(folder.kubeconfig(user))
+    return Process(
+        name,
+        (sys.executable, "-m", "plimsoll.provider", "--kubeconfig", kubeconfig, "--port-file", str(port_file)),
+        ready_file=port_file,
+        environment={"KUBECONFIG": kubeconfig},
+    )
+
+
+def after_apiserver(folder: Folder, ports: Mapping[str, int], settings: Settings) -> list[Process]:
+    """What starts side by side as soon as the apiserver answers."""
+    started = [kube_controller_manager(folder, ports), kube_scheduler(folder, ports), kwok(folder, ports)]
+    if settings.provider == "attached":
+        started += [provider(folder, "admin"), provider(folder, "controller")]
+    return started
+
+
+def environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """A process's whole environment: of the caller's only what a program cannot do without."""
+    kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH") if key in os.environ}
+    return kept | dict(extra)
+
+
+def _kube_component(folder: Folder, ports: Mapping[str, int], name: str, user: str, *flags: str) -> Process:
+    port = ports[name]
+    return Process(
+        name,
+        (
+            str(folder.bin() / name),
+            f"--kubeconfig={folder.kubeconfig(user)}",
+            f"--authentication-kubeconfig={folder.kubeconfig(user)}",
+            f"--authorization-kubeconfig={folder.kubeconfig(user)}",
+            "--authentication-skip-lookup=true",
+            f"--bind-address={LOOPBACK}",
+            f"--secure-port={port}",
+            *_serving(folder),
+            "--leader-elect=false",
+            *flags,
+        ),
+        port=port,
+        ready_url=f"https://{LOOPBACK}:{port}/healthz",
+    )
+
+
+def _pair(folder: Folder) -> dict[str, Path]:
+    keys = folder.certificates
+    return {
+        "trusted-ca-file": keys / certificates.AUTHORITY,
+        "cert-file": keys / certificates.CERTIFICATE,
+        "key-file": keys / certificates.KEY,
+    }
+
+
+def _serving(folder: Folder) -> tuple[str, str]:
+    return (
+        f"--tls-cert-file={folder.certificates / certificates.CERTIFICATE}",
+        f"--tls-private-key-file={folder.certificates / certificates.KEY}",
+    )
+
+
+def resource(name: str) -> Path:
+    """A file of this package."""
+    return Path(str(files("plimsoll.sandbox").joinpath(name)))

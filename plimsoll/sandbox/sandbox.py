@@ -1,0 +1,238 @@
+"""A sandbox by its name: up, down, and what others need to call it."""
+
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from plimsoll.model.errors import PlimsollError
+from plimsoll.sandbox import certificates, identities, installing, instance_types, shell, state, supervisor
+from plimsoll.sandbox.folder import Folder
+from plimsoll.sandbox.parts import PARTS
+from plimsoll.sandbox.state import ProviderKind, Settings, State
+
+DEFAULT_NAME: Final = "default"
+_DOWN_SECONDS: Final = 40
+"""Longer than the supervisor's own patience with three rounds of processes."""
+_CLOCK_SECONDS: Final = 2
+"""How far the start time of one process may differ between two readings when the clock is set."""
+
+Event = dict[str, Any]
+
+
+class Sandbox:
+    """One sandbox. Making the object starts nothing."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder: Final = folder
+
+    @classmethod
+    def named(cls, name: str = DEFAULT_NAME) -> "Sandbox":
+        """The sandbox of that name, whether it runs or not. Raises PlimsollError for what cannot be a name."""
+        return cls(Folder(name))
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def kubeconfig(self) -> Path:
+        """For the user `admin`, who may do everything."""
+        return self.folder.kubeconfig("admin")
+
+    @property
+    def controller_kubeconfig(self) -> Path:
+        """For the controller's service account, which may do what the foundation stack lets it."""
+        return self.folder.kubeconfig("controller")
+
+    def is_up(self) -> bool:
+        """Whether it came up and its supervisor lives."""
+        found = self.state()
+        return found is not None and found.ready and self.folder.supervised()
+
+    def state(self) -> State | None:
+        """What runs, as its supervisor noted it last; None if there is no such sandbox."""
+        return state.read_state(self.folder.state)
+
+    def settings(self) -> Settings | None:
+        """What it was asked for; None if there is no such sandbox."""
+        return state.read_settings(self.folder.settings)
+
+    def environ(self, user: str = "admin") -> dict[str, str]:
+        """Environment variables with which kubectl, pulumi and plimsoll work on this sandbox as `user`.
+
+        Raises PlimsollError if it is not up.
+        """
+        return shell.environ(self.folder, *self._running(), user)
+
+    def up(
+        self,
+        *,
+        karpenter: bool = True,
+        provider: ProviderKind = "attached",
+        port: int | None = None,
+        tied: bool = False,
+        on_event: Callable[[Event], None] = lambda _: None,
+    ) -> bool:
+        """Starts it and returns when everything answers; False if it was up already.
+
+        A folder that a dead sandbox left is taken up again with its data. A `tied` one goes down, and its folder
+        goes, when this process ends in whatever way. `on_event` gets the supervisor's events: `event` (starting,
+        ready, up) and `name`. Raises PlimsollError, after which nothing is left running.
+        """
+        if sys.platform != "linux":
+            raise PlimsollError("The sandbox runs on Linux only.", "Use a Linux machine, a virtual machine or WSL.")
+        wanted = Settings(karpenter=karpenter, provider=provider, port=port)
+        found = installing.find(p.name for p in PARTS if karpenter or p.name != "karpenter")
+        lacking = sorted({f.part.name for f in found if f.path is None})
+        if lacking:
+            raise PlimsollError(f"Not installed: {', '.join(lacking)}.", "Run `plimsoll sandbox install` first.")
+        if self.folder.supervised():
+            return self._stays_up(wanted)
+        self.folder.create()
+        with self.folder.locked():
+            if self.folder.supervised():
+                return self._stays_up(wanted)
+            self._clear_leftovers()
+            fresh = state.read_settings(self.folder.settings) is None
+            with self.folder.explained():
+                self._prepare(wanted, found, fresh=fresh)
+            self._supervise(tied=tied, fresh=fresh, on_event=on_event)
+        return True
+
+    def down(self) -> bool:
+        """Stops every process and removes the folder; False if there was no such sandbox."""
+        if not self.folder.path.exists():
+            return False
+        try:
+            with self.folder.locked():
+                self._stop_supervisor()
+                self._clear_leftovers()
+                if self.folder.path.exists():
+                    self.folder.remove()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _running(self) -> tuple[Settings, State]:
+        settings, found = self.settings(), self.state()
+        if settings is None or found is None or not self.is_up():
+            raise PlimsollError(
+                f"The sandbox {self.name} is not up.", f"Run `plimsoll sandbox up --name {self.name}` first."
+            )
+        return settings, found
+
+    def _stays_up(self, wanted: Settings) -> bool:
+        has = self.settings()
+        if has is not None and (has.karpenter, has.provider) != (wanted.karpenter, wanted.provider):
+            raise PlimsollError(
+                f"The sandbox {self.name} runs with karpenter={has.karpenter} and provider={has.provider}.",
+                f"Run `plimsoll sandbox down --name {self.name}` first, or choose another --name.",
+            )
+        return False
+
+    def _prepare(self, settings: Settings, found: list[installing.Found], *, fresh: bool) -> None:
+        folder = self.folder
+        if fresh:
+            certificates.write(folder.certificates)
+            identities.write_tokens(folder)
+            folder.pulumi.mkdir(parents=True, exist_ok=True)
+            folder.stacks.mkdir(exist_ok=True)
+            identities.write_secret(folder.passphrase, identities.random_secret())
+        (folder.path / "instance_types.json").write_text(json.dumps(instance_types.catalogue()))
+        for name in ("bin", "bin-python", "bin-policy"):
+            shutil.rmtree(folder.bin(name), ignore_errors=True)
+            folder.bin(name).mkdir()
+        for one in found:
+            if one.folder is not None and one.path is not None:
+                (folder.bin(one.folder) / one.path.name).symlink_to(one.path)
+        folder.state.unlink(missing_ok=True)
+        state.write(folder.settings, settings)
+
+    def _supervise(self, *, tied: bool, fresh: bool, on_event: Callable[[Event], None]) -> None:
+        ours, theirs = socket.socketpair()
+        arguments = [self.name, str(theirs.fileno()), "tied" if tied else "free", "fresh" if fresh else "recovered"]
+        with (self.folder.logs / "supervisor.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "plimsoll.sandbox", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        theirs.close()
+        try:
+            self._await_up(ours, on_event)
+        except BaseException:
+            # Closing the channel tells the supervisor to stop everything; it is awaited so that nothing is left.
+            ours.close()
+            process.wait()
+            raise
+        if tied:
+            _tied[self.name] = (ours, process)
+        else:
+            ours.sendall(supervisor.LET_GO)
+            ours.close()
+
+    def _await_up(self, channel: socket.socket, on_event: Callable[[Event], None]) -> None:
+        with channel.makefile("rb") as lines:
+            for line in lines:
+                event: Event = json.loads(line)
+                if event["event"] == "failed":
+                    raise PlimsollError(event["message"], event["hint"])
+                on_event(event)
+                if event["event"] == "up":
+                    return
+        raise PlimsollError(
+            f"The supervisor of the sandbox {self.name} ended while starting.",
+            f"Its log may say why: {self.folder.logs / 'supervisor.log'}",
+        )
+
+    def _stop_supervisor(self) -> None:
+        found = self.state()
+        if found is None or not self.folder.supervised():
+            return
+        try:
+            handle = os.pidfd_open(found.supervisor)
+        except ProcessLookupError:
+            return
+        try:
+            signal.pidfd_send_signal(handle, signal.SIGTERM)
+            if not select.select([handle], [], [], _DOWN_SECONDS)[0]:
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+                select.select([handle], [], [], _DOWN_SECONDS)
+        finally:
+            os.close(handle)
+        channel, process = _tied.pop(self.name, (None, None))
+        if channel is not None and process is not None:
+            channel.close()
+            process.wait()
+
+    def _clear_leftovers(self) -> None:
+        """Ends processes that a dead supervisor left, by id and start time."""
+        found = self.state()
+        left = []
+        for noted in found.processes if found else []:
+            try:
+                process = psutil.Process(noted.pid)
+                if abs(process.create_time() - noted.created) < _CLOCK_SECONDS:
+                    process.kill()
+                    left.append(process)
+            except psutil.NoSuchProcess:
+                continue
+        psutil.wait_procs(left, timeout=10)
+
+
+_tied: Final[dict[str, tuple[socket.socket, "subprocess.Popen[bytes]"]]] = {}
+"""Channels of this process's tied sandboxes: they go down when it ends."""

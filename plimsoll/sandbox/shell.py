@@ -1,0 +1,49 @@
+"""The environment in which commands work on a sandbox, and on nothing else."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from plimsoll.model.errors import PlimsollError
+from plimsoll.sandbox.folder import Folder
+from plimsoll.sandbox.state import Settings, State
+
+USERS: Final = ("admin", "controller", "viewer")
+
+
+def environ(folder: Folder, settings: Settings, state: State, user: str) -> dict[str, str]:
+    """Variables for kubectl, helm, pulumi and plimsoll on the sandbox in `folder`, acting as one of USERS.
+
+    Only what differs from the caller's own environment; PATH is whole, with the sandbox's programs first.
+    """
+    if user not in USERS:
+        raise PlimsollError(f"There is no user {user!r} in a sandbox.", f"The users are {', '.join(USERS)}.")
+    variables = {
+        "PLIMSOLL_SANDBOX": folder.name,
+        "KUBECONFIG": str(folder.kubeconfig(user)),
+        "KUBECACHEDIR": str(folder.path / "kube-cache"),
+        "HELM_CACHE_HOME": str(folder.path / "helm" / "cache"),
+        "HELM_CONFIG_HOME": str(folder.path / "helm" / "config"),
+        "HELM_DATA_HOME": str(folder.path / "helm" / "data"),
+        "PATH": path(folder),
+        "PULUMI_HOME": str(folder.pulumi),
+        "PULUMI_BACKEND_URL": f"file://{folder.stacks}",
+        "PULUMI_CONFIG_PASSPHRASE_FILE": str(folder.passphrase),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
+        # The language host and the policy analyzer then need no activated virtual environment.
+        "PULUMI_PYTHON_CMD": sys.executable,
+    }
+    if settings.provider == "attached":
+        port = state.port_of("provider-controller" if user == "controller" else "provider")
+        variables["PULUMI_DEBUG_PROVIDERS"] = f"kubernetes:{port}"
+        variables["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] = "true"
+    return variables
+
+
+def path(folder: Folder, language: str = "bin-python") -> str:
+    """PATH with the sandbox's programs first. `language` is `bin-policy` for runs with policy packs, see Folder.bin."""
+    ours = [str(folder.bin()), str(folder.bin(language)), str(Path(sys.executable).parent)]
+    rest = [p for p in os.environ.get("PATH", os.defpath).split(os.pathsep) if p not in ours]
+    return os.pathsep.join([*ours, *rest])

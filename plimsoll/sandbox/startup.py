@@ -1,0 +1,166 @@
+"""Starts the processes of a sandbox in order and awaits each."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from plimsoll.model.errors import PlimsollError
+from plimsoll.sandbox import certificates, identities, ports, processes
+from plimsoll.sandbox.child import Child
+from plimsoll.sandbox.folder import Folder
+from plimsoll.sandbox.parts import part
+from plimsoll.sandbox.processes import Process
+from plimsoll.sandbox.state import Settings
+
+READY_SECONDS: Final = 120
+_LOOK_SECONDS: Final = 0.05
+_KAI_CRDS: Final = (
+    "scheduling.run.ai_queues",
+    "scheduling.run.ai_podgroups",
+    "scheduling.run.ai_bindrequests",
+    "kai.scheduler_topologies",
+)
+
+
+class PortTakenError(PlimsollError):
+    """Another process took a port between its choice and its use: worth another try with other ports."""
+
+
+class Startup:
+    """One attempt to start everything. `children` grows as it goes, and is for the caller to stop.
+
+    `on_event` gets `starting` or `ready`, and the name of what starts.
+    """
+
+    def __init__(self, folder: Folder, settings: Settings, on_event: Callable[[str, str], None]) -> None:
+        self.children: list[Child] = []
+        self.ports: dict[str, int] = {}
+        self._folder, self._settings, self._on_event = folder, settings, on_event
+        self._tls = ssl.create_default_context(cafile=str(folder.certificates / certificates.AUTHORITY))
+        self._tls.load_cert_chain(
+            folder.certificates / certificates.CERTIFICATE, folder.certificates / certificates.KEY
+        )
+
+    async def run(self) -> None:
+        """Raises PlimsollError when a process ends or is not ready in time."""
+        folder, settings = self._folder, self._settings
+        self.ports = dict(zip(processes.PORTS, ports.free(len(processes.PORTS)), strict=True))
+        if settings.port is not None:
+            ports.require_free(settings.port)
+            self.ports["kube-apiserver"] = settings.port
+        identities.write_kubeconfigs(folder, self.ports["kube-apiserver"])
+        await self._start(processes.etcd(folder, self.ports))
+        await self._start(processes.kube_apiserver(folder, self.ports))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._install_objects())
+                for process in processes.after_apiserver(folder, self.ports, settings):
+                    group.create_task(self._start(process))
+        except* PlimsollError as failures:
+            # The first is the cause; the group has cancelled the rest.
+            raise failures.exceptions[0] from None
+
+    async def _install_objects(self) -> None:
+        crds = [part("kai").cached / "crds" / f"{name}.yaml" for name in _KAI_CRDS]
+        if self._settings.karpenter:
+            crds += [part("karpenter").cached / "crds"]
+        sources = [*crds, processes.resource("objects.yaml")]
+        self._on_event("starting", "custom resources")
+        await self._kubectl("apply", "--server-side", "--recursive", *(f"--filename={s}" for s in sources))
+        await self._kubectl("wait", "crd", "--all", "--for=condition=Established", f"--timeout={READY_SECONDS}s")
+        self._on_event("ready", "custom resources")
+        if self._settings.karpenter:
+            await self._kubectl("apply", "--server-side", f"--filename={processes.resource('karpenter.yaml')}")
+            await self._start(processes.karpenter(self._folder, self.ports))
+
+    async def _kubectl(self, *arguments: str) -> None:
+        command = (
+            str(self._folder.bin() / "kubectl"),
+            f"--kubeconfig={self._folder.kubeconfig('admin')}",
+            f"--cache-dir={self._folder.path / 'kube-cache'}",
+            *arguments,
+        )
+        child = Child("kubectl", command, processes.environment({}), self._folder.logs / "kubectl.log")
+        # A child like the others while it runs, so that an interrupted start ends it too.
+        self.children.append(child)
+        code = await child.wait()
+        self.children.remove(child)
+        if code != 0:
+            raise PlimsollError(f"kubectl {arguments[0]} ended with {code}:\n{child.last_words()}")
+
+    async def _start(self, process: Process) -> None:
+        if process.ready_file is not None:
+            process.ready_file.unlink(missing_ok=True)
+        environment = processes.environment(process.environment)
+        child = Child(process.name, process.command, environment, self._folder.logs / f"{process.name}.log")
+        self.children.append(child)
+        if process.port is not None:
+            self.ports[process.name] = process.port
+        self._on_event("starting", process.name)
+        deadline = time.monotonic() + READY_SECONDS
+        ended = asyncio.ensure_future(child.wait())
+        try:
+            while not await self._ready(process):
+                await asyncio.wait({ended}, timeout=_LOOK_SECONDS)
+                if child.exit_code is not None:
+                    raise self._failure(child)
+                if time.monotonic() > deadline:
+                    raise PlimsollError(
+                        f"{process.name} is not ready after {READY_SECONDS} s:\n{child.last_words()}",
+                        "The machine may be too busy: run this again, or see what else runs.",
+                    )
+        finally:
+            ended.cancel()
+        if process.ready_file is not None:
+            self.ports[process.name] = int(process.ready_file.read_text())
+        self._on_event("ready", process.name)
+
+    async def _ready(self, process: Process) -> bool:
+        if process.ready_file is not None:
+            return _holds_number(process.ready_file)
+        return process.ready_url is None or await self._answers(process.ready_url)
+
+    async def _answers(self, url: str) -> bool:
+        """Whether a GET of that loopback address gets 200. By hand: an HTTP library would bring threads, see Child."""
+        address = urlsplit(url)
+        tls = self._tls if address.scheme == "https" else None
+        try:
+            async with asyncio.timeout(5):
+                reader, writer = await asyncio.open_connection(address.hostname, address.port, ssl=tls)
+                try:
+                    writer.write(f"GET {address.path} HTTP/1.0\r\nHost: {address.hostname}\r\n\r\n".encode())
+                    status = await reader.readline()
+                finally:
+                    writer.close()
+        except (OSError, TimeoutError):
+            return False
+        return b" 200 " in status
+
+    def _failure(self, child: Child) -> PlimsollError:
+        words = child.last_words()
+        if "address already in use" in words:
+            return PortTakenError(f"{child.name} found its port taken.", "Run this again.")
+        hint = None
+        if "no space left on device" in words:
+            hint = "Free some disk, or keep sandboxes elsewhere with PLIMSOLL_HOME."
+        return PlimsollError(f"{child.name} ended with {child.exit_code} while starting:\n{words}", hint)
+
+
+def _holds_number(path: Path) -> bool:
+    try:
+        return path.read_text().strip().isdigit()
+    except FileNotFoundError:
+        return False
+
+
+def in_stopping_order(children: Sequence[Child]) -> list[list[Child]]:
+    """Who is stopped together: first what calls the apiserver, then it, then its store."""
+    last = ("kube-apiserver", "etcd")
+    return [
+        [c for c in children if c.name not in last],
+        *([c for c in children if c.name == name] for name in last),
+    ]

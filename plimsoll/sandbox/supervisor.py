@@ -1,0 +1,147 @@
+"""Keeps a sandbox: starts its processes, watches them, stops them.
+
+It speaks with whoever called `up` over a socket: a JSON line per event, and at last `up` or `failed`. If the socket
+closes before the caller has said that it lets go (a crash, Ctrl-C), everything is stopped and removed. It has one
+thread and makes its children in it, see `child.Child`.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from typing import Final
+
+import orjson
+import structlog
+
+from plimsoll.model.errors import PlimsollError
+from plimsoll.sandbox import state
+from plimsoll.sandbox.folder import Folder
+from plimsoll.sandbox.startup import PortTakenError, Startup, in_stopping_order
+from plimsoll.sandbox.state import ProcessState, Settings, State
+
+LET_GO: Final = b"g"
+"""What the caller sends when the sandbox is up and shall go on without it."""
+_ATTEMPTS: Final = 3
+_PATIENCE_SECONDS: Final = 5
+
+log = structlog.get_logger()
+
+
+class Supervisor:
+    """Starts, watches and stops the processes of one sandbox."""
+
+    def __init__(self, folder: Folder, settings: Settings, channel: socket.socket, *, tied: bool) -> None:
+        self._folder, self._settings, self._channel, self._tied = folder, settings, channel, tied
+        self._startup = self._new_startup()
+        self._state = State(supervisor=os.getpid(), server="")
+        self._let_go = False
+        self._abandoned = False
+        self._stop = asyncio.Event()
+
+    async def run(self) -> bool:
+        """Until told to stop. False if the folder is of no more use to anyone: nothing came up, or nobody wants it."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, self._stop.set)
+        self._channel.setblocking(False)
+        loop.add_reader(self._channel, self._hear)
+        started = time.monotonic()
+        try:
+            if not await self._started():
+                return False
+            self._state.ready, self._state.startup_seconds = True, round(time.monotonic() - started, 2)
+            self._record()
+            self._say({"event": "up", "seconds": self._state.startup_seconds})
+            await self._watch()
+        finally:
+            await self._end()
+        return not self._abandoned
+
+    async def _started(self) -> bool:
+        stop = asyncio.ensure_future(self._stop.wait())
+        for attempt in range(1, _ATTEMPTS + 1):
+            work = asyncio.ensure_future(self._startup.run())
+            await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work})
+                return False
+            try:
+                work.result()
+            except PortTakenError as error:
+                log.warning("port taken", attempt=attempt, error=error.message)
+                if attempt < _ATTEMPTS:
+                    await self._end()
+                    self._startup = self._new_startup()
+                    continue
+                self._fail(error)
+                return False
+            except PlimsollError as error:
+                self._fail(error)
+                return False
+            except OSError as error:
+                self._fail(PlimsollError(f"Cannot start the sandbox: {error}.", "Set PLIMSOLL_HOME to another folder."))
+                return False
+            stop.cancel()
+            return True
+        return False
+
+    async def _watch(self) -> None:
+        """Notes each process that ends. None is started again: a test must see that it is gone."""
+        stop = asyncio.ensure_future(self._stop.wait())
+        running = {asyncio.ensure_future(child.wait()): child for child in self._startup.children}
+        while not stop.done():
+            done, _ = await asyncio.wait({stop, *running}, return_when=asyncio.FIRST_COMPLETED)
+            for future in done - {stop}:
+                child = running.pop(future)
+                log.error("process ended", process=child.name, exit_code=child.exit_code)
+                self._record()
+
+    async def _end(self) -> None:
+        for together in in_stopping_order(self._startup.children):
+            await asyncio.gather(*(child.stop(_PATIENCE_SECONDS) for child in together))
+        log.info("stopped", processes=len(self._startup.children))
+
+    def _new_startup(self) -> Startup:
+        return Startup(self._folder, self._settings, self._on_event)
+
+    def _on_event(self, event: str, name: str) -> None:
+        self._record()
+        self._say({"event": event, "name": name})
+
+    def _record(self) -> None:
+        ports = self._startup.ports
+        self._state.server = f"https://127.0.0.1:{ports['kube-apiserver']}"
+        self._state.processes = [
+            ProcessState(name=c.name, pid=c.pid, created=c.created, port=ports.get(c.name), exit_code=c.exit_code)
+            for c in self._startup.children
+        ]
+        state.write(self._folder.state, self._state)
+
+    def _fail(self, error: PlimsollError) -> None:
+        log.error("failed", message=error.message)
+        self._say({"event": "failed", "message": error.message, "hint": error.hint})
+
+    def _say(self, event: dict[str, object]) -> None:
+        try:
+            self._channel.sendall(orjson.dumps(event) + b"\n")
+        except OSError:
+            log.debug("the caller is gone")
+
+    def _hear(self) -> None:
+        try:
+            heard = self._channel.recv(64)
+        except BlockingIOError:
+            return
+        except OSError:
+            heard = b""
+        if heard:
+            self._let_go = self._let_go or (LET_GO in heard and not self._tied)
+            return
+        asyncio.get_running_loop().remove_reader(self._channel)
+        if not self._let_go:
+            log.info("the caller is gone")
+            self._abandoned = True
+            self._stop.set()

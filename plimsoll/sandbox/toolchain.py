@@ -1,0 +1,112 @@
+"""What a build needs of this machine, told before the build starts."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from plimsoll.model.errors import PlimsollError
+from plimsoll.sandbox import home
+from plimsoll.sandbox.parts import PARTS, Part
+
+_GIB: Final = 1024**3
+DISK_GIB: Final = 12
+"""Free disk that a build of all parts takes, module and build caches included."""
+MEMORY_GIB: Final = 4
+MEMORY_PER_BUILD_GIB: Final = 3
+"""Peak of the linker and compilers of the largest part."""
+
+
+def available_memory() -> int:
+    """Bytes of memory that this process may still use: of the machine, or of its control group where that is less."""
+    available = int(psutil.virtual_memory().available)
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit = int((group / "memory.max").read_text())
+        used = int((group / "memory.current").read_text())
+    except (OSError, ValueError):
+        return available
+    return min(available, limit - used)
+
+
+def builds_at_once(cores: int) -> int:
+    """How many parts may be built side by side within the memory and the cores of this machine."""
+    return max(1, min(cores, available_memory() // (MEMORY_PER_BUILD_GIB * _GIB)))
+
+
+def check(missing: Sequence[Part]) -> None:
+    """Raises a PlimsollError if Go, the disk or the memory of this machine do not suffice to build `missing`."""
+    go = shutil.which("go")
+    if go is None:
+        raise PlimsollError(
+            f"Go is not on PATH, and {_names(missing)} must be built with it.",
+            "Install Go 1.26 or newer (go.dev/dl) and run this again; nothing has been built yet.",
+        )
+    _check_version(missing)
+    if any(p.programs for p in missing):
+        _check_memory()
+    _check_disk(missing)
+
+
+def go_output(arguments: Sequence[str], folder: Path) -> str:
+    """What the go command prints, run in `folder`; a PlimsollError with its last words if it fails."""
+    done = subprocess.run(["go", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise PlimsollError(f"`go {' '.join(arguments)}` failed in {folder}:\n{done.stderr.strip()[-2000:]}")
+    return done.stdout.strip()
+
+
+def _names(parts: Sequence[Part]) -> str:
+    return ", ".join(p.name for p in parts)
+
+
+def _as_tuple(version: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
+
+
+def _check_version(missing: Sequence[Part]) -> None:
+    # Run inside the module, where GOTOOLCHAIN may let an older Go fetch the one that is asked for.
+    needed: dict[str, str] = {}
+    for part in missing:
+        found = re.search(r"^go (\S+)", (part.source / "go.mod").read_text(), re.MULTILINE)
+        needed[part.name] = found[1] if found else "1.26"
+    name = max(needed, key=lambda n: _as_tuple(needed[n]))
+    folder = home.tools() / name
+    done = subprocess.run(["go", "version"], cwd=folder, capture_output=True, text=True, check=False)
+    version = re.search(r"go(\d+\.\d+(?:\.\d+)?)", done.stdout)
+    if done.returncode == 0 and version and _as_tuple(version[1]) >= _as_tuple(needed[name]):
+        return
+    reported = re.search(r"running go (\d\S*?);", done.stderr)
+    have = version or reported
+    raise PlimsollError(
+        f"{name} needs Go {needed[name]} or newer; the go on PATH is {have[1] if have else 'of an unknown version'}."
+        + (f"\n{done.stderr.strip()}" if done.stderr.strip() else ""),
+        "Install a newer Go (go.dev/dl) and put it first on PATH, or set GOTOOLCHAIN=auto to let Go fetch it.",
+    )
+
+
+def _check_memory() -> None:
+    available = available_memory() / _GIB
+    if available < MEMORY_GIB:
+        raise PlimsollError(
+            f"Building needs about {MEMORY_GIB} GiB of free memory; {available:.1f} GiB are available.",
+            "Close what uses memory, or build on a larger machine and copy its cache folder.",
+        )
+
+
+def _check_disk(missing: Sequence[Part]) -> None:
+    share = sum(p.build_seconds for p in missing) / sum(p.build_seconds for p in PARTS)
+    needed = max(0.1, DISK_GIB * share)
+    caches = go_output(["env", "GOCACHE", "GOMODCACHE"], missing[0].source).splitlines()
+    for folder in (home.cache(), *map(Path, caches)):
+        existing = next(p for p in (folder, *folder.parents) if p.exists())
+        free = shutil.disk_usage(existing).free / _GIB
+        if free < needed:
+            raise PlimsollError(
+                f"Building {_names(missing)} needs about {needed:.1f} GiB of free disk; {folder} has {free:.1f} GiB.",
+                "Free some space, or move the caches with XDG_CACHE_HOME, GOCACHE and GOMODCACHE.",
+            )
