@@ -8,11 +8,14 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import orjson
+import structlog
 import urllib3
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
 from plimsoll.model.errors import PlimsollError
+
+log = structlog.get_logger(__name__)
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -70,6 +73,10 @@ class Connection:
                 f"cannot connect to a cluster: kubeconfig {source}: {error}",
                 "name one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`",
             ) from None
+        if not configuration.verify_ssl:
+            # Said once here rather than by urllib3 at every request.
+            log.warning("the kubeconfig switches off the check of the server's certificate", server=configuration.host)
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         return cls(configuration)
 
     def request(

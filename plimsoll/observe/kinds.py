@@ -1,0 +1,161 @@
+"""The kinds that are observed: where they are listed, what is read of them, what may change without waking anybody."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+from pydantic import Field
+from pydantic.aliases import AliasPath
+
+from plimsoll.connection import JSON
+from plimsoll.model.base import ObservedObject
+from plimsoll.model.environment import Environment
+from plimsoll.model.errors import InvalidObjectError
+from plimsoll.model.labels import API_VERSION, GROUP, WORKSPACE
+from plimsoll.model.node import Node
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.node_pool import NodePool
+from plimsoll.model.pod import Pod
+from plimsoll.model.queue import Queue
+from plimsoll.model.workload import Workload
+from plimsoll.model.workspace import Workspace
+
+T = TypeVar("T", bound=ObservedObject)
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+SHARE_ANNOTATIONS: Final = ("gpu-fraction", "gpu-memory")
+"""KAI's annotations of a pod that asks for a share of a GPU."""
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """One kind of objects in one version.
+
+    `read` makes the value that is kept: None for an object of no interest, InvalidObjectError for one that does
+    not fit. `quiet` names the fields whose change is kept but wakes nobody. `definition` names the
+    CustomResourceDefinition of a kind that a cluster may lack.
+    """
+
+    name: str
+    api_version: str
+    path: str
+    read: Callable[[dict[str, Any]], T | None]
+    definition: str | None = None
+    selector: Mapping[str, str] = field(default_factory=dict)
+    quiet: frozenset[str] = frozenset()
+    accept_list: str = JSON
+    accept_watch: str = JSON
+
+    def differ(self, old: T, new: T) -> bool:
+        """Whether a field that can matter changed; the resource version alone never does."""
+        return any(
+            getattr(old, name) != getattr(new, name)
+            for name in type(new).model_fields
+            if name != "resource_version" and name not in self.quiet
+        )
+
+
+class Definition(ObservedObject):
+    """A CustomResourceDefinition. Whether it is established is not in its metadata: each change may have made it so."""
+
+    revision: str = Field(default="", validation_alias=AliasPath("metadata", "resourceVersion"))
+
+
+def _read_pod(raw: dict[str, Any]) -> Pod | None:
+    """Keeps pods that ask for devices or for a share of one, and our own; of a container what it asks for.
+
+    A pod asks for devices when it names an extended resource (one with a domain other than kubernetes.io): which
+    of them are GPUs is the Environment's to say, and may change.
+    """
+    metadata = raw.get("metadata") or {}
+    spec = raw.get("spec") or {}
+    ours = any(str(key).startswith(f"{GROUP}/") for key in metadata.get("labels") or {})
+    shares = any(key in (metadata.get("annotations") or {}) for key in SHARE_ANNOTATIONS)
+    groups = {name: spec.get(name) or [] for name in ("containers", "initContainers")}
+    if not (ours or shares or any(_asks_devices(item) for items in groups.values() for item in items)):
+        return None
+    raw["spec"] = spec | {name: [_trimmed(item) for item in items] for name, items in groups.items()}
+    return Pod.read(raw)
+
+
+def _asks_devices(container: Any) -> bool:
+    resources = container.get("resources") if isinstance(container, dict) else None
+    return any(
+        "/" in resource and not resource.partition("/")[0].endswith("kubernetes.io")
+        for part in ("requests", "limits")
+        for resource in (resources or {}).get(part) or {}
+    )
+
+
+def _trimmed(container: Any) -> Any:
+    if not isinstance(container, dict):
+        return container
+    return {key: container[key] for key in ("name", "resources", "restartPolicy") if key in container}
+
+
+def _read_workspace(raw: dict[str, Any]) -> Workspace:
+    """A status that does not fit is taken as absent: it is ours to write, and must not hide what people declare."""
+    try:
+        return Workspace.read(raw)
+    except InvalidObjectError:
+        return Workspace.read({key: value for key, value in raw.items() if key != "status"})
+
+
+def _workloads(name: str, plural: str) -> Kind[Workload]:
+    return Kind(name, "apps/v1", f"/apis/apps/v1/{plural}", Workload.read, selector={"labelSelector": WORKSPACE})
+
+
+NODES: Final = Kind("Node", "v1", "/api/v1/nodes", Node.read, quiet=frozenset({"annotations"}))
+PODS: Final = Kind(
+    "Pod",
+    "v1",
+    "/api/v1/pods",
+    _read_pod,
+    selector={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
+)
+NODE_CLAIMS: Final = Kind(
+    "NodeClaim", "karpenter.sh/v1", "/apis/karpenter.sh/v1/nodeclaims", NodeClaim.read, "nodeclaims.karpenter.sh"
+)
+NODE_POOLS: Final = Kind(
+    "NodePool", "karpenter.sh/v1", "/apis/karpenter.sh/v1/nodepools", NodePool.read, "nodepools.karpenter.sh"
+)
+QUEUES: Final = Kind(
+    "Queue",
+    "scheduling.run.ai/v2",
+    "/apis/scheduling.run.ai/v2/queues",
+    Queue.read,
+    "queues.scheduling.run.ai",
+    quiet=frozenset({"status"}),
+)
+WORKSPACES: Final = Kind(
+    "Workspace",
+    API_VERSION,
+    f"/apis/{API_VERSION}/workspaces",
+    _read_workspace,
+    f"workspaces.{GROUP}",
+    quiet=frozenset({"status"}),
+)
+ENVIRONMENTS: Final = Kind(
+    "Environment", API_VERSION, f"/apis/{API_VERSION}/environments", Environment.read, f"environments.{GROUP}"
+)
+DEPLOYMENTS: Final = _workloads("Deployment", "deployments")
+STATEFUL_SETS: Final = _workloads("StatefulSet", "statefulsets")
+CUSTOM: Final[frozenset[str | None]] = frozenset(
+    kind.definition for kind in (NODE_CLAIMS, NODE_POOLS, QUEUES, WORKSPACES, ENVIRONMENTS)
+)
+
+
+def _read_definition(raw: dict[str, Any]) -> Definition | None:
+    definition = Definition.read(raw)
+    return definition if definition.name in CUSTOM else None
+
+
+DEFINITIONS: Final = Kind(
+    "CustomResourceDefinition",
+    "apiextensions.k8s.io/v1",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    _read_definition,
+    # The schemas of a cluster's definitions are megabytes, their metadata is not.
+    accept_list=f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+    accept_watch=f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+)

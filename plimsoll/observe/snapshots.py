@@ -1,0 +1,85 @@
+"""The stores of all kinds, and the Snapshot they make."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from plimsoll.model.environment import Environment
+from plimsoll.model.errors import InvalidObjectError, PlimsollError
+from plimsoll.model.labels import GROUP
+from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
+from plimsoll.observe import kinds
+from plimsoll.observe.store import Store
+
+
+class Stores:
+    """One store for each observed kind."""
+
+    def __init__(self) -> None:
+        self.environments = Store(kinds.ENVIRONMENTS)
+        self.workspaces = Store(kinds.WORKSPACES)
+        self.nodes = Store(kinds.NODES)
+        self.node_claims = Store(kinds.NODE_CLAIMS)
+        self.node_pools = Store(kinds.NODE_POOLS)
+        self.pods = Store(kinds.PODS)
+        self.queues = Store(kinds.QUEUES)
+        self.deployments = Store(kinds.DEPLOYMENTS)
+        self.stateful_sets = Store(kinds.STATEFUL_SETS)
+
+    def __iter__(self) -> Iterator[Store[Any]]:
+        return iter(vars(self).values())
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of any store."""
+        return sum(store.version for store in self)
+
+    def snapshot(self, warnings: tuple[str, ...] = ()) -> Snapshot:
+        """What the stores hold now.
+
+        Raises PlimsollError where there is more than one Environment, and InvalidObjectError where it cannot be
+        read: planning by the defaults instead would take away what the environment has.
+        """
+        environment, notes = self._environment()
+        # Every part has been validated when it was read.
+        return Snapshot.model_construct(
+            environment=environment,
+            workspaces=self.workspaces.values(),
+            invalid_workspaces=tuple(
+                InvalidWorkspace(ref=item.ref, message=item.message) for item in self.workspaces.unreadable()
+            ),
+            nodes=self.nodes.values(),
+            node_claims=self.node_claims.values(),
+            node_pools=self.node_pools.values(),
+            pods=self.pods.values(),
+            queues=self.queues.values(),
+            workloads=self.deployments.values() + self.stateful_sets.values(),
+            warnings=(
+                *notes,
+                *(
+                    f"left out, cannot be read: {item.message}"
+                    for store in self
+                    if store is not self.workspaces
+                    for item in store.unreadable()
+                ),
+                *warnings,
+            ),
+        )
+
+    def _environment(self) -> tuple[Environment, tuple[str, ...]]:
+        found = self.environments.values()
+        broken = self.environments.unreadable()
+        names = sorted([each.name for each in found] + [each.ref.name for each in broken])
+        if len(names) > 1:
+            raise PlimsollError(
+                f"the cluster has {len(names)} Environments: {', '.join(names)}", "keep one and delete the others"
+            )
+        if broken:
+            raise InvalidObjectError(broken[0].message, "correct the Environment; nothing is planned without it")
+        if found:
+            return found[0], ()
+        missing = [store.kind.name for store in (self.environments, self.workspaces) if not store.served]
+        if missing:
+            note = f"the cluster does not know the kinds {', '.join(missing)} of {GROUP}: apply the foundation stack"
+        else:
+            note = "the cluster has no Environment: the defaults are used (no auto-provisioning)"
+        return Environment.default(), (note,)

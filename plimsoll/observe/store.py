@@ -1,0 +1,98 @@
+"""The store of one kind: the values of its objects, by key, and those that cannot be read."""
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from plimsoll.model.base import ObservedObject, identify
+from plimsoll.model.errors import InvalidObjectError
+from plimsoll.model.workspace import WorkspaceRef
+from plimsoll.observe.kinds import LAST_APPLIED, Kind
+
+T = TypeVar("T", bound=ObservedObject)
+Key: TypeAlias = tuple[str, str]
+"""(namespace, name)"""
+
+
+class Unreadable(NamedTuple):
+    """An object that does not fit its kind."""
+
+    ref: WorkspaceRef
+    """Its identity, whatever its kind."""
+    message: str
+
+
+class Store(Generic[T]):
+    """Safe to share between the thread that writes and those that read."""
+
+    def __init__(self, kind: Kind[T]) -> None:
+        self.kind = kind
+        self.served = True
+        """Whether the cluster serves the kind, as far as is known."""
+        self.version = 0
+        """Grows with every change, also those that wake nobody."""
+        self._lock = threading.Lock()
+        self._entries: dict[Key, T | Unreadable] = {}
+        self._values: tuple[T, ...] | None = ()
+
+    def read(self, raw: dict[str, Any]) -> tuple[Key, T | Unreadable | None]:
+        """The key of an object and the value that is kept of it; None where it is of no interest."""
+        metadata = raw.get("metadata") or {}
+        key = (str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
+        # Items of a list do not say what they are.
+        raw.setdefault("kind", self.kind.name)
+        raw.setdefault("apiVersion", self.kind.api_version)
+        if metadata.get("annotations"):
+            metadata["annotations"].pop(LAST_APPLIED, None)
+        try:
+            return key, self.kind.read(raw)
+        except InvalidObjectError as error:
+            return key, Unreadable(
+                WorkspaceRef(namespace=key[0], name=key[1], uid=str(metadata.get("uid") or "")), error.message
+            )
+        except (AttributeError, TypeError, ValueError) as error:
+            message = f"{identify(raw)}: its fields have other types than those of a {self.kind.name} ({error})"
+            return key, Unreadable(WorkspaceRef(namespace=key[0], name=key[1]), message)
+
+    def replace(self, entries: Mapping[Key, T | Unreadable]) -> bool:
+        """Takes the state of a list; whether a change that can matter came with it."""
+        with self._lock:
+            old, self._entries = self._entries, dict(entries)
+            self._changed()
+            return old.keys() != self._entries.keys() or any(
+                self._matters(old[key], new) for key, new in self._entries.items()
+            )
+
+    def put(self, key: Key, entry: T | Unreadable | None) -> bool:
+        """Takes one object, None standing for its absence; whether the change can matter."""
+        with self._lock:
+            old = self._entries.get(key)
+            if entry is None:
+                if old is None:
+                    return False
+                del self._entries[key]
+                self._changed()
+                return True
+            self._entries[key] = entry
+            self._changed()
+            return old is None or self._matters(old, entry)
+
+    def values(self) -> tuple[T, ...]:
+        """Every object that could be read."""
+        with self._lock:
+            if self._values is None:
+                self._values = tuple(entry for entry in self._entries.values() if not isinstance(entry, Unreadable))
+            return self._values
+
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        with self._lock:
+            return tuple(entry for entry in self._entries.values() if isinstance(entry, Unreadable))
+
+    def _changed(self) -> None:
+        self.version += 1
+        self._values = None
+
+    def _matters(self, old: T | Unreadable, new: T | Unreadable) -> bool:
+        if isinstance(old, Unreadable) or isinstance(new, Unreadable):
+            return old != new
+        return self.kind.differ(old, new)
