@@ -16,15 +16,19 @@ from plimsoll.sandbox.parts import Part, Program
 
 
 @contextmanager
-def _locked(path: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
-    """Holds the lock file, so that two installs at once build a part once."""
-    with path.open("w") as lock:
+def _workplace(part: Part, on_wait: Callable[[str], None]) -> Iterator[Path]:
+    """A new folder beside the part's files, and its lock, so that two installs at once build a part once."""
+    part.cached.mkdir(parents=True, exist_ok=True)
+    with (part.cached / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             on_wait("another install is building it")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        for left in part.cached.glob(".build-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        with tempfile.TemporaryDirectory(dir=part.cached, prefix=".build-") as new:
+            yield Path(new)
 
 
 def build(
@@ -39,12 +43,11 @@ def build(
     `on_step` gets a word on what is being done, `on_start` the running go command, for whoever must stop it.
     Raises PlimsollError with the compiler's last lines when the build fails.
     """
-    part.cached.mkdir(parents=True, exist_ok=True)
-    with _locked(part.cached / ".lock", on_step), tempfile.TemporaryDirectory(dir=part.cached, prefix=".build-") as new:
-        missing = [p for p in programs if not (part.cached / p.name).exists()]
-        for program in missing:
-            _go_build(part, program, Path(new), cores=cores, on_step=on_step, on_start=on_start)
-        _take_files(part, Path(new), on_step)
+    with _workplace(part, on_step) as new:
+        for program in programs:
+            if not (part.cached / program.name).exists():
+                _go_build(part, program, new, cores=cores, on_step=on_step, on_start=on_start)
+        _take_files(part, new, on_step)
 
 
 def _go_build(

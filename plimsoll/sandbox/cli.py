@@ -3,6 +3,7 @@
 import enum
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,8 @@ Name = Annotated[str, typer.Option("--name", envvar="PLIMSOLL_SANDBOX", help="Wh
 @app.callback()
 def _sandbox() -> None:
     """A real control plane on this machine: etcd, kube-apiserver, Karpenter and KWOK nodes, all on loopback."""
+    # As Ctrl-C: builds and half-started sandboxes are ended before the command is.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @app.command()

@@ -111,7 +111,6 @@ def manifest(node: ListedNode) -> dict[str, Any]:
                 "kubernetes.io/arch": "amd64",
                 "kubernetes.io/hostname": node.name,
                 "kubernetes.io/os": "linux",
-                "type": "kwok",
                 **(discovery_labels(node.model, node.gpus) if node.model is not None else {}),
             },
             "annotations": {"kwok.x-k8s.io/node": "fake"},

@@ -3,7 +3,6 @@
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,7 +14,7 @@ from typing import Any, Final
 import psutil
 
 from plimsoll.model.errors import PlimsollError
-from plimsoll.sandbox import certificates, identities, installing, instance_types, shell, state, supervisor
+from plimsoll.sandbox import certificates, identities, installing, instance_types, programs, shell, state, supervisor
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.parts import PARTS
 from plimsoll.sandbox.state import ProviderKind, Settings, State
@@ -149,12 +148,7 @@ class Sandbox:
             folder.stacks.mkdir(exist_ok=True)
             identities.write_secret(folder.passphrase, identities.random_secret())
         (folder.path / "instance_types.json").write_text(json.dumps(instance_types.catalogue()))
-        for name in ("bin", "bin-python", "bin-policy"):
-            shutil.rmtree(folder.bin(name), ignore_errors=True)
-            folder.bin(name).mkdir()
-        for one in found:
-            if one.folder is not None and one.path is not None:
-                (folder.bin(one.folder) / one.path.name).symlink_to(one.path)
+        programs.link(folder, found)
         folder.state.unlink(missing_ok=True)
         state.write(folder.settings, settings)
 

@@ -44,6 +44,6 @@ def environ(folder: Folder, settings: Settings, state: State, user: str) -> dict
 
 def path(folder: Folder, language: str = "bin-python") -> str:
     """PATH with the sandbox's programs first. `language` is `bin-policy` for runs with policy packs, see Folder.bin."""
-    ours = [str(folder.bin()), str(folder.bin(language)), str(Path(sys.executable).parent)]
+    ours = [str(folder.bin(language)), str(folder.bin()), str(Path(sys.executable).parent)]
     rest = [p for p in os.environ.get("PATH", os.defpath).split(os.pathsep) if p not in ours]
     return os.pathsep.join([*ours, *rest])
