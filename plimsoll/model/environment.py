@@ -1,11 +1,12 @@
 """Environment: one cluster with its settings (plimsoll.dev/v1alpha1, cluster-scoped, one a cluster)."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from plimsoll.model.base import Declared, ObservedObject
+from plimsoll.model.base import Declared, Observed, ObservedObject
+from plimsoll.model.condition import Condition
 from plimsoll.model.labels import GPU_RESOURCE
 from plimsoll.model.taint import Taint
 
@@ -63,8 +64,11 @@ class NodeClaims(Declared):
     node_class_ref: NodeClassRef | None = None
     """Absent: that of a NodePool which allows the instance type, else by the cloud that the catalog names."""
     taints: tuple[DeclaredTaint, ...] = (DeclaredTaint(key="sku", value="gpu"),)
-    storage_gib: int = Field(default=1024, ge=1)
-    """Ephemeral storage that a claim asks for, GiB, where the model says nothing."""
+    storage_gib: int | None = Field(default=None, ge=1)
+    """Ephemeral storage that a claim asks for, GiB, where no preset says what it takes; absent: asks for none.
+
+    A NodeClaim that asks for more than its instance type reports is never launched.
+    """
 
 
 class EnvironmentSpec(Declared):
@@ -127,10 +131,22 @@ class EnvironmentSpec(Declared):
         raise KeyError(namespace)
 
 
+class EnvironmentStatus(Observed):
+    """Written by the engine alone. While a number is above 0 the cluster refuses to delete the Environment."""
+
+    observed_generation: int | None = Field(default=None, validation_alias="observedGeneration")
+    node_claims: Annotated[int, Field(ge=0)] = Field(default=0, validation_alias="nodeClaims")
+    """NodeClaims that the engine made and that are still there."""
+    workloads: Annotated[int, Field(ge=0)] = 0
+    """Workloads that the engine made and that are still there."""
+    conditions: tuple[Condition, ...] = ()
+
+
 class Environment(ObservedObject):
     """The Environment object; where a cluster or a folder of manifests has none, `Environment.default()` stands in."""
 
     spec: EnvironmentSpec = EnvironmentSpec()
+    status: EnvironmentStatus = EnvironmentStatus()
 
     @classmethod
     def default(cls) -> "Environment":

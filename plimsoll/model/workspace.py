@@ -4,7 +4,7 @@ Field names under `spec` are KAITO's.
 """
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.aliases import AliasPath
@@ -12,6 +12,10 @@ from pydantic.aliases import AliasPath
 from plimsoll.model.base import Declared, Observed, ObservedObject
 from plimsoll.model.condition import Condition
 from plimsoll.model.label_selector import LabelSelector
+from plimsoll.model.pod_template import check_pod_template
+
+PRESET_XOR_TEMPLATE: Final = "preset and template exclude each other: keep one"
+NEEDS_PRESET_OR_TEMPLATE: Final = "needs a preset or a template"
 
 PositiveInt = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -32,12 +36,19 @@ class Inference(Declared):
     gpu_memory_gib: Annotated[float, Field(gt=0, le=1_000_000)] | None = Field(default=None, alias="gpuMemoryGiB")
     """GPU memory that one replica needs in all, GiB; needed where no preset says it and nodes are to be checked."""
 
+    @field_validator("template")
+    @classmethod
+    def _pod_template(cls, template: dict[str, Any] | None) -> dict[str, Any] | None:
+        if template is not None:
+            check_pod_template(template)
+        return template
+
     @model_validator(mode="after")
     def _preset_xor_template(self) -> "Inference":
         if self.preset is not None and self.template is not None:
-            raise ValueError("preset and template exclude each other: keep one")
+            raise ValueError(PRESET_XOR_TEMPLATE)
         if self.preset is None and self.template is None:
-            raise ValueError("needs a preset or a template")
+            raise ValueError(NEEDS_PRESET_OR_TEMPLATE)
         return self
 
 

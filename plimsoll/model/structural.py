@@ -1,0 +1,142 @@
+"""Structural OpenAPI v3 schemas, as CustomResourceDefinitions want them, from models.
+
+The rules are those of apiextensions.k8s.io/v1: references inline, one type for each value, no `anyOf` that brings
+types of its own, `additionalProperties` beside no `properties`.
+"""
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Mapping
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel
+
+Schema = dict[str, Any]
+
+TEXT_LENGTH: Final = 1024
+"""Characters of a text, where the model says no bound: CEL rules may only read what is bounded."""
+ITEMS: Final = 1000
+"""Items of a list, where the model says no bound."""
+ENTRIES: Final = 64
+"""Entries of a map, where the model says no bound."""
+
+_KEPT: Final = (
+    "type", "format", "enum", "pattern", "minimum", "maximum",
+    "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
+)  # fmt: skip
+
+
+def structural(model: type[BaseModel], *, bounded: bool = True) -> Schema:
+    """The schema of a model's fields under their aliases.
+
+    Defaults are left out: a field that nobody set stays absent, so that a newer engine brings its own default to
+    objects made before it. `bounded` gives every text, list and map a bound where the model says none.
+    Raises ValueError where a field may hold more than one type.
+    """
+    generated = model.model_json_schema(mode="validation", by_alias=True)
+    documented = {kind.__name__: _field_texts(kind) for kind in _models(model)}
+    return _Inlining(generated.get("$defs", {}), documented, bounded).convert(generated)
+
+
+class _Inlining:
+    def __init__(
+        self, definitions: Mapping[str, Schema], documented: Mapping[str, Mapping[str, str]], bounded: bool
+    ) -> None:
+        self._definitions = definitions
+        self._documented = documented
+        self._bounded = bounded
+
+    def convert(self, schema: Schema) -> Schema:
+        schema = self._resolve(schema)
+        converted: Schema = {key: schema[key] for key in _KEPT if key in schema}
+        if "description" in schema:
+            converted["description"] = _one_line(schema["description"])
+        for bound, inclusive in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+            if bound in schema:
+                converted[inclusive], converted[bound] = schema[bound], True
+        if "const" in schema:
+            converted["enum"] = [schema["const"]]
+        match schema.get("type"):
+            case "object":
+                self._object(schema, converted)
+            case "array":
+                converted["items"] = self.convert(schema["items"])
+                self._bound(converted, "maxItems", ITEMS)
+            case "string" if "enum" not in converted:
+                self._bound(converted, "maxLength", TEXT_LENGTH)
+            case None:
+                raise ValueError(f"no single type: {schema}")
+        return converted
+
+    def _object(self, schema: Schema, converted: Schema) -> None:
+        if "properties" in schema:
+            texts = self._documented.get(schema.get("title", ""), {})
+            converted["properties"] = {
+                name: self.convert(value) | ({"description": texts[name]} if name in texts else {})
+                for name, value in schema["properties"].items()
+            }
+            if schema.get("required"):
+                converted["required"] = schema["required"]
+        elif isinstance(schema.get("additionalProperties"), dict):
+            converted["additionalProperties"] = self.convert(schema["additionalProperties"])
+            self._bound(converted, "maxProperties", ENTRIES)
+        else:
+            converted["x-kubernetes-preserve-unknown-fields"] = True
+
+    def _bound(self, converted: Schema, name: str, bound: int) -> None:
+        if self._bounded:
+            converted.setdefault(name, bound)
+
+    def _resolve(self, schema: Schema) -> Schema:
+        """Follows references, and takes `X | None` for an optional X."""
+        if "anyOf" in schema:
+            some = [each for each in schema["anyOf"] if each.get("type") != "null"]
+            if len(some) == 1:
+                rest = {key: value for key, value in schema.items() if key != "anyOf"}
+                return self._resolve({**some[0], **rest} if "$ref" not in some[0] else some[0])
+        if "$ref" in schema:
+            return self._resolve(self._definitions[schema["$ref"].rpartition("/")[2]])
+        return schema
+
+
+def _models(model: type[BaseModel]) -> set[type[BaseModel]]:
+    """The model and all models that its fields name."""
+    found: set[type[BaseModel]] = set()
+    waiting: list[Any] = [model]
+    while waiting:
+        kind = waiting.pop()
+        waiting += get_args(kind)
+        if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in found:
+            found.add(kind)
+            waiting += [field.annotation for field in kind.model_fields.values()]
+    return found
+
+
+def _field_texts(model: type[BaseModel]) -> dict[str, str]:
+    """Alias of each field to the text that follows it in the class."""
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
+    except OSError:
+        return {}
+    if not isinstance(body, ast.ClassDef):
+        return {}
+    texts: dict[str, str] = {}
+    for statement, following in zip(body.body, body.body[1:], strict=False):
+        if (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and isinstance(following, ast.Expr)
+            and isinstance(following.value, ast.Constant)
+            and isinstance(following.value.value, str)
+            and statement.target.id in model.model_fields
+        ):
+            field = model.model_fields[statement.target.id]
+            alias = field.validation_alias if isinstance(field.validation_alias, str) else field.alias
+            texts[alias or statement.target.id] = _one_line(following.value.value)
+    return texts
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text.replace("`", "'")).strip()
