@@ -11,12 +11,7 @@ from plimsoll.provider.session import Session
 from plimsoll.provider.values import Properties, decode, is_unknown, mark_secrets, plain
 
 _PLUGIN: Final = "use the kubernetes plugin for this stack (provider: plugin)"
-_REFUSED: Final = {
-    "kubernetes:helm.sh/v3:Release": "Helm releases",
-    "kubernetes:kustomize/v2:Directory": "kustomize",
-    "kubernetes:yaml/v2:ConfigFile": "YAML files",
-    "kubernetes:yaml/v2:ConfigGroup": "groups of YAML files",
-}
+_RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 
 
 def check(session: Session, request: provider_pb2.CheckRequest) -> Properties:
@@ -47,15 +42,15 @@ def check(session: Session, request: provider_pb2.CheckRequest) -> Properties:
 
 def refuse_uncovered(token: str) -> None:
     """Raises PlimsollError for a type that only the plugin serves."""
-    what = _REFUSED.get(token)
-    if what is None and token.startswith("kubernetes:"):
-        name = token.rpartition(":")[2]
-        if name.endswith("Patch"):
-            what = "patches of objects that others own"
-        elif name.endswith("List"):
-            what = "lists of objects (declare each object by itself)"
-    if what is not None:
-        raise PlimsollError(f"{token}: {what}: not covered by the built-in kubernetes provider", _PLUGIN)
+    if token == _RELEASE:
+        what = "Helm releases (declare a helm.v4.Chart)"
+    elif token.endswith("Patch"):
+        what = "patches of objects that others own"
+    elif token.endswith("List"):
+        what = "lists of objects (declare each object by itself)"
+    else:
+        return
+    raise PlimsollError(f"{token}: {what}: not covered by the built-in kubernetes provider", _PLUGIN)
 
 
 def _proposed(request: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from kubernetes import client, config
@@ -10,6 +10,9 @@ from kubernetes.config.config_exception import ConfigException
 
 from plimsoll.connection import Connection
 from plimsoll.model.errors import PlimsollError
+
+_FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+"""Settings that name a file relative to the kubeconfig's folder."""
 
 
 class SettingsError(PlimsollError):
@@ -28,11 +31,11 @@ class Kubeconfig:
     @classmethod
     def read(cls, text_or_path: str, context: str | None = None, cluster: str | None = None) -> "Kubeconfig":
         """From YAML or JSON text, or a path. Raises SettingsError where it is none or its context is missing."""
-        text = text_or_path
+        text, folder = text_or_path, Path.cwd()
         if "\n" not in text and not text.lstrip().startswith("{"):
             path = Path(text).expanduser()
             try:
-                text = path.read_text()
+                text, folder = path.read_text(), path.absolute().parent
             except OSError as error:
                 raise SettingsError(f"kubeconfig {path}: {error.strerror}", "name a file that exists") from None
         try:
@@ -48,6 +51,11 @@ class Kubeconfig:
                 f"the kubeconfig has no context {name!r}, or no cluster of that context",
                 "set `context` to one that it has",
             ) from None
+        for entry in (*content["clusters"], *(content.get("users") or [])):
+            for key in _FILES:
+                settings = entry.get("cluster") or entry.get("user") or {}
+                if key in settings:
+                    settings[key] = str(folder / settings[key])
         return cls(str(server).rstrip("/"), scope.get("namespace") or "default", content, name)
 
     def connect(self) -> Connection:

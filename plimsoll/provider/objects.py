@@ -6,6 +6,7 @@ One request for each verb; discovery of a group version is fetched once and agai
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
@@ -19,6 +20,7 @@ from plimsoll.provider.identity import Kind, kind_of, metadata_of, name_of, name
 Object = dict[str, Any]
 T = TypeVar("T")
 
+_AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 JSON_PATCH: Final = "application/json-patch+json"
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 _NOT_PROCESSED: Final = frozenset({429, 503})
@@ -91,6 +93,20 @@ class Objects:
         with self._lock:
             for kind in [known for known in self._mappings if known.group == spec.get("group")]:
                 del self._mappings[kind]
+
+    def capabilities(self) -> tuple[str, list[str]]:
+        """The apiserver's version, and what it serves: `v1`, `apps/v1`, `apps/v1/Deployment` (Helm's Capabilities)."""
+        version = self._retried(lambda: self.connection.request("GET", "/version"))
+        served: set[str] = set()
+        for root in ("/api", "/apis"):
+            listed = self._retried(partial(self.connection.request, "GET", root, accept=_AGGREGATED))
+            for group in listed.get("items", []):
+                for entry in group["versions"]:
+                    found = Kind(group["metadata"].get("name") or "", entry["version"], "")
+                    served.add(found.api_version)
+                    for resource in entry.get("resources", []):
+                        served.add(f"{found.api_version}/{resource['responseKind']['kind']}")
+        return str(version["gitVersion"]), sorted(served)
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
         """The live object, or None where it, or its kind, does not exist."""

@@ -140,8 +140,8 @@ def _create(call: Call, obj: Object, manager: str) -> Object:
     # A namespace or definition that the same program makes may be a moment late.
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception(may_come),
-        stop=tenacity.stop_after_attempt(6),
-        wait=tenacity.wait_exponential(multiplier=0.25, max=4.0),
+        stop=tenacity.stop_after_attempt(10),
+        wait=tenacity.wait_exponential(multiplier=0.05, max=2.0),
         reraise=True,
     )
     try:

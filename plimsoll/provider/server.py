@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
@@ -19,6 +20,7 @@ from plimsoll.model.errors import PlimsollError
 from plimsoll.provider import operations
 from plimsoll.provider.check import check
 from plimsoll.provider.configuration import check_config, diff_config
+from plimsoll.provider.construct import construct
 from plimsoll.provider.diff import Change, parse_property_path, property_path
 from plimsoll.provider.kubeconfig import Kubeconfig
 from plimsoll.provider.objects import Objects
@@ -27,11 +29,10 @@ from plimsoll.provider.session import Call, Session, Settings, configure
 from plimsoll.provider.state import InitializationFailedError
 from plimsoll.provider.values import decode, encode
 
-PLUGIN_VERSION: Final = "4.34.0"
-"""The pulumi-kubernetes whose tokens and state shape are served."""
+PLUGIN_VERSION: Final = version("pulumi-kubernetes")
+"""The pulumi-kubernetes whose tokens and state shape are served: that of the SDK beside it."""
 _WORKERS: Final = 32
 _MOST_SESSIONS: Final = 256
-_CHART: Final = "kubernetes:helm.sh/v4:Chart"
 
 log = structlog.get_logger(__name__)
 
@@ -48,8 +49,6 @@ def _answered(method: Callable[..., Any]) -> Callable[..., Any]:
         except PlimsollError as error:
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
         except Exception as error:
-            if not context.is_active() or context.code() is not None:
-                raise
             log.exception("the built-in kubernetes provider failed", method=method.__name__)
             context.abort(grpc.StatusCode.INTERNAL, f"the built-in kubernetes provider failed: {type(error).__name__}")
 
@@ -89,12 +88,19 @@ class _Sessions:
         """
         with self._lock:
             found = self._by_peer.get(peer)
-            if found is not None:
-                return found
-            distinct = {session.settings: session for session in self._by_peer.values()}
-            if len(distinct) == 1:
-                return next(iter(distinct.values()))
-        raise PlimsollError("the engine has not configured this provider", "run the update again")
+            known = {session.settings.fingerprint: session for session in self._by_peer.values()}
+        if found is None and len(known) == 1:
+            found = next(iter(known.values())).anew()
+            self.put(peer, found)
+        if found is None:
+            raise PlimsollError("the engine has not configured this provider", "run the update again")
+        return found
+
+    def cancel(self, peer: str) -> None:
+        with self._lock:
+            session = self._by_peer.get(peer)
+        if session is not None:
+            session.cancel()
 
 
 class _Provider(provider_pb2_grpc.ResourceProviderServicer):
@@ -198,8 +204,12 @@ class _Provider(provider_pb2_grpc.ResourceProviderServicer):
         )
 
     @_answered
+    def Construct(self, request: Any, context: Any) -> Any:
+        return construct(self._sessions.get(context.peer()), request, PLUGIN_VERSION, context.add_callback)
+
+    @_answered
     def Cancel(self, request: Any, context: Any) -> Any:
-        self._sessions.get(context.peer()).cancel()
+        self._sessions.cancel(context.peer())
         return empty_pb2.Empty()
 
     def _call(self, request: Any, context: grpc.ServicerContext, preview: bool = False) -> Call:

@@ -24,11 +24,12 @@ _REFUSED: Final = {
 class Session:
     """One engine and one of its provider resources."""
 
-    def __init__(self, objects: Objects, namespace: str, settings: "Settings") -> None:
+    def __init__(self, objects: Objects, kubeconfig: Kubeconfig, settings: "Settings") -> None:
         self.objects = objects
-        self.namespace = namespace
+        self.kubeconfig = kubeconfig
+        self.namespace = settings.get("namespace") or kubeconfig.namespace
         """Where objects go that name no namespace."""
-        self.settings = settings.fingerprint
+        self.settings = settings
         self.upsert = settings.flag("upsertExistingObjects", "PULUMI_K8S_UPSERT_EXISTING_OBJECTS")
         self.patch_force = settings.flag("enablePatchForce", "PULUMI_K8S_ENABLE_PATCH_FORCE")
         self.config_map_mutable = settings.flag("enableConfigMapMutable", "PULUMI_K8S_ENABLE_CONFIGMAP_MUTABLE")
@@ -36,6 +37,10 @@ class Session:
         self._lock = threading.Lock()
         self._cancelled = False
         self._interruptions: WeakSet[Interruption] = WeakSet()
+
+    def anew(self) -> "Session":
+        """A session with the same settings, not cancelled."""
+        return Session(self.objects, self.kubeconfig, self.settings)
 
     def interruption(self) -> Interruption:
         """For one call: stopped by `cancel`, at once where that came first."""
@@ -116,28 +121,20 @@ def configure(settings: Settings, served: Kubeconfig, shared: Objects) -> Sessio
     Raises SettingsError where they ask for what is not covered, or for another cluster than the one served.
     """
     settings.refuse_uncovered()
-    objects, namespace = shared, served.namespace
     context, cluster = settings.get("context"), settings.get("cluster")
     if "kubeconfig" in settings:
-        given = Kubeconfig.read(_kubeconfig_text(settings["kubeconfig"]), context, cluster)
-        if given.server != served.server:
-            raise SettingsError(
-                f"the program's kubeconfig is for {given.server}, but the built-in provider serves {served.server}",
-                "start it with that kubeconfig, or use the kubernetes plugin (provider: plugin)",
-            )
-        namespace = given.namespace
-        if given.content != served.content or given.context != served.context:
-            objects = Objects(given.connect())
-    elif (context and context != served.context) or cluster:
+        chosen = Kubeconfig.read(_kubeconfig_text(settings["kubeconfig"]), context, cluster)
+    elif context or cluster:
         chosen = Kubeconfig.read(orjson.dumps(served.content).decode(), context, cluster)
-        if chosen.server != served.server:
-            raise SettingsError(
-                f"context {context!r} is of {chosen.server}, but the built-in provider serves {served.server}",
-                "start it with --context, or leave the setting away",
-            )
-        namespace = chosen.namespace
-        objects = Objects(chosen.connect())
-    return Session(objects, settings.get("namespace") or namespace, settings)
+    else:
+        return Session(shared, served, settings)
+    if chosen.server != served.server:
+        raise SettingsError(
+            f"the program's kubeconfig is for {chosen.server}, but the built-in provider serves {served.server}",
+            "start it with that kubeconfig and context, or use the kubernetes plugin (provider: plugin)",
+        )
+    same = chosen.content == served.content and chosen.context == served.context
+    return Session(shared if same else Objects(chosen.connect()), chosen, settings)
 
 
 def _kubeconfig_text(value: str) -> str:

@@ -4,7 +4,9 @@ The encoding is the engine's (`google.protobuf.Struct` with signature keys): a s
 `{SIGNATURE: SECRET, "value": v}`, an unknown value is one of seven sentinel strings, a number is always a double.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from google.protobuf import struct_pb2
@@ -14,6 +16,8 @@ from plimsoll.model.errors import PlimsollError
 _SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
 _SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"
 _OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+_ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"
+_RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
 UNKNOWN: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 _UNKNOWNS: Final = frozenset(
     {
@@ -55,10 +59,27 @@ class Secret:
         return "Secret(...)"
 
 
+@dataclass(frozen=True)
+class Asset:
+    """A file given to a component; Kubernetes objects have no such fields."""
+
+    text: str | None
+    path: str | None
+
+    def as_file(self, target: Path) -> str:
+        """The path of a file with its content: its own, or `target`. Raises PlimsollError for a remote asset."""
+        if self.path is not None:
+            return self.path
+        if self.text is None:
+            raise PlimsollError("a remote asset is not covered by the built-in provider", "use a file or a string")
+        target.write_text(self.text)
+        return str(target)
+
+
 def decode(struct: struct_pb2.Struct) -> Properties:
     """Properties of a request: nulls left out, secrets wrapped, whole doubles as int, schema extensions dashed.
 
-    Raises PlimsollError for assets, archives and resource references, which no Kubernetes field takes.
+    Raises PlimsollError for archives and resource references, which no Kubernetes field takes.
     """
     return {
         _DASHED.get(key, key): _decode(value)
@@ -93,9 +114,11 @@ def _decode_struct(struct: struct_pb2.Struct) -> Any:
     if signature == _OUTPUT:
         inner = _decode(fields["value"]) if "value" in fields else UNKNOWN
         return Secret(inner) if "secret" in fields and fields["secret"].bool_value else inner
+    if signature == _ASSET:
+        return Asset(*(fields[key].string_value if key in fields else None for key in ("text", "path")))
     raise PlimsollError(
-        "a property is an asset, an archive or a reference to a resource, which no Kubernetes field takes",
-        "pass its text, or an output of the resource instead",
+        "a property is an archive or a reference to a resource, which no Kubernetes field takes",
+        "pass an output of the resource instead",
     )
 
 
@@ -145,7 +168,25 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, Secret):
         return plain(value.value)
+    if isinstance(value, Asset):
+        raise PlimsollError("a property is an asset, which no Kubernetes field takes", "pass its text instead")
     return value
+
+
+def secret_texts(value: Any, *, secret: bool = False) -> Iterator[str]:
+    """Every text in `value` that is secret, or part of something secret; empty ones left out."""
+    if isinstance(value, Secret):
+        yield from secret_texts(value.value, secret=True)
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from secret_texts(item, secret=secret)
+    elif secret and isinstance(value, str) and value:
+        yield value
+
+
+def reference(urn: str, resource_id: str, version: str) -> Properties:
+    """A reference to a registered resource, as an output. An empty id is one not known yet."""
+    return {_SIGNATURE: _RESOURCE, "urn": urn, "id": resource_id or UNKNOWN, "packageVersion": version}
 
 
 def is_unknown(value: Any) -> bool:
