@@ -42,6 +42,8 @@ class Settings:
     """Weights in memory, as a multiple of their files."""
     context_length: int = 2048
     """Tokens whose KV cache must fit (vLLM's max-model-len)."""
+    kv_value_bytes: float = 2
+    """Bytes of one cached value: 2 as 16-bit floats, 1 where the server keeps its KV cache as fp8."""
     utilization_by_product: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """Utilization for GPU products with all words of the key in their name, such as `{"H100": 0.92}`."""
 
@@ -55,6 +57,7 @@ class Settings:
             if not 1 <= value <= _LARGEST:
                 raise InvalidFigureError(f"{name} must be a number of at least 1, not {value!r}")
         _check("context length (tokens)", self.context_length)
+        _check("bytes of one cached value", self.kv_value_bytes)
 
     def for_product(self, product: str) -> "Settings":
         """These settings with the utilization of a GPU product; of several keys that fit, the longest counts."""
@@ -72,9 +75,11 @@ class ModelNeed:
     size_gib: float
     """Weights as files, GiB."""
     bytes_per_token: float
-    """KV cache of one token over all layers, bytes."""
+    """KV cache of one token over all layers, bytes, with values of 16 bits."""
     spans_nodes: bool = True
     """Whether one replica may run on several nodes."""
+    splits: bool = True
+    """Whether one replica may be split over several GPUs (tensor parallelism)."""
 
     def __post_init__(self) -> None:
         _check("model size (GiB)", self.size_gib)
@@ -175,7 +180,8 @@ def estimate(need: Need, gpus: NodeGpus, settings: Settings | None = None) -> Es
 
 def _by_formula(need: ModelNeed, gpus: NodeGpus, settings: Settings) -> Estimate | Infeasible:
     available = gpus.memory_gib * settings.utilization
-    cache = settings.context_length * need.bytes_per_token / gpus.count / BYTES_PER_GIB
+    token_bytes = need.bytes_per_token * settings.kv_value_bytes / 2
+    cache = settings.context_length * token_bytes / gpus.count / BYTES_PER_GIB
     fixed = settings.overhead_gib + cache
     weights = need.size_gib * settings.weight_factor
     lines = [
@@ -184,7 +190,7 @@ def _by_formula(need: ModelNeed, gpus: NodeGpus, settings: Settings) -> Estimate
             "KV cache on one GPU",
             cache,
             "GiB",
-            f"{settings.context_length} tokens x {_g(need.bytes_per_token)} bytes / {gpus.count} GPUs of a node",
+            f"{settings.context_length} tokens x {_g(token_bytes)} bytes / {_gpus(gpus.count)} of a node",
         ),
         Line("fixed on one GPU", fixed, "GiB", f"{_g(settings.overhead_gib)} GiB overhead + {_g(cache)} GiB KV cache"),
     ]
@@ -218,21 +224,28 @@ def _by_formula(need: ModelNeed, gpus: NodeGpus, settings: Settings) -> Estimate
 
 def _by_nodes(need: Need, gpus: NodeGpus, min_gpus: int, lines: tuple[Line, ...]) -> Estimate | Infeasible:
     nodes = -(-min_gpus // gpus.count)
-    lines = (*lines, Line("nodes", nodes, "nodes", f"{min_gpus} GPUs / {gpus.count} of a node, rounded up"))
+    lines = (*lines, Line("nodes", nodes, "nodes", f"{_gpus(min_gpus)} / {gpus.count} of a node, rounded up"))
+    needs = f"one replica needs {_gpus(min_gpus)} of {_g(gpus.memory_gib)} GiB"
     reason = ""
     if gpus.slices and min_gpus > 1:
         reason = (
             f"one replica needs {min_gpus} MIG slices of {_g(gpus.memory_gib)} GiB, and a model is not split over "
             "slices: take a larger profile, or whole GPUs"
         )
+    elif min_gpus > 1 and isinstance(need, ModelNeed) and not need.splits:
+        reason = f"{needs}, and this model is not split over GPUs: take GPUs with more memory"
     elif nodes > 1 and not need.spans_nodes:
         reason = (
-            f"one replica needs {min_gpus} GPUs of {_g(gpus.memory_gib)} GiB, that is {nodes} nodes of {gpus.count}, "
-            "and this model runs on one node only: take nodes with more GPU memory"
+            f"{needs}, that is {nodes} nodes of {_gpus(gpus.count)}, and this model runs on one node only: take nodes "
+            "with more GPU memory"
         )
     if reason:
         return Infeasible(reason, lines, min_gpus, nodes)
     return Estimate(min_gpus, nodes, lines)
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU{'' if count == 1 else 's'}"
 
 
 def _check(name: str, value: float, zero: bool = False) -> None:

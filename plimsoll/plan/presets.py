@@ -31,13 +31,17 @@ class ModelPreset(BaseModel):
 
     name: str = Field(min_length=1, max_length=253)
     aliases: tuple[str, ...] = ()
-    """Other names of the same model, such as its name on Hugging Face."""
+    """Other names of the same preset."""
+    repository: str = Field(min_length=1)
+    """The model's name on Hugging Face, which the inference server loads."""
     size_gib: float = Field(gt=0, le=1_000_000, allow_inf_nan=False)
     """Weights as files, GiB."""
     bytes_per_token: int = Field(gt=0)
     """KV cache of one token over all layers, bytes."""
     spans_nodes: bool
     """Whether one replica may run on several nodes (multi-node distributed inference)."""
+    splits: bool = True
+    """Whether one replica may be split over several GPUs (tensor parallelism)."""
     context_limit: int | None = Field(default=None, gt=0)
     """Tokens that the model was made for at most."""
     source: str = Field(min_length=1)
@@ -50,17 +54,17 @@ class ModelPreset(BaseModel):
 
     @property
     def need(self) -> ModelNeed:
-        return ModelNeed(self.size_gib, self.bytes_per_token, self.spans_nodes)
+        return ModelNeed(self.size_gib, self.bytes_per_token, self.spans_nodes, self.splits)
 
 
 def preset(name: str) -> ModelPreset | None:
-    """The preset of that name or alias, case aside."""
+    """The preset of that name, alias or repository, case aside."""
     return _registry().get(name.strip().casefold())
 
 
 def near(name: str) -> tuple[str, ...]:
     """At most three names that could have been meant, the nearest first."""
-    return nearest(name, [name for each in presets() for name in (each.name, *each.aliases)])
+    return nearest(name, [name for each in presets() for name in (each.name, *each.aliases, each.repository)])
 
 
 def presets() -> tuple[ModelPreset, ...]:
@@ -69,7 +73,7 @@ def presets() -> tuple[ModelPreset, ...]:
 
 
 def read_presets(entries: Iterable[Any]) -> dict[str, ModelPreset]:
-    """Presets by their names and aliases in lower case; raises InvalidPresetsError naming the entry and the field."""
+    """Presets by every name that finds them, in lower case; raises InvalidPresetsError naming entry and field."""
     registry: dict[str, ModelPreset] = {}
     for number, entry in enumerate(entries, start=1):
         try:
@@ -81,6 +85,8 @@ def read_presets(entries: Iterable[Any]) -> dict[str, ModelPreset]:
             other = registry.setdefault(name.casefold(), read)
             if other is not read:
                 raise InvalidPresetsError(f"preset {read.name}: {name} already names {other.name}")
+    for each in tuple(registry.values()):
+        registry.setdefault(each.repository.casefold(), each)
     return registry
 
 

@@ -1,0 +1,192 @@
+"""`plimsoll estimate`: how many GPUs and nodes one replica of a model needs, and on which instance types."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from plimsoll.cli.estimate_report import Model, show_candidates, show_estimate
+from plimsoll.cli.output import Format, Output
+from plimsoll.model.errors import PlimsollError
+from plimsoll.plan.catalog import Catalog, InstanceType, UnknownInstanceTypeError, did_you_mean
+from plimsoll.plan.estimator import (
+    MIB_PER_GIB,
+    InvalidFigureError,
+    ModelNeed,
+    NodeGpus,
+    Settings,
+    estimate,
+)
+from plimsoll.plan.mig import mig_slice
+from plimsoll.plan.presets import near, preset
+
+DEFAULTS: Final = Settings()
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def command(
+    model: Annotated[
+        str | None, typer.Argument(help="a preset's name, or a path to a Hugging Face config.json or its folder")
+    ] = None,
+    *,
+    instance_type: Annotated[
+        str | None, typer.Option("--instance-type", "-t", help="estimate for this type; else list those that fit")
+    ] = None,
+    context_length: Annotated[int, typer.Option(help="tokens whose KV cache must fit")] = DEFAULTS.context_length,
+    utilization: Annotated[
+        list[str] | None,
+        typer.Option(help="share of a GPU's memory to use, such as 0.9, or H100=0.92 for one product; may be repeated"),
+    ] = None,
+    overhead_gib: Annotated[float, typer.Option(help="GiB of each GPU beside model and cache")] = DEFAULTS.overhead_gib,
+    kv_value_bytes: Annotated[
+        float, typer.Option(help="bytes of one cached value: 2, or 1 for a KV cache in fp8")
+    ] = DEFAULTS.kv_value_bytes,
+    size_gib: Annotated[float | None, typer.Option(help="the model's weights as files, GiB")] = None,
+    bytes_per_token: Annotated[float | None, typer.Option(help="KV cache of one token over all layers, bytes")] = None,
+    one_node: Annotated[
+        bool | None, typer.Option("--one-node/--spans-nodes", help="whether a replica must fit one node [the preset's]")
+    ] = None,
+    gpu_memory_gib: Annotated[float | None, typer.Option(help="memory of ONE GPU, GiB, instead of a type")] = None,
+    gpus_per_node: Annotated[int | None, typer.Option(help="GPUs of one node, instead of a type [1]")] = None,
+    mig_profile: Annotated[str | None, typer.Option(help="one MIG slice, such as 3g.40gb, instead of a type")] = None,
+    cloud: Annotated[list[str] | None, typer.Option(help="list types of this cloud only: azure, aws, arc")] = None,
+    aws_region: Annotated[str | None, typer.Option(help="ask the EC2 API of this region for its types")] = None,
+    prices: Annotated[Path | None, typer.Option(help="CSV with name,price_per_hour to rank types by")] = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """GPUs and nodes that one replica of a model needs, line by line; nothing is created.
+
+    Exit codes: 0 it fits, 2 it does not (the reason is said), 1 an error.
+    """
+    settings = _settings(context_length, utilization or [], overhead_gib, kv_value_bytes)
+    subject = _model(model, size_gib, bytes_per_token, one_node)
+    gpus = _explicit_gpus(gpu_memory_gib, gpus_per_node, mig_profile)
+    if gpus is not None and instance_type is not None:
+        raise PlimsollError("--instance-type and explicit GPUs exclude each other", "keep one of them")
+    warnings = _over_limit(model, context_length)
+    kind: InstanceType | None = None
+    if gpus is None:
+        catalog, told = _catalog(aws_region, prices)
+        warnings += told
+        if instance_type is None:
+            candidates = catalog.feasible(subject.need, settings, clouds=_clouds(cloud or [], catalog))
+            show_candidates(subject, candidates, warnings, output)
+            return
+        kind = catalog.lookup(instance_type)
+        if kind is None:
+            raise UnknownInstanceTypeError(instance_type, catalog.near(instance_type))
+        if not kind.nvidia:
+            warnings.append(f"{kind.name} has {kind.product}: the formula was made for NVIDIA GPUs")
+        gpus = kind.node_gpus
+    outcome = estimate(subject.need, gpus, settings)
+    show_estimate(subject, gpus, kind, outcome, warnings=warnings, output=output)
+
+
+def _settings(context_length: int, utilization: list[str], overhead_gib: float, kv_value_bytes: float) -> Settings:
+    shares: dict[str, float] = {}
+    for given in utilization:
+        product, _, share = given.rpartition("=")
+        try:
+            shares[product.strip()] = float(share)
+        except ValueError:
+            raise InvalidFigureError(
+                f"utilization {given!r} is no number", "write a share such as 0.9, or H100=0.92 for one product"
+            ) from None
+    general = shares.pop("", DEFAULTS.utilization)
+    return Settings(
+        general,
+        overhead_gib,
+        context_length=context_length,
+        kv_value_bytes=kv_value_bytes,
+        utilization_by_product=shares,
+    )
+
+
+def _model(name: str | None, size: float | None, token: float | None, one_node: bool | None) -> Model:
+    """The preset, the files or the figures that are given; figures win over what a preset or files say."""
+    if name is None:
+        if size is None or token is None:
+            raise PlimsollError(
+                "no model is given", "name a preset or a config.json, or give --size-gib and --bytes-per-token"
+            )
+        return Model("the model", ModelNeed(size, token, spans_nodes=not one_node), "figures as given")
+    known = preset(name)
+    if known is not None:
+        spans = known.spans_nodes if one_node is None else not one_node
+        need = ModelNeed(
+            known.size_gib if size is None else size,
+            known.bytes_per_token if token is None else token,
+            spans_nodes=spans,
+            splits=known.splits,
+        )
+        return Model(known.name, need, known.source)
+    path = Path(name).expanduser()
+    if not path.exists():
+        raise PlimsollError(
+            f"{name!r} is neither a preset nor a file or folder here",
+            did_you_mean(near(name)) or "name a preset, or a path to a model's config.json",
+        )
+    return _from_files(path, size, token, one_node)
+
+
+def _from_files(path: Path, size: float | None, token: float | None, one_node: bool | None) -> Model:
+    from plimsoll.observe.model_files import read_model_files
+
+    files = read_model_files(path)
+    weights = files.size_gib if size is None else size
+    if weights is None:
+        raise PlimsollError(
+            f"{path}: neither a safetensors index nor safetensors files lie beside the config, so its size is unknown",
+            "give --size-gib, the weights as files in GiB",
+        )
+    need = ModelNeed(weights, files.config.bytes_per_token if token is None else token, spans_nodes=not one_node)
+    return Model(files.name, need, f"{files.config.shape}; size from {files.size_source or 'the option'}")
+
+
+def _over_limit(name: str | None, context_length: int) -> list[str]:
+    known = preset(name) if name else None
+    if known is None or known.context_limit is None or context_length <= known.context_limit:
+        return []
+    return [f"{known.name} was made for {known.context_limit} tokens at most, and {context_length} are asked for"]
+
+
+def _explicit_gpus(memory_gib: float | None, per_node: int | None, mig_profile: str | None) -> NodeGpus | None:
+    if mig_profile is not None:
+        if memory_gib is not None or per_node is not None:
+            raise PlimsollError(
+                "--mig-profile says the memory itself", "leave out --gpu-memory-gib and --gpus-per-node"
+            )
+        return mig_slice(mig_profile)
+    if memory_gib is None:
+        if per_node is not None:
+            raise PlimsollError("--gpus-per-node needs the memory of one GPU", "add --gpu-memory-gib")
+        return None
+    return NodeGpus(1 if per_node is None else per_node, memory_gib * MIB_PER_GIB)
+
+
+def _catalog(aws_region: str | None, prices: Path | None) -> tuple[Catalog, list[str]]:
+    """The built-in table with what is asked for on top, and what is to be told of it."""
+    catalog, warnings = Catalog.builtin(), []
+    if aws_region is not None:
+        from plimsoll.observe.ec2 import ec2_types
+        from plimsoll.sandbox import home
+
+        live = ec2_types(home.cache() / "ec2", datetime.now(UTC), aws_region)
+        catalog = catalog.with_types(live.types)
+        warnings = [*live.warnings, *map(str, catalog.differences)]
+    if prices is not None:
+        from plimsoll.observe.price_list import read_prices
+
+        catalog = catalog.with_prices(read_prices(prices))
+    return catalog, warnings
+
+
+def _clouds(wanted: list[str], catalog: Catalog) -> set[str] | None:
+    known = {each.cloud for each in catalog.types}
+    for cloud in wanted:
+        if cloud.casefold() not in known:
+            raise PlimsollError(f"no type of cloud {cloud!r} is known", f"name one of {', '.join(sorted(known))}")
+    return {cloud.casefold() for cloud in wanted} or None

@@ -1,0 +1,154 @@
+"""How `plimsoll estimate` tells its outcome: the sum line by line, or a table of the types that fit."""
+
+from typing import Any, NamedTuple
+
+import typer
+from rich import box
+from rich.table import Table
+
+from plimsoll.cli.output import ERR, OUT, REFUSED, Format, print_json
+from plimsoll.plan.catalog import Candidate, InstanceType
+from plimsoll.plan.estimator import Estimate, Infeasible, ModelNeed, NodeGpus
+from plimsoll.plan.presets import DISK_HEADROOM_GIB
+
+
+class Model(NamedTuple):
+    """What is estimated."""
+
+    name: str
+    need: ModelNeed
+    origin: str
+    """Where the figures come from."""
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        return {
+            "model": self.name,
+            "size_gib": self.need.size_gib,
+            "bytes_per_token": self.need.bytes_per_token,
+            "spans_nodes": self.need.spans_nodes,
+            "disk_gib": int(self.need.size_gib + DISK_HEADROOM_GIB),
+            "origin": self.origin,
+        }
+
+
+def show_estimate(
+    model: Model,
+    gpus: NodeGpus,
+    kind: InstanceType | None,
+    outcome: Estimate | Infeasible,
+    *,
+    warnings: list[str],
+    output: Format,
+) -> None:
+    """Prints the outcome on one kind of node; raises Exit(2) where the model does not fit."""
+    reason = outcome.reason if isinstance(outcome, Infeasible) else None
+    if output is Format.JSON:
+        print_json(
+            {
+                **model.figures,
+                "instance_type": None if kind is None else kind.name,
+                "gpus_per_node": gpus.count,
+                "gpu_memory_gib": gpus.memory_gib,
+                "feasible": outcome.feasible,
+                "reason": reason,
+                "min_gpus": outcome.min_gpus,
+                "nodes": outcome.nodes,
+                "lines": [
+                    {"name": line.name, "value": line.value, "unit": line.unit, "sum": line.sum}
+                    for line in outcome.lines
+                ],
+                "warnings": warnings,
+            }
+        )
+    else:
+        _print_sum(model, gpus, kind, outcome)
+        _print_warnings(warnings)
+        if reason is not None:
+            ERR.print(f"does not fit: {reason}", style="bold red", markup=False, highlight=False, soft_wrap=True)
+    if reason is not None:
+        raise typer.Exit(REFUSED)
+
+
+def _print_sum(model: Model, gpus: NodeGpus, kind: InstanceType | None, outcome: Estimate | Infeasible) -> None:
+    each = f"{gpus.memory_gib:.6g} GiB"
+    slices = "a MIG slice" if gpus.slices else f"{gpus.count} x {gpus.product or 'GPU'}"
+    place = f"{slices} of {each}" if kind is None else f"{kind.name} ({kind.describe_gpus()})"
+    table = _table(f"{model.name} on {place}", model.origin)
+    table.add_column("what", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("how")
+    for line in outcome.lines:
+        value = f"{line.value:.2f} GiB" if line.unit == "GiB" else f"{line.value:.0f}"
+        table.add_row(line.name, value, line.sum)
+    table.add_row("disk", f"{model.figures['disk_gib']} GiB", f"{model.need.size_gib:g} + {DISK_HEADROOM_GIB} GiB")
+    OUT.print(table, markup=False, highlight=False)
+
+
+def show_candidates(model: Model, candidates: tuple[Candidate, ...], warnings: list[str], output: Format) -> None:
+    """Prints the types that one replica fits, cheapest first; raises Exit(2) where there is none."""
+    reason = None if candidates else "no instance type of the catalog fits one replica"
+    if output is Format.JSON:
+        print_json(
+            {
+                **model.figures,
+                "feasible": bool(candidates),
+                "reason": reason,
+                "candidates": [_candidate(each) for each in candidates],
+                "warnings": warnings,
+            }
+        )
+    else:
+        if candidates:
+            _print_candidates(model, candidates)
+        _print_warnings(warnings)
+        if reason is not None:
+            ERR.print(reason, style="bold red", markup=False, highlight=False, soft_wrap=True)
+    if reason is not None:
+        raise typer.Exit(REFUSED)
+
+
+def _candidate(candidate: Candidate) -> dict[str, Any]:
+    kind = candidate.type
+    return {
+        "instance_type": kind.name,
+        "cloud": kind.cloud,
+        "gpus_per_node": kind.gpus,
+        "gpu_memory_mib": kind.gpu_memory_mib,
+        "product": kind.product,
+        "min_gpus": candidate.estimate.min_gpus,
+        "nodes": candidate.estimate.nodes,
+        "price_per_hour": candidate.price_per_hour,
+        "source": kind.source,
+        "reasons": candidate.reasons,
+    }
+
+
+def _print_candidates(model: Model, candidates: tuple[Candidate, ...]) -> None:
+    priced = any(each.price_per_hour is not None for each in candidates)
+    order = "price, then GPUs, GPU memory, vCPUs" if priced else "fewest GPUs, then GPU memory, then vCPUs"
+    title = f"Instance types for one replica of {model.name}, cheapest first"
+    table = _table(title, f"ordered by {order}; {model.origin}")
+    for column in ("type", "cloud", "GPUs of a node"):
+        table.add_column(column, no_wrap=True, overflow="fold")
+    for column in ("needs", "nodes", "GPUs", *(["an hour"] if priced else [])):
+        table.add_column(column, justify="right")
+    for each in candidates:
+        nodes = each.estimate.nodes
+        row = [each.type.name, each.type.cloud, each.type.describe_gpus()]
+        row += [str(each.estimate.min_gpus), str(nodes), str(nodes * each.type.gpus)]
+        if priced:
+            row.append("" if each.price_per_hour is None else f"{each.price_per_hour:.4g}")
+        table.add_row(*row)
+    OUT.print(table, markup=False, highlight=False)
+
+
+def _table(title: str, caption: str) -> Table:
+    return Table(
+        box=box.SIMPLE_HEAD, title=title, caption=caption, title_justify="left", caption_justify="left", pad_edge=False
+    )
+
+
+def _print_warnings(warnings: list[str]) -> None:
+    for warning in warnings:
+        ERR.print(f"warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
