@@ -1,0 +1,214 @@
+"""A Workspace's status: how far its capacity has come, as standard conditions (metav1.Condition)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from plimsoll.model.condition import condition_of
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.verdict import Verdict
+from plimsoll.model.workspace import ConditionType, Workspace, WorkspaceStatus
+from plimsoll.plan.holdings import Holdings
+from plimsoll.plan.ownership import alive
+from plimsoll.plan.shortlist import counted, shortlist
+
+MESSAGE_LENGTH: Final = 2000
+"""Characters of a condition's message: what other controllers say is repeated, but not without end."""
+
+
+class ConditionReason(StrEnum):
+    """The closed list of reasons beside those of refusals, which stand on ResourceReady."""
+
+    READY = "Ready"
+    NOT_NEEDED = "NotNeeded"
+    REFUSED = "Refused"
+    NODE_CLAIMS_PENDING = "NodeClaimsPending"
+    NODE_CLAIM_NOT_LAUNCHED = "NodeClaimNotLaunched"
+    NODE_CLAIM_NOT_REGISTERED = "NodeClaimNotRegistered"
+    NODE_CLAIM_NOT_INITIALIZED = "NodeClaimNotInitialized"
+    NODE_CLAIM_NOT_READY = "NodeClaimNotReady"
+    NODES_NOT_READY = "NodesNotReady"
+    WORKLOAD_PENDING = "WorkloadPending"
+    WORKLOAD_NOT_READY = "WorkloadNotReady"
+
+
+STEPS: Final = (
+    ("Launched", ConditionReason.NODE_CLAIM_NOT_LAUNCHED),
+    ("Registered", ConditionReason.NODE_CLAIM_NOT_REGISTERED),
+    ("Initialized", ConditionReason.NODE_CLAIM_NOT_INITIALIZED),
+    ("Ready", ConditionReason.NODE_CLAIM_NOT_READY),
+)
+"""The way of a NodeClaim, by Karpenter's condition types."""
+
+
+class Finding(NamedTuple):
+    """One condition before it has times."""
+
+    ready: bool
+    reason: str
+    message: str
+
+
+def status_of(
+    workspace: Workspace,
+    verdict: Verdict,
+    holdings: Holdings,
+    now: datetime,
+    previous: WorkspaceStatus | None = None,
+) -> dict[str, Any]:
+    """The status that the Workspace should have; times of conditions that did not change are those of `previous`.
+
+    `previous` is the Workspace's own status where nothing newer is known.
+    """
+    previous = previous if previous is not None else workspace.status
+    workload = _workload(workspace, holdings)
+    if not verdict.accepted:
+        return refused_status(verdict, workspace.generation, now, previous, workload)
+    workload = workload or Finding(False, ConditionReason.WORKLOAD_PENDING, "it is created once its nodes are ready")
+    target = verdict.target_node_count or 0
+    if holdings.auto_provisioning:
+        claims = alive(holdings.ownership.claims_of(workspace))
+        brought = holdings.brought(workspace)
+        names = [*brought, *(claim.node_name for claim in claims if claim.node_name)]
+        node_claims = _node_claims(claims, max(0, target - len(brought)))
+        workers = holdings.ready_nodes(names)
+    else:
+        names = list(verdict.node_names)
+        node_claims = Finding(True, ConditionReason.NOT_NEEDED, "nodes are brought, none is provisioned")
+        workers = sorted(holdings.running(workspace))
+    nodes = _nodes(names, holdings.ready_nodes(names), target)
+    failing = next((finding for finding in (node_claims, nodes) if not finding.ready), None)
+    return _status(
+        {
+            ConditionType.RESOURCE_READY: failing
+            or Finding(True, verdict.reason.value, "; ".join((verdict.message, *verdict.warnings))),
+            ConditionType.NODE_CLAIMS_READY: node_claims,
+            ConditionType.NODES_READY: nodes,
+            ConditionType.WORKLOAD_READY: workload,
+        },
+        workspace.generation,
+        now,
+        previous,
+        perReplicaNodeCount=verdict.per_replica_node_count,
+        targetNodeCount=verdict.target_node_count,
+        workerNodes=workers,
+    )
+
+
+def refused_status(
+    verdict: Verdict,
+    generation: int | None,
+    now: datetime,
+    previous: WorkspaceStatus,
+    workload: Finding | None = None,
+) -> dict[str, Any]:
+    """The status of a refused Workspace, also of one that cannot be read; what still serves is still said to."""
+    refused = Finding(False, ConditionReason.REFUSED, f"refused: {verdict.reason.value}, see ResourceReady")
+    return _status(
+        {
+            ConditionType.RESOURCE_READY: Finding(False, verdict.reason.value, verdict.message),
+            ConditionType.NODE_CLAIMS_READY: refused,
+            ConditionType.NODES_READY: refused,
+            ConditionType.WORKLOAD_READY: workload or refused,
+        },
+        generation,
+        now,
+        previous,
+    )
+
+
+def differs(previous: WorkspaceStatus, status: Mapping[str, Any]) -> bool:
+    """Whether a status says anything else than the one the cluster holds; conditions of others do not count."""
+    ours = [condition for kind in ConditionType if (condition := condition_of(previous.conditions, kind))]
+    return previous.model_copy(update={"conditions": tuple(ours)}) != WorkspaceStatus.model_validate(status)
+
+
+def _status(
+    findings: Mapping[ConditionType, Finding],
+    generation: int | None,
+    now: datetime,
+    previous: WorkspaceStatus,
+    **counts: Any,
+) -> dict[str, Any]:
+    conditions = []
+    for kind in ConditionType:
+        finding = findings[kind]
+        state = "True" if finding.ready else "False"
+        before = condition_of(previous.conditions, kind)
+        kept = before.last_transition_time if before is not None and before.status == state else ""
+        condition: dict[str, Any] = {
+            "type": kind.value,
+            "status": state,
+            "reason": str(finding.reason),
+            "message": finding.message[:MESSAGE_LENGTH],
+            "lastTransitionTime": kept or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        if generation is not None:
+            condition["observedGeneration"] = generation
+        conditions.append(condition)
+    status = {"observedGeneration": generation, **counts, "conditions": conditions}
+    return {key: value for key, value in status.items() if value is not None}
+
+
+def _node_claims(claims: Sequence[NodeClaim], needed: int) -> Finding:
+    if not needed:
+        return Finding(True, ConditionReason.NOT_NEEDED, "no NodeClaim is needed")
+    if len(claims) < needed:
+        return Finding(
+            False, ConditionReason.NODE_CLAIMS_PENDING, f"{len(claims)} of {counted(needed, 'NodeClaim')} exist"
+        )
+    ready = sum(claim.ready for claim in claims)
+    if ready >= needed:
+        return Finding(True, ConditionReason.READY, f"{counted(ready, 'NodeClaim')} ready of {needed} needed")
+    waiting = sorted((claim for claim in claims if not claim.ready), key=lambda claim: claim.name)
+    step, reason, stuck = next(
+        (step, reason, stuck)
+        for step, reason in STEPS
+        if (stuck := [each for each in waiting if not _passed(each, step)])
+    )
+    names = shortlist([claim.name for claim in stuck])
+    return Finding(
+        False, reason, f"{ready} of {counted(needed, 'NodeClaim')} ready; not {step}: {names}{_why(stuck, step)}"
+    )
+
+
+def _passed(claim: NodeClaim, step: str) -> bool:
+    condition = claim.condition(step)
+    return condition is not None and condition.status == "True"
+
+
+def _why(claims: Iterable[NodeClaim], step: str) -> str:
+    """What Karpenter says of the first claim for which it says something."""
+    for claim in claims:
+        condition = claim.condition(step)
+        if condition is not None and (condition.message or condition.reason):
+            said = ": ".join(dict.fromkeys(part for part in (condition.reason, condition.message) if part))
+            return f" ({claim.name}: {said})"
+    return ""
+
+
+def _nodes(names: Sequence[str], ready: Sequence[str], target: int) -> Finding:
+    if len(ready) >= target:
+        return Finding(True, ConditionReason.READY, f"{counted(len(ready), 'node')} ready of {target} needed")
+    waiting = sorted(set(names) - set(ready))
+    behind = f"; not ready: {shortlist(waiting)}" if waiting else ""
+    return Finding(False, ConditionReason.NODES_NOT_READY, f"{len(ready)} of {counted(target, 'node')} ready{behind}")
+
+
+def _workload(workspace: Workspace, holdings: Holdings) -> Finding | None:
+    """None where a workload is declared and none is there."""
+    if workspace.spec.inference is None:
+        return Finding(True, ConditionReason.NOT_NEEDED, "the Workspace declares no workload")
+    workloads = [each for each in holdings.ownership.workloads_of(workspace) if not each.deleting]
+    if not workloads:
+        return None
+    said = shortlist(
+        [
+            f"{each.kind} {each.name}: {each.ready_replicas} of {counted(each.replicas, 'pod')} ready"
+            for each in workloads
+        ]
+    )
+    if any(each.ready_replicas < each.replicas for each in workloads):
+        return Finding(False, ConditionReason.WORKLOAD_NOT_READY, said)
+    return Finding(True, ConditionReason.READY, said)

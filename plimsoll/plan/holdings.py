@@ -1,0 +1,46 @@
+"""What each Workspace has: NodeClaims, nodes, workloads."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from plimsoll.model.labels import WORKSPACE, WORKSPACE_NAMESPACE
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.verdict import Verdict
+from plimsoll.model.workspace import Workspace
+from plimsoll.plan.node_index import NodeIndex
+from plimsoll.plan.ownership import Ownership
+from plimsoll.plan.supply import brought_supply
+
+
+class Holdings:
+    """Answers for the Workspaces of one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, verdicts: Sequence[Verdict]) -> None:
+        self.auto_provisioning = snapshot.environment.spec.auto_provisioning
+        self.ownership = Ownership(snapshot)
+        nodes = NodeIndex(snapshot.nodes)
+        self.nodes = nodes.by_name
+        self._brought: Mapping[tuple[str, str], tuple[str, ...]] = {}
+        if self.auto_provisioning:
+            targets = {
+                (verdict.workspace.namespace, verdict.workspace.name): verdict.target_node_count or 0
+                for verdict in verdicts
+                if verdict.accepted
+            }
+            self._brought = brought_supply(snapshot, nodes, targets)
+        self._running: dict[tuple[str, str], set[str]] = {}
+        for pod in snapshot.pods:
+            if WORKSPACE in pod.labels and pod.node_name and not pod.finished:
+                owner = (pod.labels.get(WORKSPACE_NAMESPACE, pod.namespace), pod.labels[WORKSPACE])
+                self._running.setdefault(owner, set()).add(pod.node_name)
+
+    def brought(self, workspace: Workspace) -> tuple[str, ...]:
+        """Nodes that were there before and count for the Workspace, where nodes are provisioned."""
+        return self._brought.get(workspace.key, ())
+
+    def running(self, workspace: Workspace) -> set[str]:
+        """Nodes that the Workspace's pods are on."""
+        return self._running.get(workspace.key, set())
+
+    def ready_nodes(self, names: Iterable[str]) -> list[str]:
+        """Those of the names that stand for a usable node, sorted."""
+        return sorted(name for name in set(names) if name in self.nodes and self.nodes[name].usable)

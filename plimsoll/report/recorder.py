@@ -1,0 +1,68 @@
+"""Writes events beside the loop: late or lost ones never hold it up."""
+
+import os
+import socket
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from plimsoll.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.report.events import Event, micro_time
+
+BACKLOG: Final = 10_000
+"""Events that may wait; beyond that the oldest are dropped."""
+TIMEOUT: Final = 10.0
+
+log = structlog.get_logger(__name__)
+
+
+class Recorder:
+    """One thread, one request at a time: a burst of events takes its time and nobody else's."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._instance = f"{socket.gethostname()}-{os.getpid()}"
+        self._waiting: deque[tuple[Event, datetime]] = deque(maxlen=BACKLOG)
+        # Its thread is joined at the end of the process: what was taken by then is still written.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="events")
+
+    def record(self, events: Iterable[Event], now: datetime) -> None:
+        """Takes events to write; returns at once."""
+        taken = [(event, now) for event in events]
+        if taken:
+            self._waiting.extend(taken)
+            self._thread.submit(self._drain)
+
+    def close(self) -> None:
+        """Returns when what was taken is written; nothing may be recorded afterwards."""
+        self._thread.shutdown(wait=True)
+
+    def _drain(self) -> None:
+        while self._waiting:
+            event, now = self._waiting.popleft()
+            try:
+                self._write(event, now)
+            except RequestError as error:
+                # 404: the namespace is gone, and with it whoever would read the event.
+                if error.code != 404:
+                    log.warning("event not written", reason=event.reason, error=error.message)
+            except ConnectionFailedError as error:
+                log.warning("events not written", dropped=len(self._waiting) + 1, error=error.message)
+                self._waiting.clear()
+
+    def _write(self, event: Event, now: datetime) -> None:
+        path = f"/apis/events.k8s.io/v1/namespaces/{event.workspace.namespace}/events"
+        try:
+            self._connection.request("POST", path, event.manifest(now, self._instance), timeout=TIMEOUT)
+        except RequestError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            seen = self._connection.request("GET", f"{path}/{event.name}", timeout=TIMEOUT).get("series") or {}
+            series = {"count": int(seen.get("count") or 1) + 1, "lastObservedTime": micro_time(now)}
+            self._connection.request(
+                "PATCH", f"{path}/{event.name}", {"series": series}, content_type=MERGE_PATCH, timeout=TIMEOUT
+            )
