@@ -41,4 +41,6 @@ class Verdict(Observed):
     target_node_count: int | None = None
     node_names: tuple[str, ...] = ()
     """BYO: the usable nodes that the selector matches, sorted."""
+    gpus_per_node: int | None = None
+    """Devices that a pod asks for to have a whole node; None where nobody knows them."""
     warnings: tuple[str, ...] = ()

@@ -1,0 +1,133 @@
+"""`plimsoll plan`: what the next delta would be; nothing is applied."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.table import Table
+from rich.text import Text
+
+from plimsoll.cli.output import OUT, REFUSED, SETTLED, Format, Output, print_json
+from plimsoll.model.plan import Creation, Plan, Update
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.verdict import Verdict
+from plimsoll.plan.planning import plan as plan_round
+from plimsoll.plan.shortlist import counted
+from plimsoll.plan.validating import validate
+
+app = typer.Typer()
+
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file", "-f", metavar="FILE_OR_DIR", help="Plan from manifests instead of a cluster; - is standard input."
+    ),
+]
+
+
+@app.command()
+def plan(file: Files = None, output: Output = Format.TEXT) -> None:
+    """What the next delta would be; nothing is applied. Exit code 2 when an intent is refused."""
+    from plimsoll.observe.manifests import snapshot_from_files
+
+    raise typer.Exit(render(decide(snapshot_from_files(file or [])), output))
+
+
+def decide(snapshot: Snapshot) -> Plan:
+    """The plan for a snapshot at this moment."""
+    return plan_round(snapshot, validate(snapshot), datetime.now(UTC))
+
+
+def render(plan: Plan, output: Format) -> int:
+    """Prints the plan and returns the exit code: 0, or 2 where an intent is refused."""
+    if output is Format.JSON:
+        print_json(as_json(plan))
+    else:
+        _print_text(plan)
+    return REFUSED if plan.refusals else SETTLED
+
+
+def as_json(plan: Plan) -> dict[str, Any]:
+    """`verdicts`, whole manifests to `create` and to `update`, keys to `delete`, `warnings`."""
+    return {
+        "verdicts": [_verdict(each) for each in plan.verdicts],
+        "create": [each.manifest for each in plan.creations],
+        "update": [each.manifest for each in plan.updates],
+        "delete": [
+            {
+                "kind": each.key.kind,
+                "namespace": each.key.namespace,
+                "name": each.key.name,
+                "apiVersion": each.key.api_version,
+                "reason": each.reason,
+            }
+            for each in plan.deletions
+        ],
+        "warnings": list(plan.warnings),
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "namespace": verdict.workspace.namespace,
+        "name": verdict.workspace.name,
+        "accepted": verdict.accepted,
+        "reason": verdict.reason.value,
+        "message": verdict.message,
+        "perReplicaNodeCount": verdict.per_replica_node_count,
+        "targetNodeCount": verdict.target_node_count,
+        "nodes": list(verdict.node_names),
+        "warnings": list(verdict.warnings),
+    }
+
+
+def _print_text(plan: Plan) -> None:
+    if plan.verdicts:
+        table = Table("Workspace", "Verdict", "Why", box=None, pad_edge=False, header_style="bold")
+        for verdict in plan.verdicts:
+            style = "green" if verdict.accepted else "red"
+            table.add_row(Text(str(verdict.workspace)), Text(verdict.reason.value, style=style), Text(verdict.message))
+        OUT.print(table)
+        OUT.print()
+    for creation in plan.creations:
+        _print_change("+", "green", creation)
+    for update in plan.updates:
+        _print_change("~", "yellow", update)
+    for deletion in plan.deletions:
+        _print_line("-", "red", f"{deletion.key}", deletion.reason)
+    if not plan.empty:
+        OUT.print()
+    for warning in plan.warnings:
+        OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+    OUT.print(Text(_summary(plan), style="bold"))
+
+
+def _print_change(sign: str, style: str, change: Creation | Update) -> None:
+    _print_line(sign, style, str(change.key), change.reason)
+    spec = yaml.safe_dump(_telling(change.manifest), sort_keys=False, width=110)
+    for line in spec.splitlines():
+        OUT.print(Text(f"      {line}", style="dim"), soft_wrap=True)
+
+
+def _telling(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The few fields that tell one object from another."""
+    spec = manifest["spec"]
+    if manifest["kind"] == "NodeClaim":
+        return {item["key"]: ", ".join(item.get("values", ())) or item["operator"] for item in spec["requirements"]}
+    containers = spec["template"]["spec"]["containers"]
+    return {"replicas": spec["replicas"], "images": ", ".join(str(each.get("image", "")) for each in containers)}
+
+
+def _print_line(sign: str, style: str, what: str, why: str) -> None:
+    OUT.print(Text.assemble((f"  {sign} {what}", style), (f"  ({why})", "dim")), soft_wrap=True)
+
+
+def _summary(plan: Plan) -> str:
+    operations = (
+        "nothing to do"
+        if plan.empty
+        else f"{len(plan.creations)} to create, {len(plan.updates)} to update, {len(plan.deletions)} to delete"
+    )
+    refused = len(plan.refusals)
+    return f"{operations}; {len(plan.verdicts) - refused} accepted, {counted(refused, 'intent')} refused"

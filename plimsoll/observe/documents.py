@@ -1,0 +1,184 @@
+"""Documents of YAML and JSON files, each with the place that it was read from."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final, NamedTuple
+
+import yaml
+
+from plimsoll.model.errors import PlimsollError
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+STDIN: Final = "-"
+EXPANDED: Final = 5_000_000
+"""Values that one document may have once its YAML aliases are followed."""
+
+
+class ManifestError(PlimsollError):
+    """A file that cannot be planned from; the message names file, document and field."""
+
+
+class Place(NamedTuple):
+    """Where a document stands."""
+
+    file: str
+    document: int
+    """From 1 on."""
+    item: int | None = None
+    """From 1 on, in a List."""
+
+    def __str__(self) -> str:
+        item = "" if self.item is None else f", item {self.item}"
+        return f"{self.file}, document {self.document}{item}"
+
+
+class Document(NamedTuple):
+    place: Place
+    value: dict[str, Any]
+
+
+def read_documents(paths: Sequence[str]) -> Iterator[Document]:
+    """The documents of files, of folders (all below, sorted by path) and, for `-`, of standard input.
+
+    Empty documents count but are left out, and so are fields that are null. Raises ManifestError.
+    """
+    for path in paths:
+        for file in _files(path):
+            text = _text(file)
+            parts = _json_parts(file, text) if _is_json(file, text) else _yaml_parts(file, text)
+            for number, value in enumerate(parts, start=1):
+                place = Place(_name(file), number)
+                if value is None:
+                    continue
+                if not isinstance(value, dict):
+                    raise ManifestError(f"{place}: not an object, but {_described(value)}")
+                yield Document(place, _Pruning(place).prune(value))
+
+
+def _files(path: str) -> list[str]:
+    if path == STDIN:
+        return [STDIN]
+    if not Path(path).is_dir():
+        return [path]
+    found = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in SUFFIXES and file.is_file())
+    if not found:
+        raise ManifestError(f"{path}: no manifests there", f"files that end in {', '.join(SUFFIXES)} are read")
+    return found
+
+
+def _text(file: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ManifestError(f"{_name(file)}: not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise ManifestError(f"{_name(file)}: {error.strerror or error}") from None
+
+
+def _is_json(file: str, text: str) -> bool:
+    return file.endswith(".json") or (file == STDIN and text.lstrip().startswith("{"))
+
+
+def _json_parts(file: str, text: str) -> Iterator[Any]:
+    """The values of one JSON text after the other, as `kubectl -o json` and JSON lines have them."""
+    decoder = json.JSONDecoder(object_pairs_hook=_once)
+    position = 0
+    number = 0
+    while text[position:].strip():
+        number += 1
+        position += len(text[position:]) - len(text[position:].lstrip())
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except ValueError as error:
+            raise ManifestError(f"{Place(_name(file), number)}: not JSON: {error}") from None
+        except RecursionError:
+            raise ManifestError(f"{Place(_name(file), number)}: nested too deeply") from None
+        yield value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for position, (key, _) in enumerate(pairs) if key in dict(pairs[:position]))
+        raise ValueError(f"field {twice!r} stands there twice")
+    return found
+
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc]  # libyaml's loader where it is built in, else the slow one
+    """YAML as Kubernetes reads it: times stay text, and a field that stands twice is an error."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in _Base.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+                    if key.value in seen:
+                        raise yaml.constructor.ConstructorError(
+                            None, None, f"field {key.value!r} stands there twice", key.start_mark
+                        )
+                    seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _yaml_parts(file: str, text: str) -> Iterator[Any]:
+    number = 0
+    try:
+        for value in yaml.load_all(text, _Loader):
+            number += 1
+            yield value
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or str(error)
+        raise ManifestError(f"{Place(_name(file), number + 1)}{line}: not YAML: {problem}") from None
+    except (ValueError, TypeError) as error:
+        raise ManifestError(f"{Place(_name(file), number + 1)}: not YAML: {error}") from None
+    except RecursionError:
+        raise ManifestError(f"{Place(_name(file), number + 1)}: nested too deeply") from None
+
+
+class _Pruning:
+    """Takes out fields that are null; keys are text; aliases that multiply without end are refused."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._left = EXPANDED
+
+    def prune(self, value: dict[str, Any]) -> dict[str, Any]:
+        try:
+            pruned: dict[str, Any] = self._prune(value)
+        except RecursionError:
+            raise ManifestError(f"{self._place}: nested too deeply") from None
+        return pruned
+
+    def _prune(self, value: Any) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise ManifestError(f"{self._place}: its aliases expand to more than {EXPANDED} values")
+        if isinstance(value, dict):
+            for key in value:
+                if not isinstance(key, str):
+                    raise ManifestError(f"{self._place}: field {key!r} is no text", "put it in quotes")
+            return {key: self._prune(item) for key, item in value.items() if item is not None}
+        if isinstance(value, list):
+            return [self._prune(item) for item in value]
+        return value
+
+
+def _described(value: Any) -> str:
+    return "a list" if isinstance(value, list) else f"{value!r:.60}"
+
+
+def _name(file: str) -> str:
+    return "standard input" if file == STDIN else file

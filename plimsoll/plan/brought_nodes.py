@@ -1,0 +1,258 @@
+"""Workspaces on nodes that people bring (BYO): the selector's nodes, judged by their live GFD labels.
+
+The algorithm is that of KAITO's cloud provider agnostic scheduling: at least one node matches, product, count and
+memory are the same on all of them, and a model that cannot span nodes fits one. Messages keep KAITO's known phrases.
+"""
+
+from typing import Final, NamedTuple
+
+from plimsoll.model.environment import EnvironmentSpec
+from plimsoll.model.label_selector import LabelSelector
+from plimsoll.model.labels import GPU_MEMORY, GPU_PRESENT, NODEPOOL
+from plimsoll.model.node import Node
+from plimsoll.model.verdict import Reason
+from plimsoll.model.workspace import Workspace
+from plimsoll.plan.estimator import NodeGpus
+from plimsoll.plan.gpu_labels import GpuLabels, InvalidGpuLabel
+from plimsoll.plan.node_index import NodeIndex
+from plimsoll.plan.refusal import Refusal
+from plimsoll.plan.shortlist import counted, shortlist
+from plimsoll.plan.sizing import Sizing, nodes_in_all, nodes_per_replica, replica_need
+
+PCI_PRESENT: Final = "feature.node.kubernetes.io/pci-10de.present"
+"""NVIDIA's charts run their DaemonSets where this label or `nvidia.com/gpu.present` is `true`."""
+
+
+class Survey(NamedTuple):
+    """What a selector finds."""
+
+    gpus: GpuLabels
+    """The same on every node."""
+    devices: int
+    """Devices that a pod asks for to have a whole node."""
+    matching: tuple[str, ...]
+    """Nodes with labels, usable or not, sorted."""
+    usable: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+class BroughtNodes:
+    """Judges Workspaces against the nodes of one snapshot; what a selector finds is found once."""
+
+    def __init__(self, index: NodeIndex, environment: EnvironmentSpec) -> None:
+        self._index = index
+        self._environment = environment
+        self._surveys: dict[str, Survey | Refusal] = {}
+
+    def judge(self, workspace: Workspace) -> Sizing | Refusal:
+        """How many nodes the Workspace takes of those it matches, or why it may not."""
+        resource = workspace.spec.resource
+        if resource.instance_type is not None:
+            return Refusal(
+                Reason.INSTANCE_TYPE_FORBIDDEN,
+                "instanceType must be empty when node auto-provisioning is disabled (BYO scenario): "
+                f"resource.instanceType is {resource.instance_type!r}; remove it, and name the nodes by "
+                "resource.labelSelector",
+            )
+        if resource.label_selector.empty:
+            return Refusal(
+                Reason.SELECTOR_EMPTY,
+                "resource.labelSelector is empty and would match every node: name the nodes by matchLabels or "
+                "matchExpressions",
+            )
+        survey = self.survey(resource.label_selector)
+        if isinstance(survey, Refusal):
+            return survey
+        pools = self._foreign_pools(workspace.namespace, survey.usable)
+        return pools or _size(workspace, survey)
+
+    def survey(self, selector: LabelSelector) -> Survey | Refusal:
+        """What the selector finds, or what is wrong with these nodes."""
+        text = str(selector)
+        found = self._surveys.get(text)
+        if found is None:
+            found = self._surveys[text] = self._survey(selector, text)
+        return found
+
+    def _survey(self, selector: LabelSelector, text: str) -> Survey | Refusal:
+        matching = self._index.matching(selector)
+        nodes = [node for node in matching if not node.deleting]
+        if not nodes:
+            return _none_matches(text, len(self._index.nodes), [node.name for node in matching])
+        groups: dict[tuple[str, int, int], list[Node]] = {}
+        invalid: list[tuple[Node, InvalidGpuLabel]] = []
+        unusable: list[str] = []
+        left_out: list[str] = []
+        for node in nodes:
+            gpus = self._index.gpus(node)
+            problem = self._unusable(node)
+            if problem:
+                unusable.append(f"{node.name} ({problem})")
+            if isinstance(gpus, GpuLabels):
+                groups.setdefault(gpus.uniformity, []).append(node)
+            elif problem:
+                left_out.append(f"{node.name} ({problem}; {gpus})")
+            else:
+                invalid.append((node, gpus))
+        if invalid:
+            return _invalid_labels(invalid)
+        if len(groups) > 1:
+            return _not_uniform(text, groups)
+        usable = [node for node in nodes if not self._unusable(node)]
+        if not usable:
+            return Refusal(
+                Reason.NO_USABLE_NODES,
+                f"None of the {counted(len(nodes), 'node')} that labelSelector {text!r} matches can be used: "
+                f"{shortlist(unusable)}; make one Ready and schedulable",
+            )
+        return self._uniform(next(iter(groups.values())), usable, unusable, left_out)
+
+    def _uniform(self, nodes: list[Node], usable: list[Node], unusable: list[str], left_out: list[str]) -> Survey:
+        read = [labels for node in nodes if isinstance(labels := self._index.gpus(node), GpuLabels)]
+        gpus = read[0]
+        warnings = []
+        if left_out:
+            warnings.append(f"left out, neither usable nor labelled: {shortlist(left_out)}")
+        elif unusable:
+            warnings.append(f"not usable at present: {shortlist(unusable)}")
+        if any(labels.in_bytes for labels in read):
+            warnings.append(
+                f"{GPU_MEMORY} on {nodes[0].name} is in bytes, as old releases of GPU Feature Discovery wrote it: "
+                f"read as {gpus.memory_mib} MiB; update it"
+            )
+        short = self._short_of_devices(usable, gpus.devices)
+        if short:
+            warnings.append(f"fewer devices than {gpus.devices} are allocatable: {shortlist(short)}")
+        return Survey(
+            gpus=gpus,
+            devices=min(labels.devices for labels in read),
+            matching=tuple(node.name for node in nodes),
+            usable=tuple(node.name for node in usable),
+            warnings=tuple(warnings),
+        )
+
+    def _short_of_devices(self, nodes: list[Node], devices: int) -> list[str]:
+        resource = self._environment.gpu_resource
+        return [
+            f"{node.name} ({amount} {resource})"
+            for node in nodes
+            if (amount := _devices(node, resource)) is not None and amount < devices
+        ]
+
+    def _unusable(self, node: Node) -> str:
+        """Why nothing may be placed on the node now; empty where it may."""
+        if node.ready is False:
+            return "not Ready"
+        if node.unschedulable:
+            return "cordoned"
+        if _devices(node, self._environment.gpu_resource) == 0:
+            return f"0 {self._environment.gpu_resource} allocatable"
+        return ""
+
+    def _foreign_pools(self, namespace: str, names: tuple[str, ...]) -> Refusal | None:
+        access = self._environment.access_of(namespace)
+        if access is None or access.node_pools is None:
+            return None
+        foreign = [
+            f"{name} (NodePool {pool})"
+            for name in names
+            if (pool := self._index.by_name[name].labels.get(NODEPOOL)) and pool not in access.node_pools
+        ]
+        if not foreign:
+            return None
+        return Refusal(
+            Reason.NOT_ALLOWED,
+            f"namespace {namespace!r} may use the NodePools {shortlist(access.node_pools) or '(none)'} only, and the "
+            f"selector matches {shortlist(foreign)}: narrow resource.labelSelector",
+        )
+
+
+def _size(workspace: Workspace, survey: Survey) -> Sizing | Refusal:
+    need = replica_need(workspace)
+    if isinstance(need, Refusal):
+        return need
+    gpus = survey.gpus
+    each = f"{gpus.count} x {gpus.product} of {gpus.memory_mib} MiB each"
+    found = f"{counted(len(survey.matching), 'node')} match, {len(survey.usable)} usable, {each}"
+    warnings = survey.warnings
+    per_replica = 1
+    if need is not None:
+        per_node = NodeGpus(gpus.count, gpus.memory_mib, gpus.product)
+        sized = nodes_per_replica(need, per_node, f"node {survey.matching[0]}")
+        if isinstance(sized, Refusal):
+            return sized
+        per_replica, warning = sized
+        warnings = (*warnings, warning) if warning else warnings
+        there = len(survey.matching)
+        total = there * gpus.node_memory_mib
+        if total < need.least_mib or (need.per_replica is None and per_replica > there):
+            return Refusal(
+                Reason.INSUFFICIENT_GPU_MEMORY,
+                f"Insufficient total GPU memory: {counted(there, 'matching node')} "
+                f"({shortlist(survey.matching)}) has a total of {total} MiB ({there} x {each}), but {need.subject} "
+                f"requires at least {need.least_mib} MiB, {counted(per_replica, 'such node')} for one replica; "
+                "label more nodes, or take larger ones",
+            )
+    target, deprecated = nodes_in_all(workspace, per_replica)
+    if target > len(survey.usable):
+        warnings = (*warnings, f"{target} nodes are wanted and {len(survey.usable)} usable: pods may stay Pending")
+    return Sizing(
+        per_replica=per_replica,
+        target=target,
+        message=f"{found}; one replica takes {counted(per_replica, 'node')}",
+        node_names=survey.usable,
+        gpus=survey.devices,
+        warnings=(*warnings, *deprecated),
+    )
+
+
+def _none_matches(selector: str, nodes: int, deleting: list[str]) -> Refusal:
+    going = f" but {shortlist(deleting)}, which are being deleted" if deleting else ""
+    return Refusal(
+        Reason.NO_MATCHING_NODES,
+        f"No nodes found matching the specified label selector {selector!r}{going} ({counted(nodes, 'node')} looked "
+        "at): label the nodes so, or change resource.labelSelector",
+    )
+
+
+def _invalid_labels(invalid: list[tuple[Node, InvalidGpuLabel]]) -> Refusal:
+    node, problem = invalid[0]
+    more = f"; so do {shortlist([each.name for each, _ in invalid[1:]])}" if len(invalid) > 1 else ""
+    unseen = not {PCI_PRESENT, GPU_PRESENT} & node.labels.keys()
+    hint = (
+        f"; its node has neither {PCI_PRESENT} nor {GPU_PRESENT}, one of which NVIDIA's charts need to run there"
+        if unseen
+        else ""
+    )
+    return Refusal(
+        Reason.GPU_LABELS_INVALID,
+        f"Failed to get GPU config from nvidia labels on node {node.name}: {problem}{more}: run GPU Feature Discovery "
+        f"there, or narrow resource.labelSelector{hint}",
+    )
+
+
+def _not_uniform(selector: str, groups: dict[tuple[str, int, int], list[Node]]) -> Refusal:
+    by_size = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    described = [
+        f"{GpuLabels(*key)} on {shortlist([node.name for node in nodes])}" for key, nodes in by_size
+    ]  # largest group first: most likely the one that is meant
+    differing = [
+        name
+        for name, values in zip(("product", "count", "memory"), zip(*groups, strict=True), strict=True)
+        if len(set(values)) > 1
+    ]
+    return Refusal(
+        Reason.NON_UNIFORM_NODES,
+        f"Non-uniform GPU product/count/memory: the nodes that labelSelector {selector!r} matches differ in "
+        f"{' and '.join(differing)}: {'; '.join(described[:5])}"
+        + (f"; and {len(described) - 5} more groups" if len(described) > 5 else "")
+        + ": narrow resource.labelSelector to one of them",
+    )
+
+
+def _devices(node: Node, resource: str) -> int | None:
+    """Devices that pods may ask of the node; None where it says none, or nothing that is a number."""
+    try:
+        return node.allocatable_devices(resource)
+    except ValueError:
+        return None

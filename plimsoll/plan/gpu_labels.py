@@ -1,0 +1,132 @@
+"""GPUs of a node, as the labels of NVIDIA's GPU Feature Discovery (GFD) say.
+
+Label names and units: the page of gpu-feature-discovery in NVIDIA's k8s-device-plugin. Memory is MiB of one GPU,
+and is never rounded.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.model.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
+
+GPU_REPLICAS: Final = "nvidia.com/gpu.replicas"
+GPU_SHARING: Final = "nvidia.com/gpu.sharing-strategy"
+MIG_STRATEGY: Final = "nvidia.com/mig.strategy"
+MIG_CONFIG: Final = "nvidia.com/mig.config"
+MIG_CONFIG_STATE: Final = "nvidia.com/mig.config.state"
+
+READ: Final = (
+    GPU_PRODUCT,
+    GPU_COUNT,
+    GPU_MEMORY,
+    GPU_REPLICAS,
+    GPU_SHARING,
+    MIG_STRATEGY,
+    MIG_CONFIG,
+    MIG_CONFIG_STATE,
+)
+"""Every label that `parse_gpu_labels` reads."""
+
+MIB: Final = 2**20
+BYTES_FROM: Final = 2**30
+"""A memory label from here on is no MiB (it would be a PiB a GPU): old releases of GFD wrote bytes."""
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLabels:
+    """What the labels of one node say about its GPUs."""
+
+    product: str
+    count: int
+    """Physical GPUs (or MIG devices, where `mig.strategy` is `single`)."""
+    memory_mib: int
+    """MiB of one GPU."""
+    replicas: int = 1
+    """Devices that each GPU is offered as, by time-slicing or MPS."""
+    sharing_strategy: str = ""
+    mig_strategy: str = ""
+    mig_active: bool = False
+    """Partitioned by the MIG manager: a configuration is set, is not `all-disabled`, and was applied."""
+    in_bytes: bool = False
+    """The memory label was in bytes and has been converted."""
+
+    @property
+    def node_memory_mib(self) -> int:
+        """MiB of all GPUs of the node."""
+        return self.count * self.memory_mib
+
+    @property
+    def devices(self) -> int:
+        """Devices of the extended resource that the whole node offers."""
+        return self.count * self.replicas
+
+    @property
+    def uniformity(self) -> tuple[str, int, int]:
+        """What has to be the same on every node of a Workspace: product, count, MiB of one GPU."""
+        return (self.product, self.count, self.memory_mib)
+
+    def __str__(self) -> str:
+        return f"{GPU_PRODUCT}={self.product}, {GPU_COUNT}={self.count}, {GPU_MEMORY}={self.memory_mib} MiB"
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidGpuLabel:
+    """The first label that keeps a node's GPUs from being known; `value` is None where the label is missing."""
+
+    label: str
+    value: str | None
+    problem: str
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"label {self.label} is missing"
+        return f"label {self.label} is {self.value!r}: {self.problem}"
+
+
+def parse_gpu_labels(labels: Mapping[str, str]) -> GpuLabels | InvalidGpuLabel:
+    """The GPUs that the labels of a node describe, or the label that is missing or wrong."""
+    product = labels.get(GPU_PRODUCT)
+    if not product:
+        return InvalidGpuLabel(GPU_PRODUCT, product, "a product name is needed")
+    count = _positive(labels, GPU_COUNT, "the number of GPUs, a whole number of at least 1, is needed")
+    if isinstance(count, InvalidGpuLabel):
+        return count
+    memory = _positive(labels, GPU_MEMORY, "MiB of one GPU, a whole number of at least 1, is needed")
+    if isinstance(memory, InvalidGpuLabel):
+        return memory
+    in_bytes = memory >= BYTES_FROM
+    if in_bytes and memory % MIB:
+        return InvalidGpuLabel(GPU_MEMORY, labels[GPU_MEMORY], "too large for MiB, and no whole MiB in bytes")
+    replicas = _replicas(labels)
+    if isinstance(replicas, InvalidGpuLabel):
+        return replicas
+    mig_config = labels.get(MIG_CONFIG, "")
+    return GpuLabels(
+        product=product,
+        count=count,
+        memory_mib=memory // MIB if in_bytes else memory,
+        replicas=replicas,
+        sharing_strategy=labels.get(GPU_SHARING, ""),
+        mig_strategy=labels.get(MIG_STRATEGY, ""),
+        mig_active=mig_config not in ("", "all-disabled") and labels.get(MIG_CONFIG_STATE) == "success",
+        in_bytes=in_bytes,
+    )
+
+
+def _positive(labels: Mapping[str, str], label: str, problem: str) -> int | InvalidGpuLabel:
+    text = labels.get(label)
+    if text is None or not _INTEGER.fullmatch(text) or int(text) < 1:
+        return InvalidGpuLabel(label, text, problem)
+    return int(text)
+
+
+def _replicas(labels: Mapping[str, str]) -> int | InvalidGpuLabel:
+    """GFD writes 0 where sharing is off for the resource: each GPU is one device then, as with 1."""
+    text = labels.get(GPU_REPLICAS, "1")
+    if not _INTEGER.fullmatch(text) or int(text) < 0:
+        return InvalidGpuLabel(GPU_REPLICAS, text, "devices for each GPU, a whole number of at least 0, are needed")
+    return max(int(text), 1)

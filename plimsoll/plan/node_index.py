@@ -1,0 +1,62 @@
+"""Nodes found by selector without reading every node for every Workspace."""
+
+from collections.abc import Iterable
+
+from plimsoll.model.label_selector import LabelSelector
+from plimsoll.model.node import Node
+from plimsoll.plan.gpu_labels import READ, GpuLabels, InvalidGpuLabel, parse_gpu_labels
+
+
+class NodeIndex:
+    """The nodes of one snapshot, sorted by name.
+
+    A label key is indexed when a selector first asks for it; answers are kept by selector, GPUs by the values of their
+    labels: ten thousand nodes are a few dozen kinds.
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.nodes = sorted(nodes, key=lambda node: node.name)
+        self.by_name = {node.name: node for node in self.nodes}
+        self._by_label: dict[str, dict[str, list[Node]]] = {}
+        self._matching: dict[str, tuple[Node, ...]] = {}
+        self._gpus: dict[tuple[str | None, ...], GpuLabels | InvalidGpuLabel] = {}
+
+    def with_label(self, key: str, value: str) -> list[Node]:
+        """Nodes that carry the label with that value, sorted by name."""
+        return self.by_label(key).get(value, [])
+
+    def by_label(self, key: str) -> dict[str, list[Node]]:
+        """Nodes that carry the label, by its value."""
+        found = self._by_label.get(key)
+        if found is None:
+            found = {}
+            for node in self.nodes:
+                value = node.labels.get(key)
+                if value is not None:
+                    found.setdefault(value, []).append(node)
+            self._by_label[key] = found
+        return found
+
+    def matching(self, selector: LabelSelector) -> tuple[Node, ...]:
+        """Nodes that the selector matches, sorted by name; an empty selector matches every node."""
+        text = str(selector)
+        found = self._matching.get(text)
+        if found is None:
+            found = self._matching[text] = tuple(self._search(selector))
+        return found
+
+    def _search(self, selector: LabelSelector) -> Iterable[Node]:
+        narrowed = [self.with_label(key, value) for key, value in selector.match_labels.items()]
+        nodes = min(narrowed, key=len, default=self.nodes)
+        if len(narrowed) == 1 and not selector.match_expressions:
+            return nodes
+        return (node for node in nodes if selector.matches(node.labels))
+
+    def gpus(self, node: Node) -> GpuLabels | InvalidGpuLabel:
+        """What the node's GFD labels say."""
+        labels = node.labels
+        values = tuple(map(labels.get, READ))
+        found = self._gpus.get(values)
+        if found is None:
+            found = self._gpus[values] = parse_gpu_labels(labels)
+        return found

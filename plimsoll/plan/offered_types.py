@@ -1,0 +1,113 @@
+"""The instance types that an environment can have: its NodePools' and live nodes', and the catalog's."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from plimsoll.model.environment import EnvironmentSpec, NamespaceAccess, NodeClassRef
+from plimsoll.model.labels import INSTANCE_TYPE
+from plimsoll.model.node_pool import NodePool
+from plimsoll.plan.catalog import Catalog, InstanceType, nearest
+from plimsoll.plan.estimator import NodeGpus
+from plimsoll.plan.gpu_labels import GpuLabels
+from plimsoll.plan.node_index import NodeIndex
+
+NODE_CLASSES: Final = {
+    "azure": NodeClassRef(group="kaito.sh", kind="KaitoNodeClass"),
+    "aws": NodeClassRef(group="karpenter.k8s.aws", kind="EC2NodeClass"),
+}
+"""Node class by the catalog's cloud, as KAITO names them; the object is called `default`."""
+
+
+class OfferedType(NamedTuple):
+    """One instance type; its GPUs are None where only a NodePool or a node without GFD labels names it."""
+
+    name: str
+    """As the cloud spells it."""
+    cloud: str
+    gpus: NodeGpus | None
+    devices: int | None
+    """Devices of the extended resource that a node offers."""
+    pools: tuple[NodePool, ...]
+    """NodePools that name it, heaviest first."""
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.gpus is None:
+            return self.name
+        return f"{self.name} ({self.gpus.count} x {self.gpus.product} of {self.gpus.memory_mib:.0f} MiB)"
+
+
+class OfferedTypes:
+    """Looks instance types up, case aside: the live label wins over the catalog's figures."""
+
+    def __init__(self, catalog: Catalog, pools: Iterable[NodePool], index: NodeIndex) -> None:
+        self._catalog = catalog
+        self._index = index
+        self._pools = sorted(pools, key=lambda pool: (-pool.weight, pool.name))
+        self._found: dict[str, OfferedType | None] = {}
+        self._by_pool: dict[str, list[NodePool]] = {}
+        self._spelling: dict[str, str] = {}
+        for name in index.by_label(INSTANCE_TYPE):
+            self._spelling[name.casefold()] = name
+        for pool in self._pools:
+            for name in pool.instance_types:
+                self._spelling[name.casefold()] = name
+                self._by_pool.setdefault(name.casefold(), []).append(pool)
+
+    def find(self, name: str) -> OfferedType | None:
+        """The type of that name, case aside; None where nobody offers it."""
+        folded = name.strip().casefold()
+        if folded not in self._found:
+            self._found[folded] = self._find(folded)
+        return self._found[folded]
+
+    def _find(self, folded: str) -> OfferedType | None:
+        listed = self._catalog.lookup(folded)
+        spelling = self._spelling.get(folded)
+        if listed is None and spelling is None:
+            return None
+        name = spelling or (listed.name if listed else folded)
+        pools = tuple(self._by_pool.get(folded, ()))
+        cloud = listed.cloud if listed else ""
+        labels = self._discovered(name)
+        if labels is not None:
+            live = InstanceType(name, "", labels.count, labels.memory_mib, labels.product, source="the live nodes")
+            differences = self._catalog.with_types([live]).differences
+            warnings = tuple(str(each) for each in differences if each.live.name.casefold() == folded)
+            gpus = NodeGpus(labels.count, labels.memory_mib, labels.product)
+            return OfferedType(name, cloud, gpus, labels.devices, pools, warnings)
+        if listed is not None:
+            return OfferedType(name, cloud, listed.node_gpus, listed.gpus, pools)
+        return OfferedType(name, cloud, None, None, pools)
+
+    def _discovered(self, name: str) -> GpuLabels | None:
+        for node in self._index.with_label(INSTANCE_TYPE, name):
+            labels = self._index.gpus(node)
+            if isinstance(labels, GpuLabels):
+                return labels
+        return None
+
+    def near(self, name: str) -> tuple[str, ...]:
+        """At most three names that could have been meant, the nearest first."""
+        known = {each.name.casefold(): each.name for each in self._catalog.types} | self._spelling
+        return nearest(name, list(known.values()))
+
+    def named_here(self) -> tuple[str, ...]:
+        """Types that a NodePool or a node of the environment names, sorted."""
+        return tuple(sorted(self._spelling.values()))
+
+    def node_class_ref(
+        self, offered: OfferedType, environment: EnvironmentSpec, access: NamespaceAccess | None
+    ) -> NodeClassRef | None:
+        """The node class for a claim: the environment's, else of a NodePool that allows the type, else by the cloud.
+
+        A NodePool that names no instance types allows every one, and comes after those that name it.
+        """
+        if environment.node_claims.node_class_ref is not None:
+            return environment.node_claims.node_class_ref
+        allowed = None if access is None else access.node_pools
+        for pool in (*offered.pools, *(pool for pool in self._pools if not pool.instance_types)):
+            reference = pool.node_class_ref
+            if reference is not None and (allowed is None or pool.name in allowed):
+                return NodeClassRef.model_validate(reference)
+        return NODE_CLASSES.get(offered.cloud)

@@ -1,0 +1,121 @@
+"""Workspaces whose nodes are provisioned (NAP): an instance type that is known, and how many nodes of it."""
+
+from plimsoll.model.environment import EnvironmentSpec, NamespaceAccess
+from plimsoll.model.labels import INSTANCE_TYPE
+from plimsoll.model.verdict import Reason
+from plimsoll.model.workspace import Workspace
+from plimsoll.plan.catalog import Catalog
+from plimsoll.plan.offered_types import OfferedType, OfferedTypes
+from plimsoll.plan.refusal import Refusal
+from plimsoll.plan.shortlist import counted
+from plimsoll.plan.sizing import ReplicaNeed, Sizing, nodes_in_all, nodes_per_replica, replica_need
+
+HOSTNAME = "kubernetes.io/hostname"
+"""Karpenter forbids it in a NodeClaim: a node that is yet to come has no name."""
+OS = "kubernetes.io/os"
+
+
+class ProvisionedNodes:
+    """Judges Workspaces of an environment with auto-provisioning."""
+
+    def __init__(self, catalog: Catalog, types: OfferedTypes, environment: EnvironmentSpec) -> None:
+        self._catalog = catalog
+        self._types = types
+        self._environment = environment
+        self._proposals: dict[object, str] = {}
+
+    def judge(self, workspace: Workspace) -> Sizing | Refusal:
+        """How many nodes of its instance type the Workspace takes, or why it may have none."""
+        need = replica_need(workspace)
+        if isinstance(need, Refusal):
+            return need
+        access = self._environment.access_of(workspace.namespace)
+        name = workspace.spec.resource.instance_type
+        if name is None:
+            return Refusal(
+                Reason.INSTANCE_TYPE_REQUIRED,
+                "instanceType is required when node auto-provisioning is enabled: set resource.instanceType"
+                + self._proposal(need, access),
+            )
+        offered = self._types.find(name)
+        if offered is None:
+            near = self._types.near(name)
+            return Refusal(
+                Reason.UNSUPPORTED_INSTANCE_TYPE,
+                f"Unsupported instance type {name!r}: neither the catalog nor a NodePool nor a live node has it"
+                + (f"; did you mean {' or '.join(near)}?" if near else "; change resource.instanceType"),
+            )
+        return self._contradiction(workspace, offered) or self._size(workspace, need, offered, access)
+
+    def _size(
+        self, workspace: Workspace, need: ReplicaNeed | None, offered: OfferedType, access: NamespaceAccess | None
+    ) -> Sizing | Refusal:
+        if self._types.node_class_ref(offered, self._environment, access) is None:
+            return Refusal(
+                Reason.UNSUPPORTED_INSTANCE_TYPE,
+                f"Unsupported instance type {offered.name!r} here: no NodePool allows it and its cloud has no known "
+                "node class; set nodeClaims.nodeClassRef in the Environment",
+            )
+        warnings = offered.warnings
+        per_replica = 1
+        if need is not None and offered.gpus is not None:
+            sized = nodes_per_replica(need, offered.gpus, f"instance type {offered.name}")
+            if isinstance(sized, Refusal):
+                return sized
+            per_replica, warning = sized
+            warnings = (*warnings, warning) if warning else warnings
+        elif need is not None:
+            if need.per_replica is None and need.need is not None:
+                return Refusal(
+                    Reason.UNSUPPORTED_INSTANCE_TYPE,
+                    f"Unsupported instance type {offered.name!r} for {need.subject}: the GPUs of its nodes are not "
+                    "known; set inference.perReplicaNodeCount",
+                )
+            per_replica = need.per_replica or 1
+        target, deprecated = nodes_in_all(workspace, per_replica)
+        return Sizing(
+            per_replica=per_replica,
+            target=target,
+            message=f"{counted(target, 'node')} of {offered}; one replica takes {counted(per_replica, 'node')}",
+            gpus=offered.devices,
+            warnings=(*warnings, *deprecated),
+        )
+
+    def _contradiction(self, workspace: Workspace, offered: OfferedType) -> Refusal | None:
+        """Requirements of the selector that no node of the type could meet."""
+        selector = workspace.spec.resource.label_selector
+        fixed = {INSTANCE_TYPE: offered.name, OS: "linux"}
+        for item in selector.requirements():
+            if item.key == HOSTNAME:
+                return Refusal(
+                    Reason.SELECTOR_RESERVED,
+                    f"resource.labelSelector names {HOSTNAME}: a node that is yet to be provisioned has no name; "
+                    "remove it",
+                )
+            if item.key in fixed and not item.matches(fixed):
+                return Refusal(
+                    Reason.INVALID_SPEC,
+                    f"resource.labelSelector asks for {item}, and the nodes to be provisioned have "
+                    f"{item.key}={fixed[item.key]}: remove it, or make them agree",
+                )
+        return None
+
+    def _proposal(self, need: ReplicaNeed | None, access: NamespaceAccess | None) -> str:
+        """The cheapest type that one replica fits, of those that the environment names and the namespace may use."""
+        if need is None or need.need is None:
+            return ""
+        allowed = None if access is None else access.instance_types
+        key = (need.need, allowed)
+        found = self._proposals.get(key)
+        if found is None:
+            named = self._types.named_here()
+            candidates = self._catalog.feasible(need.need, names=named or None)
+            if allowed is not None:
+                folded = {each.casefold() for each in allowed}
+                candidates = tuple(each for each in candidates if each.type.name.casefold() in folded)
+            found = ""
+            if candidates:
+                best = candidates[0]
+                found = f", for example {best.type.name}: {'; '.join(best.reasons)}"
+            self._proposals[key] = found
+        return found

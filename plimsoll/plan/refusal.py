@@ -1,0 +1,11 @@
+"""A refusal inside of validation: the reason and what to change; validation makes it a verdict."""
+
+from typing import NamedTuple
+
+from plimsoll.model.verdict import Reason
+
+
+class Refusal(NamedTuple):
+    reason: Reason
+    message: str
+    """What was found, with names and values, and what to change."""

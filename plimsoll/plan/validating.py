@@ -1,0 +1,141 @@
+"""Validation: each Workspace of a snapshot is accepted or refused, with the reason and what to change."""
+
+from plimsoll.model.environment import EnvironmentSpec
+from plimsoll.model.pod_template import labels_of
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.verdict import Reason, Verdict
+from plimsoll.model.workspace import Workspace
+from plimsoll.plan.brought_nodes import BroughtNodes
+from plimsoll.plan.budget import Budget, NamespaceBudget, claim_gpus, forbidden, reserved_keys
+from plimsoll.plan.catalog import Catalog
+from plimsoll.plan.node_index import NodeIndex
+from plimsoll.plan.offered_types import OfferedTypes
+from plimsoll.plan.ownership import Ownership, alive, by_age
+from plimsoll.plan.provisioned_nodes import ProvisionedNodes
+from plimsoll.plan.refusal import Refusal
+from plimsoll.plan.shortlist import shortlist
+from plimsoll.plan.sizing import Sizing
+from plimsoll.plan.supply import brought_supply
+
+
+def validate(snapshot: Snapshot) -> tuple[Verdict, ...]:
+    """A verdict on every Workspace of the snapshot, sorted by namespace and name.
+
+    Workspaces are judged by age, so that what is limited goes to the oldest, and to what runs before what would grow.
+    """
+    found = _judge(snapshot)
+    _hold_limits(snapshot, found)
+    verdicts = [_verdict(workspace, found[workspace.key]) for workspace in snapshot.workspaces]
+    verdicts += [
+        Verdict(workspace=invalid.ref, accepted=False, reason=Reason.INVALID_SPEC, message=invalid.message)
+        for invalid in snapshot.invalid_workspaces
+    ]
+    return tuple(sorted(verdicts, key=lambda verdict: (verdict.workspace.namespace, verdict.workspace.name)))
+
+
+Found = dict[tuple[str, str], Sizing | Refusal]
+
+
+def _judge(snapshot: Snapshot) -> Found:
+    environment = snapshot.environment.spec
+    index = NodeIndex(snapshot.nodes)
+    of_mode: ProvisionedNodes | BroughtNodes
+    if environment.auto_provisioning:
+        catalog = Catalog.builtin()
+        of_mode = ProvisionedNodes(catalog, OfferedTypes(catalog, snapshot.node_pools, index), environment)
+    else:
+        of_mode = BroughtNodes(index, environment)
+    return {
+        workspace.key: forbidden(workspace, environment)
+        or _reserved(workspace, environment)
+        or of_mode.judge(workspace)
+        for workspace in snapshot.workspaces
+    }
+
+
+def _reserved(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
+    prefixes = environment.reserved_label_prefixes
+    inference = workspace.spec.inference
+    of_template = labels_of(inference.template) if inference is not None and inference.template is not None else {}
+    keys = reserved_keys(of_template, prefixes)
+    if keys:
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"inference.template.metadata.labels uses {shortlist(keys)}: label keys that start with "
+            f"{shortlist(prefixes)} are reserved; remove them",
+        )
+    keys = reserved_keys(workspace.spec.resource.label_selector.keys(), prefixes)
+    if not keys:
+        return None
+    return Refusal(
+        Reason.SELECTOR_RESERVED,
+        f"resource.labelSelector uses {shortlist(keys)}: label keys that start with {shortlist(prefixes)} are "
+        "reserved; select nodes by labels of your own",
+    )
+
+
+def _hold_limits(snapshot: Snapshot, found: Found) -> None:
+    """Refuses those that would grow over a limit; what runs counts before what would grow, then the oldest."""
+    environment = snapshot.environment.spec
+    bounded = any(entry.gpus is not None for entry in environment.access)
+    limits = environment.limits
+    if not bounded and ((limits.gpus is None and limits.nodes is None) or not environment.auto_provisioning):
+        return
+    catalog = Catalog.builtin()
+    ownership = Ownership(snapshot)
+    running = alive(ownership.claims)
+    held: dict[str, int] = {}
+    for claim in running:
+        namespace = claim.owner[0]
+        held[namespace] = held.get(namespace, 0) + claim_gpus(claim, environment.gpu_resource, catalog)
+    budget = Budget(environment, running, catalog)
+    namespaces = NamespaceBudget(environment, held)
+    sized = {key: each.target for key, each in found.items() if isinstance(each, Sizing)}
+    brought = brought_supply(snapshot, NodeIndex(snapshot.nodes), sized) if environment.auto_provisioning else {}
+    for workspace in sorted(snapshot.workspaces, key=by_age):
+        sizing = found[workspace.key]
+        if isinstance(sizing, Refusal) or workspace.deleting:
+            continue
+        growth = sizing.target - len(alive(ownership.claims_of(workspace))) - len(brought.get(workspace.key, ()))
+        if growth <= 0:
+            continue
+        if sizing.gpus is None and _bounds_gpus(environment, workspace.namespace):
+            found[workspace.key] = Refusal(
+                Reason.UNSUPPORTED_INSTANCE_TYPE,
+                f"Unsupported instance type {workspace.spec.resource.instance_type!r} here: GPUs are limited, and how "
+                "many its nodes have is not known",
+            )
+            continue
+        gpus = sizing.gpus or 0
+        problem = budget.short(growth, gpus) if environment.auto_provisioning else ""
+        problem = problem or namespaces.short(workspace.namespace, growth * gpus)
+        if problem:
+            advice = "lower replicas, or have the limit raised"
+            found[workspace.key] = Refusal(Reason.LIMIT_EXCEEDED, f"{problem}: {advice}")
+        else:
+            budget.take(growth, gpus)
+            namespaces.take(workspace.namespace, growth * gpus)
+
+
+def _bounds_gpus(environment: EnvironmentSpec, namespace: str) -> bool:
+    access = environment.access_of(namespace)
+    return environment.limits.gpus is not None or (access is not None and access.gpus is not None)
+
+
+def _verdict(workspace: Workspace, found: Sizing | Refusal) -> Verdict:
+    # Verdicts are made of checked parts, and there are many with thousands of node names: not validated again.
+    if isinstance(found, Refusal):
+        return Verdict.model_construct(
+            workspace=workspace.ref, accepted=False, reason=found.reason, message=found.message
+        )
+    return Verdict.model_construct(
+        workspace=workspace.ref,
+        accepted=True,
+        reason=Reason.ACCEPTED,
+        message=found.message,
+        per_replica_node_count=found.per_replica,
+        target_node_count=found.target,
+        node_names=found.node_names,
+        gpus_per_node=found.gpus,
+        warnings=found.warnings,
+    )

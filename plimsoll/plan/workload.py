@@ -1,0 +1,170 @@
+"""The workload of a Workspace: a Deployment of one pod a replica, a StatefulSet where a replica spans nodes."""
+
+import copy
+import hashlib
+import json
+from typing import Any
+
+from plimsoll.model.environment import Environment
+from plimsoll.model.labels import DO_NOT_DISRUPT, INSTANCE_TYPE, NODEPOOL, QUEUE, SPEC_HASH, WORKSPACE
+from plimsoll.model.pod_template import dig
+from plimsoll.model.verdict import Verdict
+from plimsoll.model.workspace import Inference, Workspace
+from plimsoll.plan.declared import object_labels, ownership_labels
+from plimsoll.plan.presets import preset
+
+SCHEDULER = "kai-scheduler"
+"""Places the pods where a queue is set."""
+PORT = 8000
+HOSTNAME = "kubernetes.io/hostname"
+
+
+def workload_manifest(
+    workspace: Workspace, inference: Inference, verdict: Verdict, environment: Environment, instance_type: str | None
+) -> dict[str, Any]:
+    """The workload of an accepted Workspace, with the hash of itself as an annotation.
+
+    Pods have required node affinity (the selector for brought nodes; for provisioned ones, named by `instance_type`,
+    the ownership labels), ask for all GPUs of a node, and never share one.
+    """
+    per_replica = verdict.per_replica_node_count or 1
+    queue = {QUEUE: workspace.spec.queue} if workspace.spec.queue else {}
+    template = _pods(workspace, inference, verdict, environment)
+    _require_nodes(template["spec"]["affinity"]["nodeAffinity"], workspace, instance_type)
+    spec: dict[str, Any] = {
+        "replicas": inference.replicas * per_replica,
+        "selector": {"matchLabels": ownership_labels(workspace)},
+        "template": template,
+    }
+    if per_replica == 1:
+        kind = "Deployment"
+        # A pod more than there are nodes would wait for ever: an old one goes before a new one comes.
+        spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+    else:
+        kind = "StatefulSet"
+        spec |= {"serviceName": workspace.name, "podManagementPolicy": "Parallel"}
+    metadata: dict[str, Any] = {
+        "name": workspace.name,
+        "namespace": workspace.namespace,
+        "labels": {**object_labels(workspace, environment), **queue},
+    }
+    manifest = {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+    metadata["annotations"] = {SPEC_HASH: spec_hash(manifest)}
+    return manifest
+
+
+def spec_hash(manifest: dict[str, Any]) -> str:
+    """16 hex digits of the SHA-256 of the manifest's canonical JSON."""
+    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environment: Environment) -> dict[str, Any]:
+    queue = {QUEUE: workspace.spec.queue} if workspace.spec.queue else {}
+    template = copy.deepcopy(inference.template) if inference.template is not None else {}
+    metadata = _object(template, "metadata")
+    metadata["labels"] = {**(metadata.get("labels") or {}), **ownership_labels(workspace), **queue}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), DO_NOT_DISRUPT: "true"}
+    spec = _object(template, "spec")
+    if inference.preset is not None:
+        spec["containers"] = [_server(inference, verdict, environment)]
+    _ask_for_gpus(spec["containers"], environment.spec.gpu_resource, verdict.gpus_per_node or 0)
+    affinity = _object(spec, "affinity")
+    _object(affinity, "nodeAffinity")
+    alone = {"labelSelector": {"matchLabels": ownership_labels(workspace)}, "topologyKey": HOSTNAME}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    apart = _object(affinity, "podAntiAffinity")
+    apart[required] = [*(apart.get(required) or []), alone]
+    tolerations = list(spec.get("tolerations") or [])
+    tolerations += [each for each in _tolerations(environment) if each not in tolerations]
+    spec["tolerations"] = tolerations
+    if queue:
+        spec["schedulerName"] = SCHEDULER
+    return template
+
+
+def _server(inference: Inference, verdict: Verdict, environment: Environment) -> dict[str, Any]:
+    """The container that serves a preset."""
+    assert inference.preset is not None
+    name = inference.preset.name
+    known = preset(name)
+    arguments = ["--model", known.repository if known else name, "--served-model-name", name]
+    if (verdict.gpus_per_node or 1) > 1:
+        arguments += ["--tensor-parallel-size", str(verdict.gpus_per_node)]
+    if (verdict.per_replica_node_count or 1) > 1:
+        arguments += ["--pipeline-parallel-size", str(verdict.per_replica_node_count)]
+    return {
+        "name": "inference",
+        "image": environment.spec.inference_image,
+        "args": [*arguments, "--port", str(PORT)],
+        "ports": [{"name": "http", "containerPort": PORT}],
+    }
+
+
+def _ask_for_gpus(containers: list[dict[str, Any]], resource: str, devices: int) -> None:
+    """Asks for the whole node's GPUs in the first container, unless one asks for GPUs itself."""
+    asked = any(
+        resource in (dig(container, f"resources.{part}") or {})
+        for container in containers
+        for part in ("requests", "limits")
+    )
+    if asked or not devices:
+        return
+    resources = _object(containers[0], "resources")
+    for part in ("requests", "limits"):
+        _object(resources, part)[resource] = str(devices)
+
+
+def _require_nodes(node_affinity: dict[str, Any], workspace: Workspace, instance_type: str | None) -> None:
+    """Adds the Workspace's nodes to whatever a template requires: every term of the one with every term of the other.
+
+    Provisioned nodes carry the ownership labels. Where the selector is not empty, nodes that were there before and
+    that nobody provisioned count too.
+    """
+    selector = workspace.spec.resource.label_selector
+    ours = [selector.node_selector_terms()]
+    if instance_type is not None:
+        is_type = _is_in(INSTANCE_TYPE, instance_type)
+        owned = [_is_in(key, value) for key, value in ownership_labels(workspace).items()]
+        brought = [
+            *selector.node_selector_terms(),
+            {"key": NODEPOOL, "operator": "DoesNotExist"},
+            {"key": WORKSPACE, "operator": "DoesNotExist"},
+        ]
+        ours = [[*owned, is_type]] if selector.empty else [[*owned, is_type], [*brought, is_type]]
+        preferred = node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or []
+        node_affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            *preferred,
+            {"weight": 100, "preference": {"matchExpressions": owned}},
+        ]
+    required = _object(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution")
+    theirs = required.get("nodeSelectorTerms") or [{}]
+    required["nodeSelectorTerms"] = [
+        {**term, "matchExpressions": [*(term.get("matchExpressions") or []), *expressions]}
+        for term in theirs
+        for expressions in ours
+    ]
+
+
+def _tolerations(environment: Environment) -> list[dict[str, Any]]:
+    tolerations: list[dict[str, Any]] = [
+        {"key": "nvidia.com/gpu", "operator": "Exists"},
+        {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"},
+    ]
+    for taint in environment.spec.node_claims.taints:
+        toleration = {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+        if toleration not in tolerations:
+            tolerations.append(toleration)
+    return tolerations
+
+
+def _object(parent: dict[str, Any], key: str) -> dict[str, Any]:
+    """The object at the key, made where it is missing or null."""
+    if not isinstance(parent.get(key), dict):
+        parent[key] = {}
+    value: dict[str, Any] = parent[key]
+    return value
+
+
+def _is_in(key: str, value: str) -> dict[str, Any]:
+    return {"key": key, "operator": "In", "values": [value]}
