@@ -31,6 +31,10 @@ class Declared(BaseModel):
         extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True, strict=False
     )
 
+    def manifest(self) -> dict[str, Any]:
+        """The fields as a Kubernetes object carries them: camelCase, and what is empty left out."""
+        return _without_empty(self.model_dump(mode="json", by_alias=True))
+
 
 class Observed(BaseModel):
     """What the cluster holds: the few fields that are needed, the rest ignored, immutable."""
@@ -67,6 +71,15 @@ class ObservedObject(Observed):
     def key(self) -> tuple[str, str]:
         """(namespace, name)"""
         return (self.namespace, self.name)
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = ((key, _without_empty(item)) for key, item in value.items())
+        return {key: item for key, item in kept if item not in (None, "", [], {})}
+    if isinstance(value, list):
+        return [_without_empty(item) for item in value]
+    return value
 
 
 def identify(manifest: Mapping[str, Any]) -> str:
