@@ -32,8 +32,13 @@ class Declared(BaseModel):
     )
 
     def manifest(self) -> dict[str, Any]:
-        """The fields as a Kubernetes object carries them: camelCase, and what is empty left out."""
-        return _without_empty(self.model_dump(mode="json", by_alias=True))
+        """The fields that were set, as a Kubernetes object carries them: camelCase, without nulls."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
+
+    def complete_manifest(self) -> dict[str, Any]:
+        """The fields that were set and the defaults of the others; what is empty is left out."""
+        manifest = _without_empty(self.model_dump(mode="json", by_alias=True))
+        return manifest if isinstance(manifest, dict) else {}
 
 
 class Observed(BaseModel):

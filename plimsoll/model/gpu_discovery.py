@@ -220,4 +220,4 @@ class GpuDiscoverySpec(Declared):
             toleration = {"key": taint.key, "operator": "Exists", "effect": taint.effect}
             if toleration not in tolerations:
                 tolerations.append(toleration)
-        return tolerations + [each.manifest() for each in self.tolerations]
+        return tolerations + [each.complete_manifest() for each in self.tolerations]

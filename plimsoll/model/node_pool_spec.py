@@ -145,7 +145,7 @@ class NodePoolSpec(Declared):
 
     def manifest(self) -> dict[str, Any]:
         """`spec` of the NodePool object."""
-        declared = super().manifest()
+        declared = self.complete_manifest()
         template = {name: declared[name] for name in _TEMPLATE_FIELDS if name in declared}
         metadata = {name: declared[name] for name in ("labels", "annotations") if name in declared}
         spec: dict[str, Any] = {
