@@ -1,0 +1,37 @@
+from collections.abc import Iterator
+
+import pytest
+
+from plimsoll.connection import Connection
+from plimsoll.observe import Observer, kinds
+from tests.observing.apiserver import FakeApiserver, listening
+
+CORE = (
+    kinds.NODES.path,
+    kinds.PODS.path,
+    kinds.DEPLOYMENTS.path,
+    kinds.STATEFUL_SETS.path,
+    kinds.DEFINITIONS.path,
+)
+
+
+@pytest.fixture
+def cluster() -> FakeApiserver:
+    """A cluster without any custom kind."""
+    cluster = FakeApiserver()
+    cluster.serve(*CORE)
+    return cluster
+
+
+@pytest.fixture
+def connection(cluster: FakeApiserver) -> Iterator[Connection]:
+    with listening(cluster) as connection:
+        yield connection
+
+
+@pytest.fixture
+def observer(connection: Connection) -> Iterator[Observer]:
+    """Not started: a test may prepare its cluster first."""
+    observer = Observer(connection)
+    yield observer
+    observer.stop()

@@ -1,0 +1,83 @@
+"""Kinds that a cluster may lack are picked up when they are defined, and cost nothing until then."""
+
+from plimsoll.observe import Observer, kinds
+from tests.e2e.awaiting import await_condition
+from tests.observing.apiserver import FakeApiserver
+
+CLAIMS = kinds.NODE_CLAIMS
+DEFINITIONS = kinds.DEFINITIONS.path
+
+
+def define(cluster: FakeApiserver, definition: str | None, revision: int = 1) -> None:
+    cluster.put(DEFINITIONS, str(definition), metadata={"generation": revision})
+
+
+def start(observer: Observer) -> None:
+    observer.start()
+    observer.wait_synced(10)
+
+
+def claims(observer: Observer) -> list[str]:
+    return [claim.name for claim in observer.snapshot().node_claims]
+
+
+def test_an_undefined_kind_is_empty_and_never_asked_for(cluster: FakeApiserver, observer: Observer) -> None:
+    define(cluster, "certificates.cert-manager.io")
+    start(observer)
+    assert claims(observer) == []
+    assert not cluster.seen(CLAIMS.path, watch=False)
+
+
+def test_a_kind_is_picked_up_when_it_appears(cluster: FakeApiserver, observer: Observer) -> None:
+    start(observer)
+    cluster.serve(CLAIMS.path)
+    cluster.put(CLAIMS.path, "first")
+    define(cluster, CLAIMS.definition)
+    await_condition(lambda: claims(observer) == ["first"], 10)
+    await_condition(lambda: cluster.watching(CLAIMS.path), 10)
+    cluster.put(CLAIMS.path, "second")
+    await_condition(lambda: claims(observer) == ["first", "second"], 10)
+
+
+def test_a_kind_is_awaited_until_its_definition_is_established(cluster: FakeApiserver, observer: Observer) -> None:
+    start(observer)
+    define(cluster, CLAIMS.definition)
+    await_condition(lambda: cluster.seen(CLAIMS.path, watch=False), 10, "a list that finds it not yet served")
+    assert claims(observer) == []
+    cluster.serve(CLAIMS.path)
+    cluster.put(CLAIMS.path, "first")
+    define(cluster, CLAIMS.definition, revision=2)
+    await_condition(lambda: claims(observer) == ["first"], 10)
+
+
+def test_a_kind_defined_in_other_versions_only_is_not_asked_for_for_ever(
+    cluster: FakeApiserver, observer: Observer
+) -> None:
+    define(cluster, CLAIMS.definition)
+    observer.start()
+    observer.wait_synced(30)
+    asked = len(cluster.seen(CLAIMS.path, watch=False))
+    assert not observer.wait(0.0, 0.0, timeout=0.5)
+    assert len(cluster.seen(CLAIMS.path, watch=False)) == asked
+
+
+def test_a_kind_that_disappears_is_emptied_and_comes_back(cluster: FakeApiserver, observer: Observer) -> None:
+    cluster.serve(CLAIMS.path)
+    cluster.put(CLAIMS.path, "first")
+    define(cluster, CLAIMS.definition)
+    start(observer)
+    assert claims(observer) == ["first"]
+    cluster.unserve(CLAIMS.path)
+    cluster.delete(DEFINITIONS, str(CLAIMS.definition))
+    await_condition(lambda: claims(observer) == [], 10)
+    asked = len(cluster.requests)
+    assert not observer.wait(0.0, 0.0, timeout=0.3) or len(cluster.requests) == asked
+    cluster.serve(CLAIMS.path)
+    cluster.put(CLAIMS.path, "second")
+    define(cluster, CLAIMS.definition)
+    await_condition(lambda: claims(observer) == ["second"], 10)
+
+
+def test_without_our_own_kinds_the_foundation_is_named(cluster: FakeApiserver, observer: Observer) -> None:
+    start(observer)
+    assert any("apply the foundation stack" in warning for warning in observer.snapshot().warnings)

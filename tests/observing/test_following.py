@@ -1,0 +1,201 @@
+"""Lists and watches are followed through all that an apiserver does to them."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from plimsoll.connection import Connection, ConnectionFailedError, RequestError
+from plimsoll.observe import NotSyncedError, Observer, kinds
+from tests.e2e.awaiting import await_condition
+from tests.observing.apiserver import END, FakeApiserver
+
+NODES = kinds.NODES.path
+
+
+def names(observer: Observer) -> list[str]:
+    return sorted(node.name for node in observer.snapshot().nodes)
+
+
+def start(observer: Observer) -> None:
+    observer.start()
+    observer.wait_synced(10)
+
+
+def await_names(observer: Observer, *expected: str) -> None:
+    await_condition(lambda: names(observer) == sorted(expected), 10, f"nodes {expected}")
+
+
+def await_watch(cluster: FakeApiserver, path: str = NODES) -> None:
+    await_condition(lambda: cluster.watching(path), 10, f"a watch of {path}")
+
+
+def refusal(code: int, reason: str) -> dict[str, Any]:
+    return {"kind": "Status", "code": code, "reason": reason, "message": f"{reason} it is"}
+
+
+def test_nothing_is_told_before_every_watch_is_synced(observer: Observer) -> None:
+    with pytest.raises(NotSyncedError, match=r"Deployment, .*Node, .*Workspace"):
+        observer.snapshot()
+
+
+def test_objects_come_change_and_go(cluster: FakeApiserver, observer: Observer) -> None:
+    cluster.put(NODES, "old")
+    start(observer)
+    assert names(observer) == ["old"]
+    await_watch(cluster)
+    cluster.put(NODES, "new", spec={"unschedulable": True})
+    cluster.delete(NODES, "old")
+    await_names(observer, "new")
+    assert observer.snapshot().nodes[0].unschedulable
+
+
+def test_a_long_list_is_read_in_pieces(cluster: FakeApiserver, observer: Observer) -> None:
+    cluster.page = 2
+    for number in range(5):
+        cluster.put(NODES, f"n{number}")
+    start(observer)
+    assert names(observer) == ["n0", "n1", "n2", "n3", "n4"]
+    assert [each.query.get("continue") for each in cluster.seen(NODES, watch=False)] == [None, "2", "4"]
+
+
+def test_a_cut_watch_goes_on_where_it_was(cluster: FakeApiserver, observer: Observer) -> None:
+    start(observer)
+    await_watch(cluster)
+    cluster.put(NODES, "before")
+    await_names(observer, "before")
+    cluster.bookmark(NODES)
+    seen = cluster.version
+    cluster.cut(NODES)
+    cluster.put(NODES, "meanwhile")
+    await_names(observer, "before", "meanwhile")
+    assert len(cluster.seen(NODES, watch=False)) == 1
+    versions = [int(each.query["resourceVersion"]) for each in cluster.seen(NODES, watch=True)]
+    assert versions[-1] >= seen  # from the bookmark on, at least
+
+
+def test_a_line_cut_in_two_is_not_taken_for_an_event(cluster: FakeApiserver, observer: Observer) -> None:
+    start(observer)
+    await_watch(cluster)
+    cluster.put(NODES, "first")
+    await_names(observer, "first")
+    cluster.say(NODES, b'{"type":"ADDED","object":{"metadata":{"name":"half"')
+    cluster.cut(NODES)
+    cluster.put(NODES, "second")
+    await_names(observer, "first", "second")
+    assert len(cluster.seen(NODES, watch=False)) == 1
+
+
+@pytest.mark.parametrize("line", [b"not json\n", b"[]\n", b'{"type":"ADDED"}\n', b'{"type":"ODD","object":{}}\n'])
+def test_what_cannot_be_followed_is_listed_anew(cluster: FakeApiserver, observer: Observer, line: bytes) -> None:
+    start(observer)
+    await_watch(cluster)
+    cluster.say(NODES, line)
+    await_condition(lambda: len(cluster.seen(NODES, watch=False)) == 2, 10, "a second list")
+    cluster.put(NODES, "after")
+    await_names(observer, "after")
+
+
+def test_an_expired_version_is_listed_anew(cluster: FakeApiserver, observer: Observer) -> None:
+    cluster.put(NODES, "stays")
+    cluster.put(NODES, "goes")
+    start(observer)
+    await_watch(cluster)
+    cluster.stall(NODES)
+    cluster.delete(NODES, "goes")
+    cluster.put(NODES, "comes")
+    cluster.compact()
+    cluster.cut(NODES)
+    await_names(observer, "stays", "comes")
+    assert len(cluster.seen(NODES, watch=False)) == 2
+
+
+@pytest.mark.parametrize(("code", "reason"), [(410, "Expired"), (504, "Timeout"), (400, "BadRequest")])
+def test_a_watch_refused_for_its_version_is_listed_anew(
+    cluster: FakeApiserver, observer: Observer, code: int, reason: str
+) -> None:
+    start(observer)
+    await_watch(cluster)
+    cluster.refusals[NODES] = [refusal(code, reason)]
+    cluster.say(NODES, END)
+    cluster.put(NODES, "after")
+    await_names(observer, "after")
+    await_condition(lambda: len(cluster.seen(NODES, watch=False)) == 2, 10, "a second list")
+
+
+def test_a_busy_apiserver_is_asked_again_from_the_same_version(cluster: FakeApiserver, observer: Observer) -> None:
+    start(observer)
+    await_watch(cluster)
+    cluster.refusals[NODES] = [refusal(429, "TooManyRequests"), refusal(500, "InternalError")]
+    cluster.cut(NODES)
+    cluster.put(NODES, "after")
+    await_names(observer, "after")
+    assert len(cluster.seen(NODES, watch=False)) == 1
+
+
+def test_at_rest_nothing_is_asked(cluster: FakeApiserver, observer: Observer, connection: Connection) -> None:
+    start(observer)
+    for path in (NODES, kinds.PODS.path, kinds.DEPLOYMENTS.path, kinds.STATEFUL_SETS.path, kinds.DEFINITIONS.path):
+        await_watch(cluster, path)
+    before = connection.requests
+    assert not observer.wait(0.0, 0.0, timeout=0.3)
+    assert connection.requests == before
+    assert before == 10  # a list and a watch for each served kind; none for those without a definition
+
+
+def test_a_watch_asks_for_bookmarks_and_a_bounded_life(cluster: FakeApiserver, observer: Observer) -> None:
+    start(observer)
+    await_watch(cluster)
+    (request,) = cluster.seen(NODES, watch=True)
+    assert request.query["allowWatchBookmarks"] == "true"
+    assert 300 <= int(request.query["timeoutSeconds"]) <= 600
+
+
+def test_only_what_can_matter_is_asked_for(cluster: FakeApiserver, observer: Observer) -> None:
+    start(observer)
+    (pods,) = cluster.seen(kinds.PODS.path, watch=False)
+    assert pods.query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
+    (workloads,) = cluster.seen(kinds.DEPLOYMENTS.path, watch=False)
+    assert workloads.query["labelSelector"] == "plimsoll.dev/workspace"
+    (definitions,) = cluster.seen(kinds.DEFINITIONS.path, watch=False)
+    assert "PartialObjectMetadataList" in definitions.accept
+
+
+@pytest.mark.parametrize(("code", "reason"), [(401, "Unauthorized"), (403, "Forbidden")])
+def test_an_account_without_rights_is_told_at_once(
+    cluster: FakeApiserver, observer: Observer, code: int, reason: str
+) -> None:
+    cluster.refusals[NODES] = [refusal(code, reason)] * 100
+    observer.start()
+    with pytest.raises(RequestError, match=reason) as caught:
+        observer.wait_synced(10)
+    assert caught.value.hint
+
+
+def test_nobody_there_is_told_at_once(connection: Connection) -> None:
+    connection.server = "http://127.0.0.1:9"
+    observer = Observer(connection)
+    observer.start()
+    try:
+        with pytest.raises(ConnectionFailedError, match="cannot be reached"):
+            observer.wait_synced(10)
+    finally:
+        observer.stop()
+
+
+def test_the_last_known_state_stays_in_use_with_a_warning(cluster: FakeApiserver, observer: Observer) -> None:
+    cluster.put(NODES, "n")
+    start(observer)
+    await_watch(cluster)
+    cluster.refusals[NODES] = [refusal(403, "Forbidden")] * 3
+    cluster.cut(NODES)
+    await_condition(lambda: any("Node: the watch is broken" in each for each in observer.snapshot().warnings), 10)
+    assert names(observer) == ["n"]
+    await_condition(lambda: not any("broken" in each for each in observer.snapshot().warnings), 30)
+
+
+def test_stop_ends_every_thread(observer: Observer) -> None:
+    start(observer)
+    assert any(thread.name.startswith("watch ") for thread in threading.enumerate())
+    observer.stop()
+    assert not any(thread.name.startswith("watch ") for thread in threading.enumerate())
