@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import orjson
-import urllib3
-from kubernetes import client, config
 
+from plimsoll.connection import Connection, RequestError
 from plimsoll.model.errors import PlimsollError
 from plimsoll.sandbox.node_list import ListedNode, manifest
 
 READY_SECONDS: Final = 180
+_NODES: Final = "/api/v1/nodes"
 _WORKERS: Final = 8
 
 
@@ -33,42 +33,38 @@ def make(
     `on_progress` gets how many exist and how many are Ready. Raises PlimsollError if the apiserver refuses one, or
     if they are not Ready within READY_SECONDS.
     """
-    settings = client.Configuration()
-    config.load_kube_config(str(kubeconfig), client_configuration=settings)
-    settings.connection_pool_maxsize = _WORKERS + 1
-    with client.ApiClient(settings) as connection:
-        return _make(client.CoreV1Api(connection), nodes, on_progress)
+    with closing(Connection.open(kubeconfig)) as connection:
+        return _make(connection, nodes, on_progress)
 
 
-# `api` is untyped below: raw answers are asked for, since the client takes milliseconds to parse each node.
-def _make(api: Any, nodes: Sequence[ListedNode], on_progress: Callable[[int, int], None]) -> Made:
+def _make(connection: Connection, nodes: Sequence[ListedNode], on_progress: Callable[[int, int], None]) -> Made:
     wanted = {n.name for n in nodes}
-    listed = orjson.loads(api.list_node(_preload_content=False).data)
+    listed = connection.request("GET", _NODES)
     there = {n["metadata"]["name"] for n in listed["items"]} & wanted
     ready = {n["metadata"]["name"] for n in listed["items"] if _is_ready(n)} & wanted
     missing = [n for n in nodes if n.name not in there]
     with ThreadPoolExecutor(_WORKERS) as pool:
-        for number, _ in enumerate(pool.map(lambda n: _create(api, n), missing), start=1):
+        for number, _ in enumerate(pool.map(lambda n: _create(connection, n), missing), start=1):
             on_progress(len(there) + number, len(ready))
-    for event in _events(api, listed["metadata"]["resourceVersion"], wanted, ready):
+    for event in _events(connection, listed["metadata"]["resourceVersion"], wanted, ready):
         if event["type"] in ("ADDED", "MODIFIED") and _is_ready(event["object"]):
-            ready.add(event["object"]["metadata"]["name"])
-            on_progress(len(wanted), len(ready & wanted))
+            ready.update({event["object"]["metadata"]["name"]} & wanted)
+            on_progress(len(wanted), len(ready))
     return Made(len(missing), len(there))
 
 
-def _create(api: Any, node: ListedNode) -> None:
+def _create(connection: Connection, node: ListedNode) -> None:
     try:
-        api.create_node(manifest(node), _preload_content=False)
-    except client.ApiException as error:
+        connection.request("POST", _NODES, manifest(node))
+    except RequestError as error:
         # Another `sandbox nodes` may have made it meanwhile.
-        if error.status != 409:
-            raise PlimsollError(f"The apiserver refused node {node.name}: {error.reason}: {error.body}.") from error
-    except urllib3.exceptions.HTTPError as error:
-        raise PlimsollError(f"The sandbox's apiserver does not answer: {error}.", "See `sandbox status`.") from error
+        if error.reason != "AlreadyExists":
+            raise
 
 
-def _events(api: Any, version: str, wanted: Collection[str], ready: Collection[str]) -> Iterator[dict[str, Any]]:
+def _events(
+    connection: Connection, version: str, wanted: Collection[str], ready: Collection[str]
+) -> Iterator[dict[str, Any]]:
     """Watch events of nodes until all that are wanted are in `ready`."""
     deadline = time.monotonic() + READY_SECONDS
     while len(ready) < len(wanted):
@@ -77,16 +73,10 @@ def _events(api: Any, version: str, wanted: Collection[str], ready: Collection[s
             late = sorted(set(wanted) - set(ready))
             raise PlimsollError(
                 f"{len(late)} of {len(wanted)} nodes are not Ready after {READY_SECONDS} s, such as {late[0]}.",
-                "See `sandbox status` and `sandbox logs kwok`.",
+                "See `plimsoll sandbox status` and `plimsoll sandbox logs kwok`.",
             )
-        answer = api.list_node(
-            watch=True,
-            resource_version=version,
-            timeout_seconds=left,
-            _preload_content=False,
-            _request_timeout=left + 5,
-        )
-        with closing(answer):
+        query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(left)}
+        with connection.stream(_NODES, query=query, read_timeout=left + 5) as answer:
             for line in _lines(answer.stream(65536)):
                 event: dict[str, Any] = orjson.loads(line)
                 if event["type"] == "ERROR":

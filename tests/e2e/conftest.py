@@ -1,0 +1,53 @@
+"""Sandboxes for the tests that run on real parts. They go down with the test run, in whatever way it ends."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from plimsoll.sandbox import Sandbox
+from tests.e2e.kube import Kube
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sandbox_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of this test run for sandboxes, so that those of the user are left alone."""
+    home = tmp_path_factory.mktemp("plimsoll")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLIMSOLL_HOME", str(home))
+        patch.delenv("PLIMSOLL_SANDBOX", raising=False)
+        yield home
+
+
+def _up(name: str, *, karpenter: bool) -> Iterator[Sandbox]:
+    sandbox = Sandbox.named(f"{name}-{uuid.uuid4().hex[:6]}")
+    sandbox.up(karpenter=karpenter, tied=True)
+    try:
+        yield sandbox
+    finally:
+        sandbox.down()
+
+
+@pytest.fixture(scope="session")
+def byo_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    """A cluster whose nodes are what people bring: no Karpenter, not even its CRDs."""
+    yield from _up("byo", karpenter=False)
+
+
+@pytest.fixture(scope="session")
+def nap_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    """A cluster with node auto-provisioning: Karpenter and its KWOK provider."""
+    yield from _up("nap", karpenter=True)
+
+
+@pytest.fixture
+def kube() -> Iterator[Callable[..., Kube]]:
+    """`kube(sandbox)`, or `kube(sandbox, "controller")`: a client that is closed after the test."""
+    with ExitStack() as stack:
+
+        def connect(sandbox: Sandbox, user: str = "admin") -> Kube:
+            return stack.enter_context(closing(Kube(sandbox.folder.kubeconfig(user))))
+
+        yield connect

@@ -1,0 +1,68 @@
+"""A cluster as tests speak to it: plain manifests in, plain dicts out, a few milliseconds a call."""
+
+from pathlib import Path
+from typing import Any
+
+from plimsoll.connection import APPLY_PATCH, MERGE_PATCH, Connection, RequestError
+
+_PLURALS = {"NodeClass": "nodeclasses", "Policy": "policies", "Topology": "topologies", "Ingress": "ingresses"}
+_CLUSTERED = {
+    "Node", "Namespace", "NodeClaim", "NodePool", "KWOKNodeClass", "Queue", "ClusterRole", "ClusterRoleBinding",
+    "CustomResourceDefinition", "PriorityClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+}  # fmt: skip
+
+Manifest = dict[str, Any]
+
+
+class Kube:
+    """Calls the apiserver of `kubeconfig`. Kinds are given with their group and version, as in a manifest."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._connection = Connection.open(kubeconfig)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str = "default") -> Manifest | None:
+        """The object, or None where there is none."""
+        try:
+            return self._connection.request("GET", _path(api_version, kind, namespace, name))
+        except RequestError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def list(self, api_version: str, kind: str, namespace: str | None = None, selector: str = "") -> list[Manifest]:
+        """The objects of a namespace, or of all."""
+        found = self._connection.request("GET", _path(api_version, kind, namespace), query={"labelSelector": selector})
+        items: list[Manifest] = found["items"]
+        return items
+
+    def apply(self, manifest: Manifest, manager: str = "test") -> Manifest:
+        """Server-side apply, by force."""
+        metadata = manifest["metadata"]
+        path = _path(manifest["apiVersion"], manifest["kind"], metadata.get("namespace", "default"), metadata["name"])
+        query = {"fieldManager": manager, "force": "true"}
+        return self._connection.request("PATCH", path, manifest, query=query, content_type=APPLY_PATCH)
+
+    def patch(
+        self, api_version: str, kind: str, name: str, patch: Manifest, namespace: str = "default", subresource: str = ""
+    ) -> Manifest:
+        """A merge patch, of a subresource such as `status` where one is given."""
+        path = _path(api_version, kind, namespace, name) + (f"/{subresource}" if subresource else "")
+        return self._connection.request("PATCH", path, patch, content_type=MERGE_PATCH)
+
+    def delete(self, api_version: str, kind: str, name: str, namespace: str = "default") -> None:
+        """Asks for deletion; the object may go later. None there is no error."""
+        try:
+            self._connection.request("DELETE", _path(api_version, kind, namespace, name))
+        except RequestError as error:
+            if error.code != 404:
+                raise
+
+
+def _path(api_version: str, kind: str, namespace: str | None, name: str = "") -> str:
+    root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    within = "" if namespace is None or kind in _CLUSTERED else f"/namespaces/{namespace}"
+    plural = next((kind.lower().removesuffix(k.lower()) + p for k, p in _PLURALS.items() if kind.endswith(k)), None)
+    return f"{root}{within}/{plural or kind.lower() + 's'}" + (f"/{name}" if name else "")

@@ -1,0 +1,146 @@
+"""Small Pulumi programs, run through one Kubernetes provider or another, and what they leave in the cluster."""
+
+import json
+import shutil
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pulumi import automation
+
+Program = Callable[[], None]
+
+PLUGIN = "pulumi-resource-kubernetes"
+
+
+class Deployment:
+    """A stack of its own whose program may be exchanged between updates."""
+
+    def __init__(self, folder: Path, environment: dict[str, str], config: dict[str, str] | None = None) -> None:
+        self._program: Program = lambda: None
+        folder.mkdir(parents=True, exist_ok=True)
+        self.state = folder / "state"
+        self.state.mkdir()
+        self.stack = automation.create_stack(
+            f"s-{uuid.uuid4().hex[:6]}",
+            "conformance",
+            lambda: self._program(),
+            automation.LocalWorkspaceOptions(
+                work_dir=str(folder),
+                env_vars=environment | {"PULUMI_BACKEND_URL": f"file://{self.state}"},
+            ),
+        )
+        for key, value in (config or {}).items():
+            self.stack.set_config(key, automation.ConfigValue(value))
+
+    def up(self, program: Program | None = None) -> dict[str, int]:
+        """Runs the update; how many resources it created, updated, replaced, deleted or left the `same`."""
+        self._program = program or self._program
+        return _counted(self.stack.up(on_event=_ignore).summary.resource_changes)
+
+    def preview(self, program: Program | None = None) -> dict[str, int]:
+        self._program = program or self._program
+        return _counted(self.stack.preview(on_event=_ignore).change_summary)
+
+    def refresh(self) -> dict[str, int]:
+        return _counted(self.stack.refresh(on_event=_ignore).summary.resource_changes)
+
+    def destroy(self) -> dict[str, int]:
+        return _counted(self.stack.destroy(on_event=_ignore).summary.resource_changes)
+
+    def outputs(self) -> dict[str, Any]:
+        return {key: output.value for key, output in self.stack.outputs().items()}
+
+    def kept(self) -> str:
+        """The whole state as it lies on disk."""
+        return "".join(path.read_text() for path in self.state.rglob("*.json"))
+
+    def resource(self, name: str) -> dict[str, Any]:
+        """A resource of the state, by its logical name."""
+        resources = self.stack.export_stack().deployment["resources"]
+        return next(r for r in resources if r["urn"].endswith(f"::{name}"))
+
+
+def _ignore(_event: automation.EngineEvent) -> None:
+    """Reading events makes the engine's errors typed."""
+
+
+def _counted(changes: Any) -> dict[str, int]:
+    return {getattr(key, "value", str(key)): count for key, count in (changes or {}).items()}
+
+
+@contextmanager
+def deployment(folder: Path, environment: dict[str, str], config: dict[str, str] | None = None) -> Iterator[Deployment]:
+    """A deployment that is destroyed in the end, whatever it holds."""
+    made = Deployment(folder, environment, config)
+    try:
+        yield made
+    finally:
+        made.stack.destroy()
+
+
+def plugin_is_here(environment: dict[str, str]) -> bool:
+    """Whether an engine in this environment finds the official plugin, on PATH or installed."""
+    if shutil.which(PLUGIN, path=environment.get("PATH")):
+        return True
+    listed = subprocess.run(
+        ["pulumi", "plugin", "ls", "--json"], env=environment, capture_output=True, text=True, check=False
+    )
+    return listed.returncode == 0 and any(p["name"] == "kubernetes" for p in json.loads(listed.stdout or "[]"))
+
+
+def unawaited(name: str, namespace: str | None = None, **annotations: str) -> dict[str, Any]:
+    """Metadata of an object that no update waits for: no node of a test need run it."""
+    metadata: dict[str, Any] = {"name": name, "annotations": {"pulumi.com/skipAwait": "true", **annotations}}
+    return metadata | ({"namespace": namespace} if namespace else {})
+
+
+def pod_template(image: str = "registry.k8s.io/pause:3.10", **labels: str) -> dict[str, Any]:
+    return {
+        "metadata": {"labels": labels},
+        "spec": {
+            "containers": [{"name": "main", "image": image, "resources": {"requests": {"cpu": "1000m"}}}],
+            "schedulerName": "nobody",
+        },
+    }
+
+
+def definition(group: str, kind: str) -> Program:
+    """A namespaced CustomResourceDefinition that keeps every field."""
+
+    def program() -> None:
+        from pulumi_kubernetes.apiextensions import v1
+
+        plural = f"{kind.lower()}s"
+        v1.CustomResourceDefinition(
+            f"{kind}-definition",
+            metadata={"name": f"{plural}.{group}"},
+            spec={
+                "group": group,
+                "scope": "Namespaced",
+                "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+                "versions": [
+                    {
+                        "name": "v1",
+                        "served": True,
+                        "storage": True,
+                        "schema": {
+                            "open_apiv3_schema": {"type": "object", "x_kubernetes_preserve_unknown_fields": True}
+                        },
+                    }
+                ],
+            },
+        )
+
+    return program
+
+
+def together(*programs: Program) -> Program:
+    def program() -> None:
+        for one in programs:
+            one()
+
+    return program
