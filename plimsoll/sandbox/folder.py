@@ -86,7 +86,8 @@ class Folder:
             self.path.chmod(0o700)
             free = shutil.disk_usage(self.path).free
         if free < FREE_BYTES:
-            shutil.rmtree(self.path, ignore_errors=True)
+            if not self.settings.exists():
+                self.remove()
             raise PlimsollError(
                 f"{self.path.parent} has {free // 1024**2} MiB of free disk; a sandbox needs {FREE_BYTES // 1024**2}.",
                 "Free some space, or keep sandboxes elsewhere with PLIMSOLL_HOME.",

@@ -72,7 +72,7 @@ class Part:
         values = [f"-X {v.format(version=self.version, number=self.version[1:])}" for v in self.linker_variables]
         return " ".join(["-s -w", *values])
 
-    @cached_property
+    @property
     def cached(self) -> Path:
         """The folder in the cache; its name changes with anything that changes the build."""
         digest = hashlib.sha256(self.linker_flags.encode())

@@ -24,13 +24,17 @@ MEMORY_PER_BUILD_GIB: Final = 3
 def available_memory() -> int:
     """Bytes of memory that this process may still use: of the machine, or of its control group where that is less."""
     available = int(psutil.virtual_memory().available)
+    left = _group_memory()
+    return available if left is None else min(available, left)
+
+
+def _group_memory() -> int | None:
+    """Bytes that the control group has left; None where it sets no limit."""
     group = Path("/sys/fs/cgroup")
     try:
-        limit = int((group / "memory.max").read_text())
-        used = int((group / "memory.current").read_text())
+        return int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
     except (OSError, ValueError):
-        return available
-    return min(available, limit - used)
+        return None
 
 
 def builds_at_once(cores: int) -> int:

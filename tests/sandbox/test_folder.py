@@ -1,0 +1,73 @@
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from plimsoll.model.errors import PlimsollError
+from plimsoll.sandbox import Sandbox, home, ports
+from plimsoll.sandbox.folder import Folder
+
+
+@pytest.fixture(autouse=True)
+def sandbox_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PLIMSOLL_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize("name", ["", "A", "a b", "../x", "-a", "a-", "a" * 41, "a/b"])
+def test_a_name_that_would_not_be_one_folder_is_refused(name: str) -> None:
+    with pytest.raises(PlimsollError, match="cannot name a sandbox"):
+        Sandbox.named(name)
+
+
+def test_state_goes_below_plimsoll_home_else_xdg_else_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert home.sandboxes() == tmp_path / "home" / "sandboxes"
+    monkeypatch.delenv("PLIMSOLL_HOME")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert home.sandboxes() == tmp_path / "state" / "plimsoll" / "sandboxes"
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert home.sandboxes() == tmp_path / ".local" / "state" / "plimsoll" / "sandboxes"
+
+
+def test_a_folder_that_cannot_be_written_is_named_with_what_to_set(sandbox_home: Path) -> None:
+    sandbox_home.write_text("a file where the folder should be")
+
+    with pytest.raises(PlimsollError, match=r"Cannot write .*\n.*PLIMSOLL_HOME"):
+        Folder("one").create()
+
+
+def test_a_full_disk_is_said_and_nothing_is_left(sandbox_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10 * 1024**2})())
+
+    with pytest.raises(PlimsollError, match="has 10 MiB of free disk; a sandbox needs 512"):
+        Folder("one").create()
+
+    assert not sandbox_home.exists()
+
+
+def test_a_sandbox_that_never_was_is_not_up_and_goes_down_without_a_word() -> None:
+    sandbox = Sandbox.named("none")
+
+    assert not sandbox.is_up()
+    assert sandbox.down() is False
+    with pytest.raises(PlimsollError, match="none is not up"):
+        sandbox.environ()
+
+
+def test_a_port_that_is_listened_on_is_refused() -> None:
+    with socket.socket() as taken:
+        taken.bind((ports.LOOPBACK, 0))
+        taken.listen()
+
+        with pytest.raises(PlimsollError, match="is taken"):
+            ports.require_free(taken.getsockname()[1])
+
+
+def test_free_ports_differ_and_can_be_bound() -> None:
+    found = ports.free(8)
+
+    assert len(set(found)) == 8
+    for port in found:
+        ports.require_free(port)

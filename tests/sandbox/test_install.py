@@ -1,0 +1,190 @@
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from plimsoll.model.errors import PlimsollError
+from plimsoll.sandbox import building, installing, toolchain
+from plimsoll.sandbox.parts import PARTS, Part, Program, part
+
+Script = Callable[[str, str], Path]
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No part is in the cache, and nothing is on PATH but what a test puts there."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    """Puts a program on PATH that is a shell script."""
+
+    def write(name: str, body: str) -> Path:
+        path = tmp_path / "path" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+        return path
+
+    return write
+
+
+def source_of(name: str, program: str) -> str:
+    return next(f.source for f in installing.find([name]) if f.name == program)
+
+
+@pytest.mark.parametrize(
+    ("prints", "source"),
+    [("etcd Version: 3.6.9", "path"), ("etcd Version: 3.5.1", "build"), ("etcd Version: unknown", "build")],
+)
+def test_a_program_on_path_is_taken_only_if_its_minor_version_fits(script: Script, prints: str, source: str) -> None:
+    script("etcd", f"echo '{prints}'")
+
+    assert source_of("etcd", "etcd") == source
+
+
+@pytest.mark.parametrize(("version", "source"), [("v1.31.0", "path"), ("v1.40.2", "path"), ("v1.29.9", "build")])
+def test_any_recent_kubectl_will_do(script: Script, version: str, source: str) -> None:
+    script("kubectl", f"echo 'Client Version: {version}'")
+
+    assert source_of("kubernetes", "kubectl") == source
+
+
+def test_a_program_on_path_that_fails_is_not_taken(script: Script) -> None:
+    script("etcd", "echo 'etcd Version: 3.6.9'; exit 3")
+
+    assert source_of("etcd", "etcd") == "build"
+
+
+def test_a_program_in_the_cache_is_taken() -> None:
+    cached = part("etcd").cached / "etcd"
+    cached.parent.mkdir(parents=True)
+    cached.touch()
+
+    assert source_of("etcd", "etcd") == "cache"
+
+
+def test_an_unknown_part_is_named_with_those_that_exist() -> None:
+    with pytest.raises(PlimsollError, match=r"no part called minio.\n.*etcd"):
+        installing.find(["minio"])
+
+
+def test_without_go_it_says_so_before_a_build() -> None:
+    with pytest.raises(PlimsollError, match="Go is not on PATH") as refused:
+        installing.missing(installing.find(["etcd"]))
+
+    assert "Install Go 1.26" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "echo 'go version go1.24.1 linux/amd64'",
+        "echo 'go: go.mod requires go >= 1.26 (running go 1.24.1; GOTOOLCHAIN=local)' >&2; exit 1",
+    ],
+)
+def test_an_older_go_is_named_with_the_version_that_is_needed(script: Script, body: str) -> None:
+    script("go", body)
+
+    with pytest.raises(PlimsollError, match=r"needs Go 1\.26.* or newer; the go on PATH is 1\.24\.1"):
+        installing.missing(installing.find(["karpenter"]))
+
+
+def test_too_little_memory_is_said_before_a_build(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    script("go", "echo 'go version go1.26.8 linux/amd64'")
+    monkeypatch.setattr(toolchain, "available_memory", lambda: 1024**3)
+
+    with pytest.raises(PlimsollError, match=r"about 4 GiB of free memory; 1\.0 GiB"):
+        installing.missing(installing.find(["etcd"]))
+
+
+def test_too_little_disk_is_said_before_a_build(
+    script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script("go", f"[ $1 = env ] && echo {tmp_path} && echo {tmp_path} || echo 'go version go1.26.8 linux/amd64'")
+    monkeypatch.setattr(toolchain, "available_memory", lambda: 64 * 1024**3)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1024**3})())
+
+    with pytest.raises(PlimsollError, match=r"needs about 12\.0 GiB of free disk; .* has 1\.0 GiB"):
+        installing.missing(installing.find())
+
+
+@pytest.mark.parametrize(("gib", "builds"), [(1, 1), (5, 1), (7, 2), (100, 4)])
+def test_builds_side_by_side_stay_within_memory_and_cores(
+    monkeypatch: pytest.MonkeyPatch, gib: int, builds: int
+) -> None:
+    memory = type("Memory", (), {"available": gib * 1024**3})()
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(toolchain, "_group_memory", lambda: None)
+
+    assert toolchain.builds_at_once(cores=4) == builds
+
+
+def a_build(one: Part, program: Program, steps: list[str]) -> None:
+    building.build(one, [program], 1, steps.append, lambda _: None)
+
+
+def test_a_failed_build_shows_the_compilers_words_and_leaves_no_program(script: Script) -> None:
+    script("go", "echo 'undefined: thing' >&2; exit 2")
+    etcd = part("etcd")
+
+    with pytest.raises(PlimsollError, match=r"ended with 2.*\n.*undefined: thing"):
+        a_build(etcd, etcd.programs[0], [])
+
+    assert [p.name for p in etcd.cached.iterdir()] == [".lock"]
+
+
+def test_two_installs_at_once_build_a_part_once(script: Script, tmp_path: Path) -> None:
+    count, gate = tmp_path / "count", tmp_path / "gate"
+    os.mkfifo(gate)
+    real = shutil.which("cat", path="/usr/bin:/bin")
+    # The fake compiler writes its output file, which is the word after -o, once the gate opens.
+    script("go", f'echo built >> {count}; {real} {gate}; while [ "$1" != -o ]; do shift; done; echo x > "$2"')
+    etcd = part("etcd")
+    first_steps: list[str] = []
+    second_steps: list[str] = []
+    waits = threading.Event()
+
+    def second_step(text: str) -> None:
+        second_steps.append(text)
+        waits.set()
+
+    first = threading.Thread(target=a_build, args=(etcd, etcd.programs[0], first_steps))
+    first.start()
+    with gate.open("w") as opened:
+        second = threading.Thread(
+            target=building.build, args=(etcd, [etcd.programs[0]], 1, second_step, lambda _: None)
+        )
+        second.start()
+        assert waits.wait(timeout=30)
+        opened.write("go")
+    first.join()
+    second.join()
+
+    assert count.read_text() == "built\n"
+    assert second_steps == ["another install is building it"]
+    assert (etcd.cached / "etcd").exists()
+
+
+def test_the_command_line_ends_with_1_and_says_what_to_do_without_go() -> None:
+    program = "from plimsoll.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "sandbox", "install"], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 1
+    assert "Go is not on PATH" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_every_part_is_pinned_by_a_checksum() -> None:
+    for one in PARTS:
+        assert f"{one.module} {one.version} h1:" in (one.source / "go.sum").read_text()
