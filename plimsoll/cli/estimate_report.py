@@ -126,17 +126,16 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 
 def _print_candidates(model: Model, candidates: tuple[Candidate, ...]) -> None:
     priced = any(each.price_per_hour is not None for each in candidates)
-    order = "price, then GPUs, GPU memory, vCPUs" if priced else "fewest GPUs, then GPU memory, then vCPUs"
+    order = "price, then GPUs, GPU memory, nodes" if priced else "fewest GPUs, then GPU memory, nodes, vCPUs"
     title = f"Instance types for one replica of {model.name}, cheapest first"
     table = _table(title, f"ordered by {order}; {model.origin}")
-    for column in ("type", "cloud", "GPUs of a node"):
+    for column in ("type", "GPUs of a node"):
         table.add_column(column, no_wrap=True, overflow="fold")
-    for column in ("needs", "nodes", "GPUs", *(["an hour"] if priced else [])):
-        table.add_column(column, justify="right")
+    for column in ("GPUs needed", "nodes", *(["an hour"] if priced else [])):
+        table.add_column(column, justify="right", no_wrap=True)
     for each in candidates:
-        nodes = each.estimate.nodes
-        row = [each.type.name, each.type.cloud, each.type.describe_gpus()]
-        row += [str(each.estimate.min_gpus), str(nodes), str(nodes * each.type.gpus)]
+        row = [each.type.name, each.type.describe_gpus()]
+        row += [str(each.estimate.min_gpus), str(each.estimate.nodes)]
         if priced:
             row.append("" if each.price_per_hour is None else f"{each.price_per_hour:.4g}")
         table.add_row(*row)
@@ -145,7 +144,13 @@ def _print_candidates(model: Model, candidates: tuple[Candidate, ...]) -> None:
 
 def _table(title: str, caption: str) -> Table:
     return Table(
-        box=box.SIMPLE_HEAD, title=title, caption=caption, title_justify="left", caption_justify="left", pad_edge=False
+        box=box.SIMPLE_HEAD,
+        title=title,
+        caption=caption,
+        title_justify="left",
+        caption_justify="left",
+        show_edge=False,
+        padding=(0, 1, 0, 0),
     )
 
 

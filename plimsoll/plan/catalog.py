@@ -176,7 +176,7 @@ class Catalog:
         """The types that one replica fits, cheapest first; only NVIDIA's, and only of these clouds and names if given.
 
         By price for all nodes of a replica where prices are known. A type without a price comes after those with one;
-        among such, by fewest GPUs, then least GPU memory, then fewest vCPUs.
+        among such, by fewest GPUs, then least GPU memory, fewest nodes, fewest vCPUs.
         """
         wanted = None if names is None else {name.casefold() for name in names}
         found = []
@@ -213,7 +213,7 @@ def did_you_mean(near: Collection[str]) -> str | None:
     return f"did you mean {' or '.join(near)}?" if near else None
 
 
-def _cost(candidate: Candidate) -> tuple[bool, float, int, int, float, str]:
+def _cost(candidate: Candidate) -> tuple[bool, float, int, int, int, float, str]:
     kind, nodes = candidate.type, candidate.estimate.nodes
     price = candidate.price_per_hour
     return (
@@ -221,6 +221,7 @@ def _cost(candidate: Candidate) -> tuple[bool, float, int, int, float, str]:
         price or 0,
         nodes * kind.gpus,
         nodes * kind.gpus * kind.gpu_memory_mib,
+        nodes,
         nodes * kind.vcpus if kind.vcpus else math.inf,
         kind.name.casefold(),
     )
@@ -235,7 +236,7 @@ def _reasons(kind: InstanceType, outcome: Estimate) -> tuple[str, ...]:
         f"figures from {kind.source}" + (f", {kind.cloud}" if kind.cloud else ""),
     ]
     if kind.price_per_hour is None:
-        reasons.append("price not known: ranked by GPUs, then GPU memory, then vCPUs")
+        reasons.append("price not known: ranked by GPUs, then GPU memory, nodes, vCPUs")
     else:
         reasons.append(f"{kind.price_per_hour * outcome.nodes:.4g} an hour for {nodes}")
     return tuple(reasons)

@@ -60,12 +60,13 @@ class Settings:
         _check("bytes of one cached value", self.kv_value_bytes)
 
     def for_product(self, product: str) -> "Settings":
-        """These settings with the utilization of a GPU product; of several keys that fit, the longest counts."""
+        """These settings with the utilization of a GPU product; of several keys that fit, the one of most words."""
         words = product_words(product)
         keys = [key for key in self.utilization_by_product if product_words(key) <= words]
         if not keys:
             return self
-        return replace(self, utilization=self.utilization_by_product[max(keys, key=lambda key: (len(key), key))])
+        closest = max(keys, key=lambda key: (len(product_words(key)), key))
+        return replace(self, utilization=self.utilization_by_product[closest])
 
 
 @dataclass(frozen=True, slots=True)

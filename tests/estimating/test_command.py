@@ -1,0 +1,158 @@
+"""`plimsoll estimate`: what it prints, and its exit codes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from plimsoll.cli.estimate import app
+from plimsoll.model.errors import PlimsollError
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def told(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
+    result = run(*arguments, "--output", "json")
+    assert result.exit_code == exit_code, result.output
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+def refused(*arguments: str) -> PlimsollError:
+    """The error, which the command line prints before it exits with 1."""
+    error = run(*arguments).exception
+    assert isinstance(error, PlimsollError), error
+    return error
+
+
+def figures(size: float, token: float, memory: float, gpus: int) -> list[str]:
+    return [
+        f"--size-gib={size}",
+        f"--bytes-per-token={token}",
+        f"--gpu-memory-gib={memory}",
+        f"--gpus-per-node={gpus}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "min_gpus", "nodes"),
+    [
+        (figures(8, 8192, 80, 4), 1, 1),
+        (figures(13.44, 8192, 24, 1), 1, 1),
+        (figures(62.5, 163840, 80, 1), 2, 2),
+        (figures(641.3, 70272, 141, 8), 6, 1),
+        ([*figures(27.31, 204800, 80, 1), "--context-length", "131072"], 1, 1),
+        ([*figures(27.31, 204800, 80, 1), "--context-length", "200000"], 2, 2),
+    ],
+)
+def test_figures_alone(given: list[str], min_gpus: int, nodes: int) -> None:
+    answer = told(*given)
+    assert (answer["feasible"], answer["min_gpus"], answer["nodes"]) == (True, min_gpus, nodes)
+
+
+def test_a_preset_on_a_type_line_by_line() -> None:
+    result = run("phi-4", "--instance-type", "standard_nc24ads_a100_v4")
+    assert result.exit_code == 0
+    for text in ("Standard_NC24ads_A100_v4 (1 x NVIDIA A100 of 80 GiB)", "80 GiB x 0.84", "61.44 GiB", "107 GiB"):
+        assert text in result.output
+
+
+def test_what_does_not_fit_exits_with_2_and_says_why() -> None:
+    answer = told("phi-4", "-t", "Standard_NV36ads_A10_v5", exit_code=2)
+    assert answer["feasible"] is False
+    assert (answer["min_gpus"], answer["nodes"]) == (2, 2)
+    assert "one node only" in answer["reason"]
+    result = run("phi-4", "-t", "Standard_NV36ads_A10_v5")
+    assert result.exit_code == 2
+    assert "does not fit" in result.stderr
+    assert told("phi-4", "-t", "Standard_NV36ads_A10_v5", "--spans-nodes")["nodes"] == 2
+
+
+def test_too_little_memory_has_no_number_of_gpus() -> None:
+    answer = told(*figures(1, 8192, 2, 1), exit_code=2)
+    assert answer["min_gpus"] is None
+    assert answer["nodes"] is None
+    assert "2.3 GiB" in answer["reason"]
+
+
+def test_without_a_type_those_that_fit_are_listed_cheapest_first(tmp_path: Path) -> None:
+    names = [each["instance_type"] for each in told("phi-4", "--cloud", "azure")["candidates"]]
+    assert names[0] == "Standard_NC24ads_A100_v4"
+    assert "Standard_NV36ads_A10_v5" not in names
+    prices = tmp_path / "prices.csv"
+    prices.write_text("name,price_per_hour\nstandard_nd96isr_h200_v5,0.5\n")
+    answer = told("phi-4", "--cloud", "azure", "--prices", str(prices))
+    assert answer["candidates"][0]["instance_type"] == "Standard_ND96isr_H200_v5"
+    assert answer["candidates"][0]["price_per_hour"] == 0.5
+    assert "Standard_NC24ads_A100_v4" in run("phi-4").output
+
+
+def test_no_type_fits() -> None:
+    answer = told("--size-gib", "100000", "--bytes-per-token", "1", "--one-node", exit_code=2)
+    assert answer["candidates"] == []
+    assert answer["reason"]
+
+
+def test_a_config_with_its_index(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(
+        json.dumps({"num_hidden_layers": 40, "num_key_value_heads": 10, "head_dim": 128})
+    )
+    gpus = ("--gpu-memory-gib", "24", "--gpus-per-node", "1")
+    assert "--size-gib" in str(refused(str(tmp_path), *gpus))
+    assert told(str(tmp_path), "--size-gib", "27.31", *gpus)["nodes"] == 2
+    index = {"metadata": {"total_size": int(27.31 * 1024**3)}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    answer = told(str(tmp_path / "config.json"), *gpus)
+    assert (answer["nodes"], answer["bytes_per_token"]) == (2, 204800)
+
+
+def test_utilization_in_general_and_by_product() -> None:
+    tight = [*figures(80, 0, 94, 1), "--utilization", "0.96"]
+    assert told(*tight)["nodes"] == 1
+    assert told("--size-gib=76", "--bytes-per-token=0", "-t", "Standard_NC40ads_H100_v5")["nodes"] == 2
+    by_product = ("--utilization", "H100=0.92", "-t", "Standard_NC40ads_H100_v5")
+    assert told("--size-gib=76", "--bytes-per-token=0", *by_product)["nodes"] == 1
+
+
+def test_a_context_beyond_the_model_is_warned_of() -> None:
+    answer = told("phi-4", "-t", "Standard_NC24ads_A100_v4", "--context-length", "20000")
+    assert answer["warnings"] == ["phi-4 was made for 16384 tokens at most, and 20000 are asked for"]
+
+
+def test_mig_slices() -> None:
+    model = ("--size-gib=8", "--bytes-per-token=8192")
+    assert told(*model, "--mig-profile", "2g.24gb")["min_gpus"] == 1
+    assert "MIG" in told(*model, "--mig-profile", "1g.10gb", exit_code=2)["reason"]
+
+
+@pytest.mark.parametrize("bad", ["0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("option", ["--size-gib", "--gpu-memory-gib"])
+def test_bad_figures_are_named(option: str, bad: str) -> None:
+    given = [each for each in figures(8, 8192, 80, 1) if not each.startswith(option)]
+    assert "above 0" in str(refused(*given, f"{option}={bad}"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "no model is given"),
+        (("--size-gib", "8"), "--bytes-per-token"),
+        ((*figures(8, 8192, 80, 1)[:3], "--gpus-per-node=0"), "GPUs of a node"),
+        ((*figures(8, 8192, 80, 1), "--context-length=0"), "context length"),
+        ((*figures(8, 8192, 80, 1), "--utilization=1.5"), "utilization"),
+        ((*figures(8, 8192, 80, 1), "--utilization=H100"), "no number"),
+        ((*figures(8, 8192, 80, 1), "--instance-type=g6.xlarge"), "exclude each other"),
+        (("phi-4", "--gpus-per-node=2"), "--gpu-memory-gib"),
+        (("phi-4", "--mig-profile=big"), "no MIG profile"),
+        (("phi-4", "--cloud=moon"), "azure"),
+        (("phi-4", "--prices=nowhere.csv"), "nowhere.csv"),
+        (("phi4", "-t", "g6.xlarge"), "did you mean phi-4"),
+        (("phi-4", "-t", "Standard_NC24ads_A100"), "did you mean Standard_NC24ads_A100_v4"),
+    ],
+)
+def test_errors_say_what_to_change(arguments: tuple[str, ...], said: str) -> None:
+    assert said in str(refused(*arguments))
