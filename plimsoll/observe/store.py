@@ -42,17 +42,15 @@ class Store(Generic[T]):
         # Items of a list do not say what they are.
         raw.setdefault("kind", self.kind.name)
         raw.setdefault("apiVersion", self.kind.api_version)
-        if metadata.get("annotations"):
-            metadata["annotations"].pop(LAST_APPLIED, None)
         try:
+            if metadata.get("annotations"):
+                metadata["annotations"].pop(LAST_APPLIED, None)
             return key, self.kind.read(raw)
         except InvalidObjectError as error:
-            return key, Unreadable(
-                WorkspaceRef(namespace=key[0], name=key[1], uid=str(metadata.get("uid") or "")), error.message
-            )
+            message = error.message
         except (AttributeError, TypeError, ValueError) as error:
             message = f"{identify(raw)}: its fields have other types than those of a {self.kind.name} ({error})"
-            return key, Unreadable(WorkspaceRef(namespace=key[0], name=key[1]), message)
+        return key, Unreadable(WorkspaceRef(namespace=key[0], name=key[1], uid=str(metadata.get("uid") or "")), message)
 
     def replace(self, entries: Mapping[Key, T | Unreadable]) -> bool:
         """Takes the state of a list; whether a change that can matter came with it."""

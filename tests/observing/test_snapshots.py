@@ -1,0 +1,107 @@
+"""The stores make one Snapshot, in which what is wrong with one object hides no other."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model.errors import InvalidObjectError, PlimsollError
+from plimsoll.observe.snapshots import Stores
+from plimsoll.observe.store import Store
+
+
+def put(store: Store[Any], name: str, namespace: str = "", **fields: Any) -> None:
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", **fields.pop("metadata", {})}
+    key, entry = store.read({"metadata": metadata, **fields})
+    store.put(key, entry)
+
+
+@pytest.fixture
+def stores() -> Stores:
+    stores = Stores()
+    put(stores.environments, "production", spec={"nodeAutoProvisioning": "enabled"})
+    return stores
+
+
+def test_the_environment_is_that_of_the_cluster(stores: Stores) -> None:
+    snapshot = stores.snapshot()
+    assert snapshot.environment.name == "production"
+    assert snapshot.environment.spec.auto_provisioning
+    assert snapshot.warnings == ()
+
+
+def test_without_an_environment_the_defaults_are_used_and_said() -> None:
+    snapshot = Stores().snapshot()
+    assert snapshot.environment.name == "default"
+    assert snapshot.warnings == ("the cluster has no Environment: the defaults are used (no auto-provisioning)",)
+
+
+def test_two_environments_are_an_error_that_names_both(stores: Stores) -> None:
+    put(stores.environments, "another", spec={"wrong": 1})
+    with pytest.raises(PlimsollError, match="2 Environments: another, production"):
+        stores.snapshot()
+
+
+def test_an_environment_that_cannot_be_read_is_never_taken_for_the_defaults() -> None:
+    stores = Stores()
+    put(stores.environments, "production", spec={"nodeAutoProvisioning": "sometimes"})
+    with pytest.raises(InvalidObjectError, match=r"Environment production: spec.nodeAutoProvisioning"):
+        stores.snapshot()
+
+
+def test_a_workspace_that_cannot_be_read_is_kept_by_name(stores: Stores) -> None:
+    put(stores.workspaces, "good", "team", spec={"inference": {"preset": {"name": "phi-4"}}})
+    put(stores.workspaces, "bad", "team", spec={"inference": {"replicas": -1}})
+    snapshot = stores.snapshot()
+    assert [each.name for each in snapshot.workspaces] == ["good"]
+    (invalid,) = snapshot.invalid_workspaces
+    assert (invalid.ref.namespace, invalid.ref.name, invalid.ref.uid) == ("team", "bad", "uid-bad")
+    assert "spec.inference.replicas" in invalid.message
+
+
+def test_a_status_that_cannot_be_read_hides_no_workspace(stores: Stores) -> None:
+    put(stores.workspaces, "odd", "team", spec={}, status={"targetNodeCount": "many"})
+    (workspace,) = stores.snapshot().workspaces
+    assert workspace.status.target_node_count is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"spec": {"taints": [{"effect": "Sometimes"}]}}, id="a value"),
+        pytest.param({"metadata": {"annotations": ["x"]}}, id="a type"),
+        pytest.param({"spec": "x", "status": {"conditions": 5}}, id="many types"),
+    ],
+)
+def test_what_cannot_be_read_is_named_and_hides_nothing(stores: Stores, fields: dict[str, Any]) -> None:
+    put(stores.nodes, "good")
+    put(stores.nodes, "bad", **fields)
+    snapshot = stores.snapshot()
+    assert [node.name for node in snapshot.nodes] == ["good"]
+    (warning,) = snapshot.warnings
+    assert warning.startswith("left out, cannot be read: Node bad: ")
+
+
+@pytest.mark.parametrize(
+    "spec", [{"containers": "x"}, {"containers": [5]}, {"containers": [{"resources": {"limits": 5}}]}, "x"]
+)
+def test_an_odd_pod_is_left_out(stores: Stores, spec: Any) -> None:
+    put(stores.pods, "odd", "team", metadata={"labels": {"plimsoll.dev/workspace": "w"}}, spec=spec)
+    put(stores.pods, "good", "team", metadata={"annotations": {"gpu-fraction": "0.5"}}, spec={"containers": []})
+    assert [pod.name for pod in stores.snapshot().pods if pod.name != "odd"] == ["good"]
+
+
+def test_workloads_of_both_kinds_stand_together(stores: Stores) -> None:
+    put(stores.deployments, "d", "team", spec={"replicas": 2})
+    put(stores.stateful_sets, "s", "team")
+    assert [(each.kind, each.name, each.replicas) for each in stores.snapshot().workloads] == [
+        ("Deployment", "d", 2),
+        ("StatefulSet", "s", 1),
+    ]
+
+
+def test_values_are_made_once_until_something_changes(stores: Stores) -> None:
+    put(stores.nodes, "n")
+    first = stores.snapshot().nodes
+    assert stores.snapshot().nodes is first
+    put(stores.nodes, "m")
+    assert len(stores.snapshot().nodes) == 2

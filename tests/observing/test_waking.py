@@ -1,0 +1,147 @@
+"""What can matter wakes the planner; what cannot is kept and wakes nobody."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.observe import kinds
+from plimsoll.observe.kinds import Kind
+from plimsoll.observe.store import Store
+
+
+def a_raw(**fields: Any) -> dict[str, Any]:
+    metadata = {"name": "x", "namespace": "default", "uid": "u", "resourceVersion": "1"}
+    return {"metadata": metadata | fields.pop("metadata", {}), **fields}
+
+
+def a_node(**fields: Any) -> dict[str, Any]:
+    beat = fields.pop("beat", "2026-01-01T00:00:00Z")
+    ready = {"type": "Ready", "status": fields.pop("ready", "True"), "lastHeartbeatTime": beat}
+    return a_raw(status={"conditions": [ready]}, **fields)
+
+
+def a_pod(**fields: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "env": [], "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    return a_raw(**({"spec": {"containers": [container]}} | fields))
+
+
+def a_workspace(**fields: Any) -> dict[str, Any]:
+    inference = {"preset": {"name": "phi-4"}, "replicas": 1}
+    return a_raw(
+        **({"spec": {"resource": {"labelSelector": {"matchLabels": {"a": "b"}}}, "inference": inference}} | fields)
+    )
+
+
+def put(store: Store[Any], raw: dict[str, Any]) -> bool:
+    key, entry = store.read(raw)
+    return store.put(key, entry)
+
+
+QUIET = [
+    pytest.param(kinds.NODES, a_node(), a_node(metadata={"resourceVersion": "2"}), id="the resource version alone"),
+    pytest.param(kinds.NODES, a_node(), a_node(beat="2026-01-01T00:05:00Z"), id="a heartbeat"),
+    pytest.param(
+        kinds.NODES,
+        a_node(metadata={"labels": {"nvidia.com/gfd.timestamp": "1"}}),
+        a_node(metadata={"labels": {"nvidia.com/gfd.timestamp": "2"}}),
+        id="a run of GPU Feature Discovery",
+    ),
+    pytest.param(kinds.NODES, a_node(), a_node(metadata={"annotations": {"a": "b"}}), id="a node's annotation"),
+    pytest.param(
+        kinds.WORKSPACES,
+        a_workspace(),
+        a_workspace(status={"targetNodeCount": 3}, metadata={"resourceVersion": "2"}),
+        id="our own status",
+    ),
+    pytest.param(
+        kinds.QUEUES, a_raw(spec={}), a_raw(spec={}, status={"allocated": {"gpu": "3"}}), id="a queue's account"
+    ),
+]
+WAKING = [
+    pytest.param(kinds.NODES, a_node(), a_node(ready="False"), id="a node that is no longer ready"),
+    pytest.param(kinds.NODES, a_node(), a_node(metadata={"labels": {"pool": "b"}}), id="a label"),
+    pytest.param(kinds.NODES, a_node(), a_node(spec={"unschedulable": True}), id="a cordon"),
+    pytest.param(kinds.WORKSPACES, a_workspace(), a_workspace(metadata={"generation": 2}), id="a new generation"),
+    pytest.param(kinds.PODS, a_pod(), a_pod(status={"phase": "Running"}), id="a pod's phase"),
+    pytest.param(
+        kinds.WORKSPACES, a_workspace(), a_workspace(spec={"resource": {"count": "x"}}), id="no longer readable"
+    ),
+    pytest.param(kinds.PODS, a_pod(), a_pod(spec={"containers": [{"name": "c"}]}), id="no longer of interest"),
+]
+
+
+@pytest.mark.parametrize(("kind", "old", "new"), QUIET)
+def test_what_cannot_matter_wakes_nobody(kind: Kind[Any], old: dict[str, Any], new: dict[str, Any]) -> None:
+    store = Store(kind)
+    assert put(store, old)
+    before = store.version
+    assert not put(store, new)
+    assert store.version > before
+    key, entry = store.read(old)
+    assert not store.replace({key: entry})
+
+
+@pytest.mark.parametrize(("kind", "old", "new"), WAKING)
+def test_what_can_matter_wakes(kind: Kind[Any], old: dict[str, Any], new: dict[str, Any]) -> None:
+    store = Store(kind)
+    put(store, old)
+    assert put(store, new)
+
+
+def test_quiet_fields_stay_current() -> None:
+    store = Store(kinds.WORKSPACES)
+    put(store, a_workspace())
+    put(store, a_workspace(status={"targetNodeCount": 3}))
+    (workspace,) = store.values()
+    assert workspace.status.target_node_count == 3
+
+
+def test_a_list_tells_what_came_and_went() -> None:
+    store = Store(kinds.NODES)
+    put(store, a_node())
+    assert store.replace({})
+    assert not store.replace({})
+    assert store.replace(dict([store.read(a_node())]))  # type: ignore[list-item]
+
+
+ASKING = [
+    pytest.param({"spec": {"containers": [{"resources": {"requests": {"nvidia.com/gpu": "1"}}}]}}, id="devices"),
+    pytest.param({"spec": {"containers": [{"resources": {"limits": {"amd.com/gpu": "1"}}}]}}, id="other devices"),
+    pytest.param(
+        {"spec": {"containers": [], "initContainers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}},
+        id="devices at the start",
+    ),
+    pytest.param({"metadata": {"annotations": {"gpu-fraction": "0.5"}}, "spec": {"containers": []}}, id="a fraction"),
+    pytest.param({"metadata": {"annotations": {"gpu-memory": "2000"}}, "spec": {"containers": []}}, id="GPU memory"),
+    pytest.param({"metadata": {"labels": {"plimsoll.dev/workspace": "w"}}, "spec": {"containers": []}}, id="ours"),
+]
+NOT_ASKING = [
+    pytest.param(
+        {"spec": {"containers": [{"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]}}, id="a CPU pod"
+    ),
+    pytest.param({"spec": {"containers": [{"resources": {"limits": {"hugepages-2Mi": "4Mi"}}}]}}, id="huge pages"),
+    pytest.param({"spec": {"containers": [{"name": "c"}]}}, id="best effort"),
+]
+
+
+@pytest.mark.parametrize("fields", ASKING)
+def test_pods_that_ask_for_gpus_and_our_own_are_kept(fields: dict[str, Any]) -> None:
+    store = Store(kinds.PODS)
+    assert put(store, a_pod(**fields))
+    assert len(store.values()) == 1
+
+
+@pytest.mark.parametrize("fields", NOT_ASKING)
+def test_other_pods_are_dropped_at_the_door(fields: dict[str, Any]) -> None:
+    store = Store(kinds.PODS)
+    assert not put(store, a_pod(**fields))
+    assert store.values() == ()
+
+
+def test_of_a_container_only_what_it_asks_for_is_kept() -> None:
+    store = Store(kinds.PODS)
+    put(store, a_pod(metadata={"annotations": {kinds.LAST_APPLIED: "{}", "gpu-fraction": "0.5"}}))
+    (pod,) = store.values()
+    assert pod.containers == ({"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}},)
+    assert pod.annotations == {"gpu-fraction": "0.5"}
+    assert pod.devices("nvidia.com/gpu") == 1
