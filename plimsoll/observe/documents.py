@@ -1,6 +1,7 @@
 """Documents of YAML and JSON files, each with the place that it was read from."""
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -173,7 +174,16 @@ class _Pruning:
             return {key: self._prune(item) for key, item in value.items() if item is not None}
         if isinstance(value, list):
             return [self._prune(item) for item in value]
+        if not _is_json_value(value):
+            raise ManifestError(f"{self._place}: {value!r:.60} is no value that JSON has")
         return value
+
+
+def _is_json_value(value: Any) -> bool:
+    """As Kubernetes has them: integers of 64 bits, finite numbers; no dates, sets or bytes that YAML also knows."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, str) or value is None or (isinstance(value, int) and -(2**63) <= value < 2**63)
 
 
 def _described(value: Any) -> str:

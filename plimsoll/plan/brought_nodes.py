@@ -16,7 +16,7 @@ from plimsoll.plan.estimator import NodeGpus
 from plimsoll.plan.gpu_labels import GpuLabels, InvalidGpuLabel
 from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.refusal import Refusal
-from plimsoll.plan.shortlist import counted, shortlist
+from plimsoll.plan.shortlist import SHOWN, counted, shortlist
 from plimsoll.plan.sizing import Sizing, nodes_in_all, nodes_per_replica, replica_need
 
 PCI_PRESENT: Final = "feature.node.kubernetes.io/pci-10de.present"
@@ -79,54 +79,59 @@ class BroughtNodes:
         nodes = [node for node in matching if not node.deleting]
         if not nodes:
             return _none_matches(text, len(self._index.nodes), [node.name for node in matching])
-        groups: dict[tuple[str, int, int], list[Node]] = {}
-        invalid: list[tuple[Node, InvalidGpuLabel]] = []
+        groups: dict[GpuLabels, list[Node]] = {}
+        usable: list[Node] = []
         unusable: list[str] = []
         left_out: list[str] = []
+        invalid: list[tuple[Node, InvalidGpuLabel]] = []
         for node in nodes:
             gpus = self._index.gpus(node)
             problem = self._unusable(node)
             if problem:
                 unusable.append(f"{node.name} ({problem})")
+            else:
+                usable.append(node)
             if isinstance(gpus, GpuLabels):
-                groups.setdefault(gpus.uniformity, []).append(node)
+                groups.setdefault(gpus, []).append(node)
             elif problem:
                 left_out.append(f"{node.name} ({problem}; {gpus})")
             else:
                 invalid.append((node, gpus))
         if invalid:
             return _invalid_labels(invalid)
-        if len(groups) > 1:
+        if len({gpus.uniformity for gpus in groups}) > 1:
             return _not_uniform(text, groups)
-        usable = [node for node in nodes if not self._unusable(node)]
         if not usable:
             return Refusal(
                 Reason.NO_USABLE_NODES,
                 f"None of the {counted(len(nodes), 'node')} that labelSelector {text!r} matches can be used: "
                 f"{shortlist(unusable)}; make one Ready and schedulable",
             )
-        return self._uniform(next(iter(groups.values())), usable, unusable, left_out)
+        return self._uniform(groups, usable, unusable, left_out)
 
-    def _uniform(self, nodes: list[Node], usable: list[Node], unusable: list[str], left_out: list[str]) -> Survey:
-        read = [labels for node in nodes if isinstance(labels := self._index.gpus(node), GpuLabels)]
-        gpus = read[0]
+    def _uniform(
+        self, groups: dict[GpuLabels, list[Node]], usable: list[Node], unusable: list[str], left_out: list[str]
+    ) -> Survey:
+        gpus = next(iter(groups))
+        devices = min(each.devices for each in groups)
         warnings = []
         if left_out:
             warnings.append(f"left out, neither usable nor labelled: {shortlist(left_out)}")
         elif unusable:
             warnings.append(f"not usable at present: {shortlist(unusable)}")
-        if any(labels.in_bytes for labels in read):
+        in_bytes = next((nodes for each, nodes in groups.items() if each.in_bytes), None)
+        if in_bytes:
             warnings.append(
-                f"{GPU_MEMORY} on {nodes[0].name} is in bytes, as old releases of GPU Feature Discovery wrote it: "
-                f"read as {gpus.memory_mib} MiB; update it"
+                f"{GPU_MEMORY} on {shortlist([node.name for node in in_bytes])} is in bytes, as old releases of GPU "
+                f"Feature Discovery wrote it: read as {gpus.memory_mib} MiB; update it"
             )
-        short = self._short_of_devices(usable, gpus.devices)
+        short = self._short_of_devices(usable, devices)
         if short:
-            warnings.append(f"fewer devices than {gpus.devices} are allocatable: {shortlist(short)}")
+            warnings.append(f"fewer devices than {devices} are allocatable: {shortlist(short)}")
         return Survey(
             gpus=gpus,
-            devices=min(labels.devices for labels in read),
-            matching=tuple(node.name for node in nodes),
+            devices=devices,
+            matching=tuple(sorted(node.name for nodes in groups.values() for node in nodes)),
             usable=tuple(node.name for node in usable),
             warnings=tuple(warnings),
         )
@@ -173,7 +178,8 @@ def _size(workspace: Workspace, survey: Survey) -> Sizing | Refusal:
         return need
     gpus = survey.gpus
     each = f"{gpus.count} x {gpus.product} of {gpus.memory_mib} MiB each"
-    found = f"{counted(len(survey.matching), 'node')} match, {len(survey.usable)} usable, {each}"
+    there = len(survey.matching)
+    found = f"{counted(there, 'matching node')}, {len(survey.usable)} usable, {each}"
     warnings = survey.warnings
     per_replica = 1
     if need is not None:
@@ -183,7 +189,6 @@ def _size(workspace: Workspace, survey: Survey) -> Sizing | Refusal:
             return sized
         per_replica, warning = sized
         warnings = (*warnings, warning) if warning else warnings
-        there = len(survey.matching)
         total = there * gpus.node_memory_mib
         if total < need.least_mib or (need.per_replica is None and per_replica > there):
             return Refusal(
@@ -231,21 +236,23 @@ def _invalid_labels(invalid: list[tuple[Node, InvalidGpuLabel]]) -> Refusal:
     )
 
 
-def _not_uniform(selector: str, groups: dict[tuple[str, int, int], list[Node]]) -> Refusal:
-    by_size = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    described = [
-        f"{GpuLabels(*key)} on {shortlist([node.name for node in nodes])}" for key, nodes in by_size
-    ]  # largest group first: most likely the one that is meant
+def _not_uniform(selector: str, groups: dict[GpuLabels, list[Node]]) -> Refusal:
+    """Names nodes and values of each group, the largest first: most likely the one that is meant."""
+    alike: dict[tuple[str, int, int], list[str]] = {}
+    for gpus, nodes in groups.items():
+        alike.setdefault(gpus.uniformity, []).extend(node.name for node in nodes)
+    by_size = sorted(alike.items(), key=lambda item: (-len(item[1]), item[0]))
+    described = [f"{GpuLabels(*values)} on {shortlist(sorted(names))}" for values, names in by_size]
     differing = [
         name
-        for name, values in zip(("product", "count", "memory"), zip(*groups, strict=True), strict=True)
+        for name, values in zip(("product", "count", "memory"), zip(*alike, strict=True), strict=True)
         if len(set(values)) > 1
     ]
     return Refusal(
         Reason.NON_UNIFORM_NODES,
         f"Non-uniform GPU product/count/memory: the nodes that labelSelector {selector!r} matches differ in "
-        f"{' and '.join(differing)}: {'; '.join(described[:5])}"
-        + (f"; and {len(described) - 5} more groups" if len(described) > 5 else "")
+        f"{' and '.join(differing)}: {'; '.join(described[:SHOWN])}"
+        + (f"; and {len(described) - SHOWN} more kinds" if len(described) > SHOWN else "")
         + ": narrow resource.labelSelector to one of them",
     )
 

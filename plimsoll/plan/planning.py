@@ -117,7 +117,7 @@ class _Round:
             self._used_names.add(name)
             manifest = node_claim_manifest(workspace, self._environment, offered, node_class, name)
             reason = f"{target} nodes wanted, {len(claims) + brought} there"
-            self._creations.append(Creation(manifest=manifest, owner=workspace.ref, reason=reason))
+            self._creations.append(Creation(manifest=manifest, owner=verdict.workspace, reason=reason))
 
     def _leftover_claims(self, workspace: Workspace) -> None:
         claims = alive(self._ownership.claims_of(workspace))
@@ -159,11 +159,11 @@ class _Round:
             # Two workloads would want the same nodes: the old one goes first.
             if nodes_there and not others and inference.replicas:
                 reason = "the nodes of the Workspace are there"
-                self._creations.append(Creation(manifest=manifest, owner=workspace.ref, reason=reason))
+                self._creations.append(Creation(manifest=manifest, owner=verdict.workspace, reason=reason))
         elif not same.deleting and same.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
             wanted = manifest["spec"]["replicas"]
             reason = f"replicas {same.replicas} -> {wanted}" if same.replicas != wanted else "the Workspace changed"
-            self._updates.append(Update(manifest=manifest, owner=workspace.ref, reason=reason))
+            self._updates.append(Update(manifest=manifest, owner=verdict.workspace, reason=reason))
 
     def _delete_claim(self, claim: NodeClaim, reason: str) -> None:
         key = ObjectKey(api_version="karpenter.sh/v1", kind="NodeClaim", namespace="", name=claim.name)

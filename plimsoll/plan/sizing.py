@@ -1,6 +1,7 @@
 """How many nodes a Workspace takes: GPU memory that one replica needs against the GPUs of a node."""
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 from plimsoll.model.verdict import Reason
@@ -51,7 +52,7 @@ def replica_need(workspace: Workspace) -> ReplicaNeed | Refusal | None:
     inference = workspace.spec.inference
     if inference is None:
         return None
-    declared = None if inference.gpu_memory_gib is None else inference.gpu_memory_gib
+    declared = inference.gpu_memory_gib
     per_replica = inference.per_replica_node_count
     if inference.preset is None:
         need = None if declared is None else MemoryNeed(declared, spans_nodes=(per_replica or 1) > 1)
@@ -90,7 +91,7 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str) -> tuple[int
         )
     if need.need is None:
         return need.per_replica or 1, ""
-    outcome = estimate(need.need, gpus)
+    outcome = _estimate(need.need, gpus)
     if need.per_replica is None:
         if isinstance(outcome, Infeasible):
             advice = "" if need.spans_nodes else " on one node; take nodes with more GPU memory"
@@ -113,6 +114,10 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str) -> tuple[int
             + "; it may run out of GPU memory"
         )
     return need.per_replica, ""
+
+
+_estimate = lru_cache(maxsize=1024)(estimate)
+"""A thousand Workspaces are a few models on a few kinds of nodes."""
 
 
 def nodes_in_all(workspace: Workspace, per_replica: int) -> tuple[int, tuple[str, ...]]:

@@ -2,8 +2,9 @@
 
 import copy
 import hashlib
-import json
 from typing import Any
+
+import orjson
 
 from plimsoll.model.environment import Environment
 from plimsoll.model.labels import DO_NOT_DISRUPT, INSTANCE_TYPE, NODEPOOL, QUEUE, SPEC_HASH, WORKSPACE
@@ -55,8 +56,8 @@ def workload_manifest(
 
 def spec_hash(manifest: dict[str, Any]) -> str:
     """16 hex digits of the SHA-256 of the manifest's canonical JSON."""
-    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    text = orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environment: Environment) -> dict[str, Any]:

@@ -1,0 +1,223 @@
+"""Builders of what a cluster holds: each takes what a test is about and fills in the rest."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from plimsoll.model import labels
+from plimsoll.model.environment import Environment
+from plimsoll.model.node import Node
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.node_pool import NodePool
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.workload import Workload
+from plimsoll.model.workspace import Workspace
+
+A100 = "NVIDIA-A100-SXM4-80GB"
+A100_MIB = 81920
+V100 = "Tesla-V100-SXM2-32GB"
+V100_MIB = 32768
+NC24 = "Standard_NC24ads_A100_v4"
+"""1 x A100 of 80 GiB, in the built-in catalog."""
+
+
+def metadata(name: str, namespace: str = "", **fields: Any) -> dict[str, Any]:
+    """Metadata without what is None or empty."""
+    given = {"name": name, "namespace": namespace, **fields}
+    return {key: value for key, value in given.items() if value}
+
+
+def gpu_labels(
+    product: str | None = A100, count: int | str | None = 1, memory: int | str | None = A100_MIB
+) -> dict[str, str]:
+    """GFD's labels; one that is None is left out."""
+    values = {labels.GPU_PRODUCT: product, labels.GPU_COUNT: count, labels.GPU_MEMORY: memory}
+    return {key: str(value) for key, value in values.items() if value is not None}
+
+
+def a_node(
+    name: str = "node",
+    pool: str | None = "a",
+    *,
+    product: str | None = A100,
+    count: int | str | None = 1,
+    memory: int | str | None = A100_MIB,
+    ready: bool | None = True,
+    cordoned: bool = False,
+    deleting: bool = False,
+    allocatable: int | str | None = None,
+    instance_type: str | None = None,
+    provider_id: str = "",
+    more_labels: dict[str, str] | None = None,
+) -> Node:
+    """A node of the pool that a_workspace selects; `ready=None` leaves out every condition."""
+    own = {"pool": pool, labels.INSTANCE_TYPE: instance_type}
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": metadata(
+            name,
+            labels={key: value for key, value in own.items() if value}
+            | gpu_labels(product, count, memory)
+            | (more_labels or {}),
+            deletionTimestamp="2026-01-01T01:00:00Z" if deleting else None,
+        ),
+        "spec": {"unschedulable": cordoned, "providerID": provider_id},
+        "status": {
+            "conditions": [] if ready is None else [{"type": "Ready", "status": str(ready)}],
+            "allocatable": {} if allocatable is None else {labels.GPU_RESOURCE: str(allocatable)},
+        },
+    }
+    return Node.read(manifest)
+
+
+def a_workspace(
+    name: str = "ws",
+    *,
+    namespace: str = "default",
+    uid: str = "",
+    created: str = "2026-01-01T00:00:00Z",
+    deleting: bool = False,
+    selector: dict[str, str] | None = None,
+    expressions: Iterable[dict[str, Any]] = (),
+    instance_type: str | None = None,
+    count: int | None = None,
+    preset: str | None = None,
+    gpu_memory_gib: float | None = None,
+    replicas: int | None = None,
+    per_replica: int | None = None,
+    template: dict[str, Any] | None = None,
+    inference: bool = True,
+    queue: str | None = None,
+) -> Workspace:
+    """A Workspace that selects `pool=a` and runs a template, unless it is told otherwise."""
+    asked: dict[str, Any] | None = None
+    if inference:
+        asked = {
+            "preset": {"name": preset} if preset else None,
+            "template": None if preset else template or a_template(),
+            "gpuMemoryGiB": gpu_memory_gib,
+            "replicas": replicas,
+            "perReplicaNodeCount": per_replica,
+        }
+        asked = {key: value for key, value in asked.items() if value is not None}
+    resource = {
+        "labelSelector": {
+            "matchLabels": {"pool": "a"} if selector is None else selector,
+            "matchExpressions": list(expressions),
+        },
+        "instanceType": instance_type,
+        "count": count,
+    }
+    manifest = {
+        "apiVersion": labels.API_VERSION,
+        "kind": "Workspace",
+        "metadata": metadata(
+            name,
+            namespace,
+            uid=uid,
+            creationTimestamp=created,
+            deletionTimestamp="2026-01-01T02:00:00Z" if deleting else None,
+        ),
+        "spec": {
+            "resource": {key: value for key, value in resource.items() if value is not None},
+            **({"inference": asked} if asked is not None else {}),
+            **({"queue": queue} if queue else {}),
+        },
+    }
+    return Workspace.read(manifest)
+
+
+def a_template(**container: Any) -> dict[str, Any]:
+    """A PodTemplateSpec of one container."""
+    return {"spec": {"containers": [{"name": "server", "image": "example/server:1", **container}]}}
+
+
+def a_claim(
+    name: str,
+    owner: Workspace | tuple[str, str] = ("default", "ws"),
+    *,
+    uid: str = "",
+    ready: bool = False,
+    deleting: bool = False,
+    created: str = "2026-01-01T00:00:00Z",
+    node: str = "",
+    instance_type: str = NC24,
+    gpus: int = 1,
+) -> NodeClaim:
+    """A NodeClaim of a Workspace, of this Workspace or of (namespace, name)."""
+    namespace, workspace = owner.key if isinstance(owner, Workspace) else owner
+    owner_uid = owner.uid if isinstance(owner, Workspace) else uid
+    owned = {
+        labels.WORKSPACE: labels.as_label_value(workspace),
+        labels.WORKSPACE_NAMESPACE: namespace,
+        labels.WORKSPACE_UID: owner_uid,
+    }
+    manifest = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": metadata(
+            name,
+            labels={key: value for key, value in owned.items() if value},
+            uid=f"uid-{name}",
+            creationTimestamp=created,
+            deletionTimestamp="2026-01-01T01:00:00Z" if deleting else None,
+        ),
+        "spec": {
+            "requirements": [{"key": labels.INSTANCE_TYPE, "operator": "In", "values": [instance_type]}],
+            "resources": {"requests": {labels.GPU_RESOURCE: str(gpus)}},
+        },
+        "status": {"conditions": [{"type": "Ready", "status": str(ready)}], "nodeName": node},
+    }
+    return NodeClaim.read(manifest)
+
+
+def a_workload(manifest: dict[str, Any], *, deleting: bool = False) -> Workload:
+    """The workload that the cluster holds once a plan's manifest has been applied."""
+    name = manifest["metadata"]["name"]
+    fields = {"uid": f"uid-{manifest['kind']}-{name}"} | ({"deletionTimestamp": "x"} if deleting else {})
+    return Workload.read({**manifest, "metadata": {**manifest["metadata"], **fields}})
+
+
+def a_node_pool(
+    name: str, instance_types: Iterable[str] = (), *, weight: int = 0, node_class: str = "pool"
+) -> NodePool:
+    """A NodePool that allows these instance types, and every one where none is named."""
+    types = list(instance_types)
+    requirements = [{"key": labels.INSTANCE_TYPE, "operator": "In", "values": types}] if types else []
+    manifest = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {
+            "weight": weight,
+            "template": {
+                "spec": {
+                    "requirements": requirements,
+                    "nodeClassRef": {"group": "example.com", "kind": "ExampleNodeClass", "name": node_class},
+                }
+            },
+        },
+    }
+    return NodePool.read(manifest)
+
+
+def an_environment(nap: bool = False, **spec: Any) -> Environment:
+    """An Environment; further fields of its spec by their names in YAML."""
+    spec["nodeAutoProvisioning"] = "enabled" if nap else "disabled"
+    return Environment.read({"metadata": {"name": "test"}, "spec": spec})
+
+
+def a_snapshot(*objects: Any, environment: Environment | None = None, nap: bool = False) -> Snapshot:
+    """A snapshot of these objects, in the order given."""
+
+    def of(kind: type[Any]) -> tuple[Any, ...]:
+        return tuple(each for each in objects if isinstance(each, kind))
+
+    return Snapshot(
+        environment=environment or an_environment(nap),
+        workspaces=of(Workspace),
+        nodes=of(Node),
+        node_claims=of(NodeClaim),
+        node_pools=of(NodePool),
+        workloads=of(Workload),
+    )

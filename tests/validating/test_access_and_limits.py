@@ -1,0 +1,81 @@
+"""What an environment allows its namespaces, and its limits over all."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model.verdict import Reason
+from plimsoll.plan.validating import validate
+from tests.builders import NC24, a_claim, a_node, a_snapshot, a_workspace, an_environment
+
+ND96 = "Standard_ND96isr_H100_v5"
+"""8 GPUs."""
+
+
+def reasons(*objects: Any, **environment: Any) -> list[Reason]:
+    """The reasons of the verdicts, by name of the Workspace."""
+    return [each.reason for each in validate(a_snapshot(*objects, environment=an_environment(**environment)))]
+
+
+def only(**allowed: Any) -> dict[str, Any]:
+    return {"access": [{"namespaces": ["default"], **allowed}]}
+
+
+def test_a_namespace_that_no_entry_names_may_use_nothing() -> None:
+    assert reasons(a_workspace(namespace="other"), a_node(), **only()) == [Reason.NOT_ALLOWED]
+    assert reasons(a_workspace(namespace="other"), a_node(), access=[{"namespaces": ["*"]}]) == [Reason.ACCEPTED]
+
+
+@pytest.mark.parametrize(("queues", "reason"), [(["team"], Reason.ACCEPTED), ([], Reason.NOT_ALLOWED)])
+def test_queues(queues: list[str], reason: Reason) -> None:
+    assert reasons(a_workspace(queue="team"), a_node(), **only(queues=queues)) == [reason]
+
+
+@pytest.mark.parametrize(("types", "reason"), [([NC24.lower()], Reason.ACCEPTED), ([ND96], Reason.NOT_ALLOWED)])
+def test_instance_types(types: list[str], reason: Reason) -> None:
+    assert reasons(a_workspace(instance_type=NC24), nap=True, **only(instanceTypes=types)) == [reason]
+
+
+@pytest.mark.parametrize(("pools", "reason"), [(["mine"], Reason.ACCEPTED), (["other"], Reason.NOT_ALLOWED)])
+def test_node_pools_of_brought_nodes(pools: list[str], reason: Reason) -> None:
+    node = a_node(more_labels={"karpenter.sh/nodepool": "mine"})
+    assert reasons(a_workspace(), node, **only(nodePools=pools)) == [reason]
+
+
+def test_gpus_of_a_namespace_go_to_the_oldest() -> None:
+    young = a_workspace("a", created="2026-01-02T00:00:00Z", gpu_memory_gib=1)
+    old = a_workspace("b", created="2026-01-01T00:00:00Z", gpu_memory_gib=1)
+    node = a_node(count=8)
+    assert reasons(young, old, node, **only(gpus=8)) == [Reason.LIMIT_EXCEEDED, Reason.ACCEPTED]
+    assert reasons(young, old, node, **only(gpus=16)) == [Reason.ACCEPTED, Reason.ACCEPTED]
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"nodes": 3}, Reason.ACCEPTED),
+        ({"nodes": 2}, Reason.LIMIT_EXCEEDED),
+        ({"gpus": 24}, Reason.ACCEPTED),
+        ({"gpus": 23}, Reason.LIMIT_EXCEEDED),
+        ({"nodes": 0}, Reason.LIMIT_EXCEEDED),
+    ],
+)
+def test_limits_over_all_that_is_provisioned(limits: dict[str, int], reason: Reason) -> None:
+    assert reasons(a_workspace(instance_type=ND96, replicas=3), nap=True, limits=limits) == [reason]
+
+
+def test_what_runs_counts_before_what_would_grow() -> None:
+    old = a_workspace("a", instance_type=NC24, replicas=2, created="2026-01-01T00:00:00Z")
+    young = a_workspace("b", instance_type=NC24, created="2026-01-02T00:00:00Z")
+    running = a_claim("running", young)
+    assert reasons(old, young, running, nap=True, limits={"nodes": 2}) == [Reason.LIMIT_EXCEEDED, Reason.ACCEPTED]
+
+
+def test_the_limit_is_named_with_its_figures() -> None:
+    workspace = a_workspace(instance_type=NC24, replicas=3)
+    [verdict] = validate(a_snapshot(workspace, environment=an_environment(nap=True, limits={"nodes": 2})))
+    assert "limits.nodes of the Environment is 2, 0 in use, 3 more wanted" in verdict.message
+
+
+def test_limits_of_provisioning_do_not_bind_brought_nodes() -> None:
+    assert reasons(a_workspace(), a_node(), limits={"nodes": 0, "gpus": 0}) == [Reason.ACCEPTED]

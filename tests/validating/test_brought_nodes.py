@@ -1,0 +1,240 @@
+"""Verdicts where nodes are brought: selector, labels, uniformity, usability, GPU memory."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
+from plimsoll.model.node import Node
+from plimsoll.model.verdict import Reason, Verdict
+from plimsoll.model.workspace import Workspace
+from plimsoll.plan.validating import validate
+from tests.builders import A100, V100, V100_MIB, a_node, a_snapshot, a_workspace, an_environment
+
+
+def judged(*objects: Any, **environment: Any) -> Verdict:
+    [verdict] = validate(a_snapshot(*objects, environment=an_environment(**environment)))
+    return verdict
+
+
+def needing(gib: float, **fields: Any) -> Workspace:
+    return a_workspace(gpu_memory_gib=gib, **fields)
+
+
+def nodes(number: int, **fields: Any) -> list[Node]:
+    return [a_node(f"node-{n}", **fields) for n in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("workspace", "brought"),
+    [
+        pytest.param(needing(16), nodes(1), id="one node of 80 GiB"),
+        pytest.param(needing(16), nodes(2, count=2, memory=94 * 1024), id="two like nodes of 2 x 94 GiB"),
+        pytest.param(needing(80), nodes(1), id="exactly what is there"),
+        pytest.param(needing(32, per_replica=2), nodes(2, memory=16384), id="32 GiB over two nodes of 16"),
+        pytest.param(a_workspace(preset="phi-4-mini-instruct", replicas=3), nodes(1), id="fewer nodes than replicas"),
+        pytest.param(a_workspace(preset="llama-3.3-70b-instruct"), nodes(3), id="a model that spans three nodes"),
+        pytest.param(a_workspace(), nodes(1), id="a template that states no need"),
+        pytest.param(a_workspace(inference=False), nodes(1), id="no inference"),
+        pytest.param(needing(16), nodes(1, ready=None), id="a manifest without conditions"),
+    ],
+)
+def test_accepted(workspace: Workspace, brought: list[Node]) -> None:
+    verdict = judged(workspace, *brought)
+    assert (verdict.reason, verdict.accepted) == (Reason.ACCEPTED, True), verdict.message
+    assert verdict.node_names == tuple(node.name for node in brought)
+
+
+@pytest.mark.parametrize(
+    ("workspace", "brought", "told"),
+    [
+        pytest.param(needing(16), nodes(1, memory=8192), ["node-0", "8192", "16384"], id="one GPU of 8 GiB"),
+        pytest.param(needing(80.5), nodes(4), ["node-0", "81920", "82432"], id="a template cannot span nodes"),
+        pytest.param(needing(79.7), nodes(1, memory=81559), ["81559", "81613"], id="no rounding up of memory"),
+        pytest.param(needing(32, per_replica=2), nodes(1, memory=16384), ["16384", "32768"], id="one node short"),
+        pytest.param(needing(64, per_replica=2), nodes(3, memory=16384), ["16384", "65536"], id="two are too few"),
+        pytest.param(a_workspace(preset="phi-4"), nodes(9, memory=24576), ["phi-4", "24576"], id="cannot span"),
+        pytest.param(a_workspace(preset="llama-3.3-70b-instruct"), nodes(2), ["3", "163840"], id="two of three"),
+    ],
+)
+def test_too_little_gpu_memory(workspace: Workspace, brought: list[Node], told: list[str]) -> None:
+    verdict = judged(workspace, *brought)
+    assert verdict.reason is Reason.INSUFFICIENT_GPU_MEMORY, verdict.message
+    assert verdict.message.startswith("Insufficient total GPU memory: ")
+    assert all(each in verdict.message for each in told), verdict.message
+
+
+def test_an_instance_type_is_refused() -> None:
+    verdict = judged(a_workspace(instance_type="Standard_NC24ads_A100_v4"), a_node())
+    assert verdict.reason is Reason.INSTANCE_TYPE_FORBIDDEN
+    known = "instanceType must be empty when node auto-provisioning is disabled (BYO scenario)"
+    assert verdict.message.startswith(known)
+    assert "Standard_NC24ads_A100_v4" in verdict.message
+
+
+def test_an_empty_selector_is_refused() -> None:
+    assert judged(a_workspace(selector={}), a_node()).reason is Reason.SELECTOR_EMPTY
+
+
+@pytest.mark.parametrize("more", [{}, {"pool": "a"}])
+def test_reserved_keys_are_refused_and_named(more: dict[str, str]) -> None:
+    verdict = judged(a_workspace(selector={"karpenter.sh/nodepool": "x"} | more), a_node())
+    assert verdict.reason is Reason.SELECTOR_RESERVED
+    assert "karpenter.sh/nodepool" in verdict.message
+
+
+def test_reserved_prefixes_are_the_environments() -> None:
+    verdict = judged(a_workspace(), a_node(), reservedLabelPrefixes=["pool"])
+    assert verdict.reason is Reason.SELECTOR_RESERVED
+
+
+def test_no_node_matches() -> None:
+    verdict = judged(a_workspace(), a_node(pool="b"))
+    assert verdict.reason is Reason.NO_MATCHING_NODES
+    assert verdict.message.startswith("No nodes found matching the specified label selector 'pool=a'")
+
+
+def test_nodes_under_deletion_do_not_match_and_are_named() -> None:
+    verdict = judged(a_workspace(), a_node("leaving", deleting=True))
+    assert verdict.reason is Reason.NO_MATCHING_NODES
+    assert "leaving" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ({"key": "pool", "operator": "In", "values": ["a", "c"]}, Reason.ACCEPTED),
+        ({"key": "pool", "operator": "NotIn", "values": ["a"]}, Reason.NO_MATCHING_NODES),
+        ({"key": "pool", "operator": "Exists"}, Reason.ACCEPTED),
+        ({"key": "pool", "operator": "DoesNotExist"}, Reason.NO_MATCHING_NODES),
+        ({"key": "gone", "operator": "DoesNotExist"}, Reason.ACCEPTED),
+    ],
+)
+def test_match_expressions_are_honoured(expression: dict[str, Any], reason: Reason) -> None:
+    verdict = judged(a_workspace(selector={}, expressions=[expression]), a_node())
+    assert verdict.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("labels", "named"),
+    [
+        ({"product": None}, GPU_PRODUCT),
+        ({"count": None}, GPU_COUNT),
+        ({"memory": None}, GPU_MEMORY),
+        ({"count": "two"}, GPU_COUNT),
+        ({"count": 0}, GPU_COUNT),
+        ({"memory": -1}, GPU_MEMORY),
+    ],
+)
+def test_wrong_labels_name_node_and_label(labels: dict[str, Any], named: str) -> None:
+    verdict = judged(a_workspace(), a_node("good"), a_node("wrong", **labels))
+    assert verdict.reason is Reason.GPU_LABELS_INVALID
+    assert verdict.message.startswith("Failed to get GPU config from nvidia labels on node wrong: ")
+    assert named in verdict.message
+
+
+def test_a_node_that_the_charts_pass_over_is_told_why() -> None:
+    verdict = judged(a_workspace(), a_node(product=None))
+    assert "feature.node.kubernetes.io/pci-10de.present" in verdict.message
+    present = judged(a_workspace(), a_node(product=None, more_labels={"nvidia.com/gpu.present": "true"}))
+    assert "pci-10de" not in present.message
+
+
+@pytest.mark.parametrize(
+    ("other", "differing"),
+    [
+        ({"product": V100, "memory": V100_MIB}, "product and memory"),
+        ({"count": 2}, "count"),
+        ({"memory": 40960}, "memory"),
+    ],
+)
+@pytest.mark.parametrize("state", [{}, {"ready": False}, {"cordoned": True}])
+def test_nodes_that_differ_are_named_with_their_values(
+    other: dict[str, Any], differing: str, state: dict[str, Any]
+) -> None:
+    verdict = judged(a_workspace(), a_node("one"), a_node("two"), a_node("other", **other, **state))
+    assert verdict.reason is Reason.NON_UNIFORM_NODES
+    assert verdict.message.startswith("Non-uniform GPU product/count/memory: ")
+    assert f"differ in {differing}:" in verdict.message
+    assert "on one, two;" in verdict.message
+    assert "on other:" in verdict.message
+    assert A100 in verdict.message
+
+
+def test_long_lists_of_nodes_are_cut() -> None:
+    brought = [a_node(f"node-{n:04}") for n in range(1000)]
+    verdict = judged(a_workspace(), *brought, a_node("other", count=2))
+    assert "and 995 more" in verdict.message
+    assert len(verdict.message) < 1000
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [({"ready": False}, "not Ready"), ({"cordoned": True}, "cordoned"), ({"allocatable": 0}, "0 nvidia.com/gpu")],
+)
+def test_unusable_nodes_alone_are_refused_with_why(state: dict[str, Any], told: str) -> None:
+    verdict = judged(a_workspace(), a_node("down", **state))
+    assert verdict.reason is Reason.NO_USABLE_NODES
+    assert f"down ({told}" in verdict.message
+
+
+def test_an_unusable_node_without_labels_is_left_out_and_told() -> None:
+    verdict = judged(a_workspace(), a_node("up"), a_node("booting", ready=False, product=None, count=None))
+    assert verdict.accepted
+    assert verdict.node_names == ("up",)
+    assert any("booting" in warning for warning in verdict.warnings)
+
+
+def test_bytes_are_read_as_mib_with_a_warning() -> None:
+    verdict = judged(needing(80), a_node(memory=80 * 2**30))
+    assert verdict.accepted
+    assert any("in bytes" in warning for warning in verdict.warnings)
+
+
+def test_fewer_allocatable_devices_than_labelled_are_told() -> None:
+    verdict = judged(a_workspace(), a_node("worn", count=8, allocatable=7))
+    assert verdict.accepted
+    assert any("worn (7 nvidia.com/gpu)" in warning for warning in verdict.warnings)
+
+
+def test_an_unknown_preset_is_refused_with_near_ones() -> None:
+    verdict = judged(a_workspace(preset="phi-4-mini-instuct"), a_node())
+    assert verdict.reason is Reason.UNKNOWN_PRESET
+    assert "phi-4-mini-instruct" in verdict.message
+
+
+def test_an_unknown_preset_with_a_stated_need_is_judged_by_it() -> None:
+    assert judged(a_workspace(preset="our-own-model", gpu_memory_gib=80), a_node()).accepted
+    refused = judged(a_workspace(preset="our-own-model", gpu_memory_gib=81), a_node())
+    assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY
+
+
+def test_nodes_per_replica_are_refused_where_a_model_cannot_span() -> None:
+    verdict = judged(a_workspace(preset="phi-4", per_replica=2), a_node())
+    assert verdict.reason is Reason.INVALID_SPEC
+    assert "perReplicaNodeCount" in verdict.message
+
+
+def test_verdicts_are_sorted_and_one_refusal_leaves_the_others() -> None:
+    snapshot = a_snapshot(
+        a_workspace("b"), a_workspace("a", selector={"pool": "none"}), a_workspace("z", namespace="a"), a_node()
+    )
+    verdicts = validate(snapshot)
+    assert [(str(verdict.workspace), verdict.accepted) for verdict in verdicts] == [
+        ("a/z", True),
+        ("default/a", False),
+        ("default/b", True),
+    ]
+
+
+def test_a_relabelled_node_changes_the_verdict() -> None:
+    workspace = a_workspace()
+    assert judged(workspace, a_node("one"), a_node("two")).accepted
+    assert not judged(workspace, a_node("one"), a_node("two", product=V100)).accepted
+
+
+def test_a_deprecated_count_is_said() -> None:
+    ignored = judged(a_workspace(count=4), a_node())
+    assert (ignored.target_node_count, len([w for w in ignored.warnings if "resource.count" in w])) == (1, 1)
+    used = judged(a_workspace(count=3, inference=False), a_node())
+    assert used.target_node_count == 3

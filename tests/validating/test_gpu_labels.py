@@ -1,0 +1,82 @@
+"""Labels of GPU Feature Discovery, read without rounding."""
+
+import pytest
+
+from plimsoll.model.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
+from plimsoll.plan.gpu_labels import GPU_REPLICAS, GpuLabels, InvalidGpuLabel, parse_gpu_labels
+from tests.builders import A100, gpu_labels
+
+
+def parsed(labels: dict[str, str]) -> GpuLabels:
+    found = parse_gpu_labels(labels)
+    assert isinstance(found, GpuLabels), str(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("memory", "count", "node_mib"),
+    [(32768, 2, 64 * 1024), (81920, 1, 80 * 1024), (81559, 8, 652472), (23028, 4, 92112)],
+)
+def test_memory_of_a_node_is_the_sum_over_its_gpus(memory: int, count: int, node_mib: int) -> None:
+    assert parsed(gpu_labels(memory=memory, count=count)).node_memory_mib == node_mib
+
+
+@pytest.mark.parametrize("label", [GPU_PRODUCT, GPU_COUNT, GPU_MEMORY])
+def test_a_missing_label_is_named(label: str) -> None:
+    labels = gpu_labels()
+    del labels[label]
+    found = parse_gpu_labels(labels)
+    assert isinstance(found, InvalidGpuLabel)
+    assert (found.label, found.value) == (label, None)
+    assert str(found) == f"label {label} is missing"
+
+
+@pytest.mark.parametrize("label", [GPU_COUNT, GPU_MEMORY])
+@pytest.mark.parametrize("value", ["0", "-1", "many", "", "1.5", "80Gi", " 8", "٣", "1e3", "0x10"])
+def test_a_number_that_is_none_is_named_with_its_value(label: str, value: str) -> None:
+    found = parse_gpu_labels(gpu_labels() | {label: value})
+    assert isinstance(found, InvalidGpuLabel)
+    assert (found.label, found.value) == (label, value)
+    assert label in str(found)
+    assert repr(value) in str(found)
+
+
+def test_an_empty_product_is_refused() -> None:
+    found = parse_gpu_labels(gpu_labels(product=""))
+    assert isinstance(found, InvalidGpuLabel)
+    assert found.label == GPU_PRODUCT
+
+
+def test_bytes_of_an_old_release_become_mib() -> None:
+    found = parsed(gpu_labels(memory=81559 * 2**20))
+    assert (found.memory_mib, found.in_bytes) == (81559, True)
+
+
+def test_a_value_that_is_neither_mib_nor_bytes_is_refused() -> None:
+    assert isinstance(parse_gpu_labels(gpu_labels(memory=2**36 + 1)), InvalidGpuLabel)
+
+
+@pytest.mark.parametrize(("replicas", "devices"), [("4", 8), ("1", 2), ("0", 2)])
+def test_shared_gpus_are_offered_as_more_devices(replicas: str, devices: int) -> None:
+    assert parsed(gpu_labels(count=2) | {GPU_REPLICAS: replicas}).devices == devices
+
+
+@pytest.mark.parametrize("replicas", ["-1", "some"])
+def test_wrong_replicas_are_refused(replicas: str) -> None:
+    found = parse_gpu_labels(gpu_labels() | {GPU_REPLICAS: replicas})
+    assert isinstance(found, InvalidGpuLabel)
+    assert found.label == GPU_REPLICAS
+
+
+@pytest.mark.parametrize(
+    ("config", "state", "active"),
+    [("all-1g.10gb", "success", True), ("all-1g.10gb", "pending", False), ("all-disabled", "success", False)],
+)
+def test_mig_is_active_once_its_configuration_was_applied(config: str, state: str, active: bool) -> None:
+    labels = gpu_labels() | {"nvidia.com/mig.config": config, "nvidia.com/mig.config.state": state}
+    assert parsed(labels).mig_active is active
+
+
+def test_labels_are_said_as_they_stand_on_the_node() -> None:
+    said = str(parsed(gpu_labels(A100, 2, 81920)))
+    assert said == f"{GPU_PRODUCT}={A100}, {GPU_COUNT}=2, {GPU_MEMORY}=81920 MiB"
