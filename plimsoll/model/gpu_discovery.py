@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -101,6 +101,14 @@ class ExistingGpuSoftware(Declared):
     """The operator brings all three itself."""
 
 
+class Parts(NamedTuple):
+    """What of the chart to install."""
+
+    device_plugin: bool
+    gfd: bool
+    nfd: bool
+
+
 class GpuDiscoverySpec(Declared):
     enabled: bool = True
     chart: str = CHART
@@ -110,6 +118,7 @@ class GpuDiscoverySpec(Declared):
     version: str = VERSION
     """Exact: no range, so that a preview today and an update tomorrow render the same objects."""
     namespace: str = "gpu-discovery"
+    create_namespace: bool = True
     allow_default_namespace: bool = False
     nvidia_device_plugin: DevicePlugin = DevicePlugin()
     gfd: Gfd = Gfd()
@@ -136,6 +145,8 @@ class GpuDiscoverySpec(Declared):
             raise ValueError(f"version {self.version!r} is not exact: give one such as {VERSION}")
         if self.repository is not None and not self._from_repository:
             raise ValueError("repository goes with a chart's name, not with an oci:// reference or a path")
+        if self.create_namespace and self.namespace in ("default", "kube-system"):
+            raise ValueError(f"namespace {self.namespace!r} is there already: set createNamespace to false")
         if self.namespace == "default" and not self.allow_default_namespace:
             raise ValueError("namespace 'default' is not for system software: name another, or allowDefaultNamespace")
         return self
@@ -154,14 +165,14 @@ class GpuDiscoverySpec(Declared):
         """The version to ask for; None for a local path, which has one of its own."""
         return None if self.chart.startswith((".", "/")) else self.version
 
-    def parts(self, *, auto_provisioning: bool, existing: ExistingGpuSoftware) -> tuple[bool, bool, bool]:
-        """Whether to install the device plugin, GFD and NFD: asked for, and not there by other means."""
+    def parts(self, *, auto_provisioning: bool, existing: ExistingGpuSoftware) -> Parts:
+        """What to install: asked for, and not there by other means."""
         if not self.enabled or existing.gpu_operator:
-            return (False, False, False)
+            return Parts(False, False, False)
         plugin = self.nvidia_device_plugin.enabled and not existing.device_plugin
         gfd = (self.gfd.mode == "on" or (self.gfd.mode == "auto" and not auto_provisioning)) and not existing.gfd
         nfd = self.nfd == "on" or (self.nfd == "auto" and gfd and not existing.nfd)
-        return (plugin, gfd, nfd)
+        return Parts(plugin, gfd, nfd)
 
     def left_alone(self, existing: ExistingGpuSoftware) -> list[str]:
         """A line on each thing that the cluster already has."""
@@ -173,18 +184,16 @@ class GpuDiscoverySpec(Declared):
         }
         return [f"{what} {', '.join(names)} is left alone" for what, names in found.items() if names]
 
-    def values(
-        self, *, device_plugin: bool, gfd: bool, nfd: bool, pool_taints: Iterable[DeclaredTaint]
-    ) -> dict[str, Any]:
+    def values(self, parts: Parts, pool_taints: Iterable[DeclaredTaint]) -> dict[str, Any]:
         """The chart's values."""
         tolerations = self._tolerations(pool_taints)
         values: dict[str, Any] = {
-            "devicePlugin": {"enabled": device_plugin},
-            "gfd": {"enabled": gfd},
-            "nfd": {"enabled": nfd},
+            "devicePlugin": {"enabled": parts.device_plugin},
+            "gfd": {"enabled": parts.gfd},
+            "nfd": {"enabled": parts.nfd},
             "tolerations": tolerations,
         }
-        if nfd:
+        if parts.nfd:
             values["nfd"]["worker"] = {"tolerations": tolerations}
         discovery = {
             name: value

@@ -1,0 +1,1 @@
+"""Pulumi components: what people declare, as objects of a cluster."""

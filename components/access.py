@@ -1,0 +1,50 @@
+"""Who may do what: the controller's rights, and those that users get on our kinds."""
+
+from typing import Any, Final
+
+from plimsoll.model.labels import GROUP
+
+NAMESPACE: Final = "plimsoll-system"
+SERVICE_ACCOUNT: Final = "plimsoll"
+
+Rule = dict[str, list[str]]
+
+_READ: Final = ["get", "list", "watch"]
+_OWN: Final = [*_READ, "create", "patch", "delete"]
+_KINDS: Final = ["workspaces", "environments"]
+
+
+def _rule(group: str, resources: list[str], verbs: list[str]) -> Rule:
+    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
+
+
+CONTROLLER: Final[list[Rule]] = [
+    _rule("", ["nodes", "pods"], _READ),
+    _rule("scheduling.run.ai", ["queues"], _READ),
+    _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
+    _rule("karpenter.sh", ["nodepools"], _READ),
+    _rule("karpenter.sh", ["nodeclaims"], _OWN),
+    _rule("apps", ["deployments", "statefulsets"], _OWN),
+    _rule(GROUP, _KINDS, _READ),
+    _rule(GROUP, [f"{kind}/status" for kind in _KINDS], ["get", "patch"]),
+    _rule("", ["events"], ["create", "patch"]),
+    _rule("events.k8s.io", ["events"], ["create", "patch"]),
+]
+"""What a tick reads, what it owns, and where it reports."""
+
+CONTROLLER_IN_ITS_NAMESPACE: Final[list[Rule]] = [
+    _rule("coordination.k8s.io", ["leases"], [*_READ, "create", "update", "patch"]),
+]
+"""One writer for each environment."""
+
+VIEW: Final[list[Rule]] = [_rule(GROUP, _KINDS, _READ)]
+EDIT: Final[list[Rule]] = [
+    _rule(GROUP, ["workspaces"], ["create", "update", "patch", "delete", "deletecollection"]),
+]
+
+AGGREGATED: Final[dict[str, list[Rule]]] = {"view": VIEW, "edit": EDIT}
+"""Added by the cluster to its own roles of that name: `edit` includes `view`, `admin` includes `edit`."""
+
+
+def controller_subject() -> dict[str, Any]:
+    return {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": NAMESPACE}

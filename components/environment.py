@@ -1,0 +1,69 @@
+"""Environment: the settings of a cluster."""
+
+from typing import TypedDict
+
+import pulumi
+from pulumi_kubernetes.apiextensions import CustomResource
+
+from components.declaration import checked, child_of, fields_of, metadata
+from components.node_pool import NodeClassRefArgs, TaintArgs
+from plimsoll.model.environment import EnvironmentSpec
+from plimsoll.model.labels import API_VERSION
+
+
+class LimitsArgs(TypedDict, total=False):
+    gpus: pulumi.Input[int]
+    nodes: pulumi.Input[int]
+    deletions_per_tick: pulumi.Input[int]
+
+
+class NamespaceAccessArgs(TypedDict, total=False):
+    namespaces: pulumi.Input[list[pulumi.Input[str]]]
+    node_pools: pulumi.Input[list[pulumi.Input[str]]]
+    queues: pulumi.Input[list[pulumi.Input[str]]]
+    instance_types: pulumi.Input[list[pulumi.Input[str]]]
+    gpus: pulumi.Input[int]
+
+
+class NodeClaimsArgs(TypedDict, total=False):
+    node_class_ref: pulumi.Input[NodeClassRefArgs]
+    taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
+    storage_gib: pulumi.Input[int]
+
+
+class EnvironmentArgs(TypedDict, total=False):
+    """The fields of plimsoll.model.environment.EnvironmentSpec, where they are explained."""
+
+    name: pulumi.Input[str]
+    """Name of the object; absent: that of the resource."""
+    node_auto_provisioning: pulumi.Input[str]
+    provisioner: pulumi.Input[str]
+    gpu_resource: pulumi.Input[str]
+    limits: pulumi.Input[LimitsArgs]
+    access: pulumi.Input[list[pulumi.Input[NamespaceAccessArgs]]]
+    reserved_label_prefixes: pulumi.Input[list[pulumi.Input[str]]]
+    node_claims: pulumi.Input[NodeClaimsArgs]
+    inference_image: pulumi.Input[str]
+
+
+class Environment(pulumi.ComponentResource):
+    """An Environment (plimsoll.dev/v1alpha1, cluster-scoped).
+
+    The cluster refuses to delete it while capacity that the engine made for it lives.
+    Raises InvalidObjectError where an argument does not fit.
+    """
+
+    environment_name: pulumi.Output[str]
+
+    def __init__(self, name: str, args: EnvironmentArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("plimsoll:index:Environment", name, {}, opts)
+        environment = CustomResource(
+            name,
+            api_version=API_VERSION,
+            kind="Environment",
+            metadata=metadata(args.get("name", name), skip_await=True),
+            spec=checked(EnvironmentSpec, "Environment", name, fields_of(args, "name"), EnvironmentSpec.manifest),
+            opts=child_of(self),
+        )
+        self.environment_name = environment.metadata["name"]
+        self.register_outputs({"environment_name": self.environment_name})

@@ -1,0 +1,79 @@
+"""Workspace: an inference workload that needs whole nodes."""
+
+from typing import Any, TypedDict
+
+import pulumi
+from pulumi_kubernetes.apiextensions import CustomResource
+
+from components.declaration import checked, child_of, fields_of, metadata
+from plimsoll.model.labels import API_VERSION
+from plimsoll.model.workspace import WorkspaceSpec
+
+
+class LabelRequirementArgs(TypedDict, total=False):
+    key: pulumi.Input[str]
+    operator: pulumi.Input[str]
+    values: pulumi.Input[list[pulumi.Input[str]]]
+
+
+class LabelSelectorArgs(TypedDict, total=False):
+    match_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
+    match_expressions: pulumi.Input[list[pulumi.Input[LabelRequirementArgs]]]
+
+
+class ResourceArgs(TypedDict, total=False):
+    instance_type: pulumi.Input[str]
+    label_selector: pulumi.Input[LabelSelectorArgs]
+    count: pulumi.Input[int]
+
+
+class PresetArgs(TypedDict, total=False):
+    name: pulumi.Input[str]
+
+
+class InferenceArgs(TypedDict, total=False):
+    preset: pulumi.Input[PresetArgs]
+    template: pulumi.Input[dict[str, Any]]
+    replicas: pulumi.Input[int]
+    per_replica_node_count: pulumi.Input[int]
+    gpu_memory_gib: pulumi.Input[float]
+
+
+class WorkspaceArgs(TypedDict, total=False):
+    """The fields of plimsoll.model.workspace.WorkspaceSpec, where they are explained, and where the object lives."""
+
+    namespace: pulumi.Input[str]
+    name: pulumi.Input[str]
+    """Name of the object; absent: that of the resource."""
+    labels: pulumi.Input[dict[str, pulumi.Input[str]]]
+    resource: pulumi.Input[ResourceArgs]
+    inference: pulumi.Input[InferenceArgs]
+    queue: pulumi.Input[str]
+
+
+class Workspace(pulumi.ComponentResource):
+    """A Workspace (plimsoll.dev/v1alpha1). Its status is the engine's: no update waits for it.
+
+    Raises InvalidObjectError where an argument does not fit.
+    """
+
+    workspace_name: pulumi.Output[str]
+    namespace: pulumi.Output[str]
+
+    def __init__(self, name: str, args: WorkspaceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("plimsoll:index:Workspace", name, {}, opts)
+        workspace = CustomResource(
+            name,
+            api_version=API_VERSION,
+            kind="Workspace",
+            metadata=metadata(
+                args.get("name", name), args.get("namespace", "default"), args.get("labels"), skip_await=True
+            ),
+            spec=checked(
+                WorkspaceSpec, "Workspace", name, fields_of(args, "namespace", "name", "labels"), WorkspaceSpec.manifest
+            ),
+            opts=child_of(self),
+        )
+        self.workspace_name = workspace.metadata["name"]
+        self.namespace = workspace.metadata["namespace"]
+        self.register_outputs({"workspace_name": self.workspace_name, "namespace": self.namespace})
