@@ -1,0 +1,204 @@
+"""A Workspace's status says how far its capacity has come, and what holds it up."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from plimsoll.model.condition import Condition
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.verdict import Reason, Verdict
+from plimsoll.model.workload import Workload
+from plimsoll.model.workspace import Workspace, WorkspaceStatus
+from plimsoll.plan.conditions import differs, refused_status, status_of
+from plimsoll.plan.holdings import Holdings
+from tests.builders import NC24, a_claim, a_node, a_snapshot, a_workload, a_workspace
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+TYPES = ["ResourceReady", "NodeClaimsReady", "NodesReady", "WorkloadReady"]
+WS = a_workspace(uid="u").model_copy(update={"generation": 3})
+NAP = a_workspace(uid="u", instance_type=NC24, selector={}).model_copy(update={"generation": 3})
+
+
+def accepted(workspace: Workspace, target: int, nodes: tuple[str, ...] = ()) -> Verdict:
+    return Verdict(
+        workspace=workspace.ref,
+        accepted=True,
+        reason=Reason.ACCEPTED,
+        message="fits",
+        per_replica_node_count=1,
+        target_node_count=target,
+        node_names=nodes,
+    )
+
+
+def refused(workspace: Workspace) -> Verdict:
+    return Verdict(workspace=workspace.ref, accepted=False, reason=Reason.NON_UNIFORM_NODES, message="V100 and A100")
+
+
+def status(workspace: Workspace, verdict: Verdict, *held: Any, nap: bool = False) -> dict[str, Any]:
+    snapshot = a_snapshot(workspace, *held, nap=nap)
+    return status_of(workspace, verdict, Holdings(snapshot, [verdict]), NOW)
+
+
+def of(status: dict[str, Any], kind: str) -> tuple[str, str, str]:
+    (found,) = [each for each in status["conditions"] if each["type"] == kind]
+    return found["status"], found["reason"], found["message"]
+
+
+def step(claim: NodeClaim, **steps: str) -> NodeClaim:
+    """The claim with conditions such as Launched="True", and a word of Karpenter on those that are not."""
+    conditions = tuple(
+        Condition.model_validate({"type": kind, "status": value, "reason": "" if value == "True" else f"No{kind}"})
+        for kind, value in steps.items()
+    )
+    return claim.model_copy(update={"conditions": conditions})
+
+
+def serving(workspace: Workspace, replicas: int, ready: int) -> Workload:
+    namespace, name = workspace.key
+    owned = {"plimsoll.dev/workspace": name, "plimsoll.dev/workspace-namespace": namespace}
+    metadata = {"name": name, "namespace": namespace, "labels": owned}
+    manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"replicas": replicas}}
+    return a_workload({**manifest, "status": {"readyReplicas": ready}})
+
+
+def test_every_condition_is_there_with_its_generation() -> None:
+    said = status(WS, accepted(WS, 1, ("n",)), a_node("n"))
+    assert [each["type"] for each in said["conditions"]] == TYPES
+    assert {each["observedGeneration"] for each in said["conditions"]} == {3}
+    assert said["observedGeneration"] == 3
+
+
+def test_a_refused_workspace_says_why_and_nothing_about_nodes() -> None:
+    said = status(WS, refused(WS), a_node("n"))
+    assert of(said, "ResourceReady") == ("False", "NonUniformNodes", "V100 and A100")
+    for kind in TYPES[1:]:
+        assert of(said, kind)[:2] == ("False", "Refused")
+    assert "targetNodeCount" not in said
+
+
+def test_a_refused_workspace_that_still_serves_says_so() -> None:
+    said = status(WS, refused(WS), serving(WS, 2, 2))
+    assert of(said, "WorkloadReady") == ("True", "Ready", "StatefulSet ws: 2 of 2 pods ready")
+
+
+def test_brought_nodes_need_no_claims() -> None:
+    said = status(WS, accepted(WS, 2, ("a", "b")), a_node("a"), a_node("b"), serving(WS, 2, 2))
+    assert of(said, "NodeClaimsReady")[:2] == ("True", "NotNeeded")
+    assert [of(said, kind)[0] for kind in TYPES] == ["True"] * 4
+    assert of(said, "ResourceReady")[1:] == ("Accepted", "fits")
+    assert (said["perReplicaNodeCount"], said["targetNodeCount"]) == (1, 2)
+
+
+def test_too_few_brought_nodes_are_counted() -> None:
+    said = status(WS, accepted(WS, 3, ("a", "b")), a_node("a"), a_node("b"))
+    assert of(said, "NodesReady") == ("False", "NodesNotReady", "2 of 3 nodes ready")
+    assert of(said, "ResourceReady") == of(said, "NodesReady")
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        ({"Launched": "Unknown", "Ready": "Unknown"}, "NodeClaimNotLaunched"),
+        ({"Launched": "True", "Registered": "Unknown"}, "NodeClaimNotRegistered"),
+        ({"Launched": "True", "Registered": "True", "Initialized": "Unknown"}, "NodeClaimNotInitialized"),
+        ({"Launched": "True", "Registered": "True", "Initialized": "True", "Ready": "False"}, "NodeClaimNotReady"),
+    ],
+)
+def test_the_first_step_that_a_claim_fails_is_named(steps: dict[str, str], reason: str) -> None:
+    claims = [a_claim("c1", NAP, ready=True), step(a_claim("c2", NAP), **steps)]
+    said = status(NAP, accepted(NAP, 2), *claims, nap=True)
+    state, why, message = of(said, "NodeClaimsReady")
+    assert (state, why) == ("False", reason)
+    assert message.startswith("1 of 2 NodeClaims ready; not ")
+    assert "c2: No" in message
+    assert of(said, "ResourceReady") == of(said, "NodeClaimsReady")
+
+
+def test_the_claim_that_is_furthest_behind_decides() -> None:
+    claims = [
+        step(a_claim("c1", NAP), Launched="True", Registered="Unknown"),
+        step(a_claim("c2", NAP), Launched="False"),
+    ]
+    assert of(status(NAP, accepted(NAP, 2), *claims, nap=True), "NodeClaimsReady")[1] == "NodeClaimNotLaunched"
+
+
+def test_missing_claims_are_counted_and_deleting_ones_are_not() -> None:
+    claims = [a_claim("c1", NAP, ready=True), a_claim("c2", NAP, ready=True, deleting=True)]
+    said = status(NAP, accepted(NAP, 2), *claims, nap=True)
+    assert of(said, "NodeClaimsReady") == ("False", "NodeClaimsPending", "1 of 2 NodeClaims exist")
+
+
+def test_provisioned_nodes_count_once_they_are_ready() -> None:
+    claims = [a_claim("c1", NAP, ready=True, node="n1"), a_claim("c2", NAP, ready=True, node="n2")]
+    nodes = [a_node("n1"), a_node("n2", ready=False)]
+    said = status(NAP, accepted(NAP, 2), *claims, *nodes, nap=True)
+    assert of(said, "NodeClaimsReady")[:2] == ("True", "Ready")
+    assert of(said, "NodesReady") == ("False", "NodesNotReady", "1 of 2 nodes ready; not ready: n2")
+    assert said["workerNodes"] == ["n1"]
+
+
+def test_nodes_that_were_there_before_save_claims() -> None:
+    workspace = NAP.model_copy(update={"spec": a_workspace(instance_type=NC24).spec})
+    node = a_node("brought", instance_type=NC24)
+    said = status(workspace, accepted(workspace, 1), node, nap=True)
+    assert of(said, "NodeClaimsReady")[:2] == ("True", "NotNeeded")
+    assert said["workerNodes"] == ["brought"]
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        ((), ("False", "WorkloadPending", "it is created once its nodes are ready")),
+        ((serving(WS, 2, 1),), ("False", "WorkloadNotReady", "StatefulSet ws: 1 of 2 pods ready")),
+        ((serving(WS, 0, 0),), ("True", "Ready", "StatefulSet ws: 0 of 0 pods ready")),
+    ],
+)
+def test_the_workload_is_ready_with_all_its_pods(held: tuple[Workload, ...], expected: tuple[str, str, str]) -> None:
+    assert of(status(WS, accepted(WS, 1, ("n",)), a_node("n"), *held), "WorkloadReady") == expected
+
+
+def test_a_workspace_without_a_workload_waits_for_none() -> None:
+    bare = a_workspace(inference=False)
+    assert of(status(bare, accepted(bare, 1, ("n",)), a_node("n")), "WorkloadReady")[:2] == ("True", "NotNeeded")
+
+
+def test_times_change_with_the_status_of_a_condition_only() -> None:
+    first = status(WS, accepted(WS, 1, ("n",)), a_node("n"))
+    before = WorkspaceStatus.model_validate(first)
+    later = NOW + timedelta(hours=1)
+    verdict = accepted(WS, 2, ("n",))
+    second = status_of(WS, verdict, Holdings(a_snapshot(WS, a_node("n")), [verdict]), later, before)
+    times = {each["type"]: each["lastTransitionTime"] for each in second["conditions"]}
+    assert times == {
+        "ResourceReady": "2026-01-01T13:00:00Z",
+        "NodeClaimsReady": "2026-01-01T12:00:00Z",
+        "NodesReady": "2026-01-01T13:00:00Z",
+        "WorkloadReady": "2026-01-01T12:00:00Z",
+    }
+
+
+def test_the_same_state_later_is_the_same_status() -> None:
+    verdict = accepted(WS, 1, ("n",))
+    holdings = Holdings(a_snapshot(WS, a_node("n")), [verdict])
+    before = WorkspaceStatus.model_validate(status_of(WS, verdict, holdings, NOW))
+    again = status_of(WS, verdict, holdings, NOW + timedelta(days=1), before)
+    assert not differs(before, again)
+
+
+def test_conditions_of_others_and_their_order_make_no_difference() -> None:
+    said = status(WS, accepted(WS, 1, ("n",)), a_node("n"))
+    held = WorkspaceStatus.model_validate(said)
+    foreign = Condition.model_validate({"type": "Audited", "status": "True"})
+    shuffled = held.model_copy(update={"conditions": (foreign, *reversed(held.conditions))})
+    assert not differs(shuffled, said)
+    assert differs(held.model_copy(update={"target_node_count": 7}), said)
+    assert differs(held.model_copy(update={"conditions": held.conditions[1:]}), said)
+
+
+def test_what_others_say_at_length_is_cut() -> None:
+    verdict = refused(WS).model_copy(update={"message": "x" * 100_000})
+    said = refused_status(verdict, None, NOW, WorkspaceStatus())
+    assert len(of(said, "ResourceReady")[2]) == 2000
+    assert "observedGeneration" not in said

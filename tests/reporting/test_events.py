@@ -1,0 +1,98 @@
+"""An event for each change of a verdict and of capacity, none for what stays as it is."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from plimsoll.model.plan import Creation, Deletion, ObjectKey, Plan
+from plimsoll.model.verdict import Reason, Verdict
+from plimsoll.model.workspace import WorkspaceRef, WorkspaceStatus
+from plimsoll.report.events import Event, capacity_events, verdict_event
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+WS = WorkspaceRef(namespace="team", name="ws", uid="u")
+
+
+def verdict(reason: Reason) -> Verdict:
+    return Verdict(workspace=WS, accepted=reason is Reason.ACCEPTED, reason=reason, message="so it is")
+
+
+def status(ready: str, reason: str) -> WorkspaceStatus:
+    conditions = [{"type": "ResourceReady", "status": ready, "reason": reason}]
+    return WorkspaceStatus.model_validate({"conditions": conditions})
+
+
+NEW = WorkspaceStatus()
+SERVING = status("True", "Accepted")
+WAITING = status("False", "NodeClaimNotLaunched")
+REFUSED = status("False", "NoMatchingNodes")
+
+
+@pytest.mark.parametrize(
+    ("previous", "reason", "expected"),
+    [
+        (NEW, Reason.ACCEPTED, "Accepted"),
+        (REFUSED, Reason.ACCEPTED, "Accepted"),
+        (SERVING, Reason.ACCEPTED, None),
+        (WAITING, Reason.ACCEPTED, None),
+        (NEW, Reason.NO_MATCHING_NODES, "Refused"),
+        (SERVING, Reason.NO_MATCHING_NODES, "Refused"),
+        (WAITING, Reason.NO_MATCHING_NODES, "Refused"),
+        (REFUSED, Reason.NO_MATCHING_NODES, None),
+        (REFUSED, Reason.NON_UNIFORM_NODES, "Refused"),
+    ],
+)
+def test_only_a_changed_verdict_is_an_event(previous: WorkspaceStatus, reason: Reason, expected: str | None) -> None:
+    event = verdict_event(verdict(reason), previous)
+    assert (event.reason if event else None) == expected
+
+
+def test_a_refusal_is_a_warning_that_says_what_to_change() -> None:
+    event = verdict_event(verdict(Reason.NON_UNIFORM_NODES), NEW)
+    assert event is not None
+    assert (event.type, event.note) == ("Warning", "NonUniformNodes: so it is")
+
+
+def a_creation(name: str) -> Creation:
+    manifest = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": name}}
+    return Creation(manifest=manifest, owner=WS, reason="missing")
+
+
+def test_capacity_is_told_once_for_each_workspace_and_kind() -> None:
+    gone = ObjectKey(api_version="karpenter.sh/v1", kind="NodeClaim", namespace="", name="old")
+    plan = Plan(
+        creations=(a_creation("a"), a_creation("b")),
+        deletions=(Deletion(key=gone, uid="x", owner=WS, reason="superfluous"),),
+    )
+    assert [(event.reason, event.note) for event in capacity_events(plan, {})] == [
+        ("CapacityCreated", "created 2 NodeClaims: a, b"),
+        ("CapacityDeleted", "deleted 1 NodeClaim: old"),
+    ]
+
+
+def test_what_failed_is_told_apart() -> None:
+    plan = Plan(creations=(a_creation("a"), a_creation("b")))
+    events = list(capacity_events(plan, {a_creation("b").key: "no such class"}))
+    assert [(event.type, event.reason, event.note) for event in events] == [
+        ("Warning", "CapacityCreateFailed", "Create of NodeClaim b failed and is tried again: no such class"),
+        ("Normal", "CapacityCreated", "created 1 NodeClaim: a"),
+    ]
+
+
+def test_the_same_event_has_the_same_name() -> None:
+    event = Event(WS, "Normal", "Accepted", "Validate", "fits")
+    assert event.name == Event(WS, "Normal", "Accepted", "Validate", "fits").name
+    recreated = WS.model_copy(update={"uid": "v"})
+    others = {event.name, event._replace(note="fits well").name, event._replace(workspace=recreated).name}
+    assert len(others) == 3
+    assert all(name.startswith("ws.") for name in others)
+
+
+def test_names_and_notes_hold_the_limits_of_the_apiserver() -> None:
+    long = WorkspaceRef(namespace="team", name="w" * 229 + "." + "x" * 23, uid="u")
+    manifest = Event(long, "Warning", "Refused", "Validate", "ü" * 5000).manifest(NOW, "i" * 500)
+    assert len(manifest["metadata"]["name"]) <= 253
+    assert ".." not in manifest["metadata"]["name"]
+    assert len(manifest["note"].encode()) <= 1024
+    assert len(manifest["reportingInstance"]) == 128
+    assert manifest["eventTime"] == "2026-01-01T12:00:00.000000Z"

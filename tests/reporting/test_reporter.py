@@ -1,0 +1,199 @@
+"""Statuses are written when they differ, and what cannot be written never stops the loop."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from plimsoll.connection import Connection, ConnectionFailedError, RequestError
+from plimsoll.model.errors import PlimsollError
+from plimsoll.model.plan import Plan
+from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
+from plimsoll.model.verdict import Reason, Verdict
+from plimsoll.model.workspace import Workspace, WorkspaceRef, WorkspaceStatus
+from plimsoll.report import Reporter
+from tests.builders import a_node, a_snapshot, a_workspace
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+STATUS = "/apis/plimsoll.dev/v1alpha1/namespaces/default/workspaces/{}/status"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+
+
+class Recording(Connection):
+    """Keeps what is asked, and answers as the test says."""
+
+    def __init__(self) -> None:
+        super().__init__(client.Configuration())
+        self.calls: list[tuple[str, str, Any]] = []
+        self.errors: dict[str, PlimsollError] = {}
+        self.answers: dict[str, dict[str, Any]] = {}
+
+    def request(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
+        self.calls.append((method, path, body))
+        key = f"{method} {path}"
+        if key in self.errors:
+            raise self.errors[key]
+        return self.answers.get(key, {})
+
+    def statuses(self) -> dict[str, Any]:
+        """Written statuses by name; the calls so far are forgotten."""
+        found = {body["metadata"]["name"]: body for method, path, body in self.calls if path.endswith("/status")}
+        self.calls = [call for call in self.calls if not call[1].endswith("/status")]
+        return found
+
+    def event_notes(self) -> list[str]:
+        return [body["note"] for method, path, body in self.calls if method == "POST" and path == EVENTS]
+
+
+@pytest.fixture
+def connection() -> Recording:
+    return Recording()
+
+
+@pytest.fixture
+def reporter(connection: Recording) -> Iterator[Reporter]:
+    reporter = Reporter(connection)
+    yield reporter
+    reporter.close()
+
+
+def a_seen(name: str, version: str = "1") -> Workspace:
+    return a_workspace(name, uid=f"uid-{name}").model_copy(update={"resource_version": version, "generation": 1})
+
+
+def verdicts(*workspaces: Workspace, accepted: bool = True, message: str = "fits") -> Plan:
+    return Plan(
+        verdicts=tuple(
+            Verdict(
+                workspace=workspace.ref,
+                accepted=accepted,
+                reason=Reason.ACCEPTED if accepted else Reason.NO_MATCHING_NODES,
+                message=message,
+                target_node_count=1 if accepted else None,
+                node_names=("n",) if accepted else (),
+            )
+            for workspace in workspaces
+        )
+    )
+
+
+def seen(*workspaces: Workspace) -> Snapshot:
+    return a_snapshot(*workspaces, a_node("n"))
+
+
+def with_status(workspace: Workspace, written: dict[str, Any], version: str) -> Workspace:
+    status = WorkspaceStatus.model_validate(written["status"])
+    return workspace.model_copy(update={"status": status, "resource_version": version})
+
+
+def test_a_status_is_written_for_that_very_workspace(connection: Recording, reporter: Reporter) -> None:
+    ws = a_seen("ws")
+    reporter.report(seen(ws), verdicts(ws), NOW)
+    ((_, body),) = connection.statuses().items()
+    assert body["metadata"] == {"namespace": "default", "name": "ws", "uid": "uid-ws"}
+    assert body["status"]["observedGeneration"] == 1
+    assert "spec" not in body
+
+
+def test_what_the_cluster_holds_is_not_written_again(connection: Recording, reporter: Reporter) -> None:
+    ws = a_seen("ws")
+    reporter.report(seen(ws), verdicts(ws), NOW)
+    written = connection.statuses()["ws"]
+    reporter.report(seen(ws), verdicts(ws), NOW + timedelta(seconds=1))
+    assert not connection.statuses(), "the watch has not shown the write yet"
+    shown = with_status(ws, written, "2")
+    reporter.report(seen(shown), verdicts(ws), NOW + timedelta(minutes=1))
+    assert not connection.statuses()
+
+
+def test_a_restart_writes_nothing_that_is_there(connection: Recording, reporter: Reporter) -> None:
+    ws = a_seen("ws")
+    reporter.report(seen(ws), verdicts(ws), NOW)
+    shown = with_status(ws, connection.statuses()["ws"], "2")
+    reporter.close()
+    connection.calls.clear()
+    again = Reporter(connection)
+    again.report(seen(shown), verdicts(shown), NOW + timedelta(hours=1))
+    again.close()
+    assert connection.calls == []
+
+
+def test_what_somebody_else_changed_is_set_right(connection: Recording, reporter: Reporter) -> None:
+    ws = a_seen("ws")
+    reporter.report(seen(ws), verdicts(ws), NOW)
+    connection.statuses()
+    reporter.report(seen(a_seen("ws", version="3")), verdicts(ws), NOW)
+    assert list(connection.statuses()) == ["ws"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RequestError(404, "NotFound", "gone"),
+        RequestError(409, "Conflict", "another UID"),
+        RequestError(500, "InternalError", "broken"),
+        RequestError(403, "Forbidden", "not allowed"),
+    ],
+)
+def test_one_that_cannot_be_written_hinders_no_other(
+    connection: Recording, reporter: Reporter, error: PlimsollError
+) -> None:
+    bad, good = a_seen("bad"), a_seen("good")
+    connection.errors["PATCH " + STATUS.format("bad")] = error
+    reporter.report(seen(bad, good), verdicts(bad, good), NOW)
+    assert set(connection.statuses()) == {"bad", "good"}
+    connection.errors.clear()
+    reporter.report(seen(bad, good), verdicts(bad, good), NOW)
+    assert set(connection.statuses()) == {"bad"}, "tried again, the other one not"
+
+
+def test_an_unreachable_cluster_is_not_asked_for_each_of_a_thousand(connection: Recording, reporter: Reporter) -> None:
+    workspaces = [a_seen(f"ws{number}") for number in range(1000)]
+    for ws in workspaces:
+        connection.errors["PATCH " + STATUS.format(ws.name)] = ConnectionFailedError("nobody there")
+    reporter.report(seen(*workspaces), verdicts(*workspaces), NOW)
+    assert len(connection.statuses()) < 100
+
+
+def test_a_verdict_is_told_once(connection: Recording, reporter: Reporter) -> None:
+    ws = a_seen("ws")
+    refusal = verdicts(ws, accepted=False, message="no node matches")
+    reporter.report(seen(ws), refusal, NOW)
+    reporter.report(seen(ws), refusal, NOW + timedelta(seconds=1))
+    reporter.close()
+    assert connection.event_notes() == ["NoMatchingNodes: no node matches"]
+
+
+def test_an_event_that_is_there_counts_up(connection: Recording, reporter: Reporter) -> None:
+    ws = a_seen("ws")
+    connection.errors["POST " + EVENTS] = RequestError(409, "AlreadyExists", "there")
+    reporter.report(seen(ws), verdicts(ws), NOW)
+    reporter.close()
+    ((_, _, body),) = [call for call in connection.calls if call[0] == "PATCH" and "/events/" in call[1]]
+    assert body == {"series": {"count": 2, "lastObservedTime": "2026-01-01T12:00:00.000000Z"}}
+
+
+def test_one_that_cannot_be_read_is_refused_in_its_status(connection: Recording, reporter: Reporter) -> None:
+    ref = WorkspaceRef(namespace="default", name="bad", uid="uid-bad")
+    snapshot = a_snapshot().model_copy(update={"invalid_workspaces": (InvalidWorkspace(ref=ref, message="spec: x"),)})
+    verdict = Verdict(workspace=ref, accepted=False, reason=Reason.INVALID_SPEC, message="spec: x")
+    reporter.report(snapshot, Plan(verdicts=(verdict,)), NOW)
+    (written,) = connection.statuses().values()
+    assert written["status"]["conditions"][0]["reason"] == "InvalidSpec"
+    reporter.report(snapshot, Plan(verdicts=(verdict,)), NOW)
+    assert not connection.statuses()
+
+
+def test_one_that_cannot_be_read_and_says_so_already_is_left_alone(connection: Recording, reporter: Reporter) -> None:
+    ref = WorkspaceRef(namespace="default", name="bad", uid="uid-bad")
+    snapshot = a_snapshot().model_copy(update={"invalid_workspaces": (InvalidWorkspace(ref=ref, message="spec: x"),)})
+    verdict = Verdict(workspace=ref, accepted=False, reason=Reason.INVALID_SPEC, message="spec: x")
+    reporter.report(snapshot, Plan(verdicts=(verdict,)), NOW)
+    (written,) = connection.statuses().values()
+    connection.answers["GET " + STATUS.format("bad").removesuffix("/status")] = written
+    again = Reporter(connection)
+    again.report(snapshot, Plan(verdicts=(verdict,)), NOW + timedelta(hours=1))
+    again.close()
+    assert not connection.statuses()
