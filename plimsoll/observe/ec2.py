@@ -28,6 +28,8 @@ LOG: Final = structlog.get_logger(__name__)
 MAX_AGE: Final = timedelta(days=7)
 """Types are added some times a year."""
 _PAGE: Final = 100
+_FAMILIES: Final = ["g*", "p*"]
+"""AWS's families with NVIDIA and AMD GPUs; the API cannot be asked for GPUs, and a region has over a thousand types."""
 _CONFIG: Final = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 4})
 _REGION: Final = re.compile(r"[a-z]{2,}(-[a-z]+)+-[0-9]+")
 
@@ -83,10 +85,13 @@ def ec2_types(folder: Path, now: datetime, region: str | None = None, max_age: t
 
 
 def describe_types(client: "EC2Client", region: str, now: datetime) -> Ec2Types:
-    """Asks for every type of the region, page by page; raises botocore's errors."""
+    """Asks for the region's types with GPUs, page by page; raises botocore's errors."""
     types: dict[str, InstanceType] = {}
     warnings = []
-    for page in client.get_paginator("describe_instance_types").paginate(PaginationConfig={"PageSize": _PAGE}):
+    pages = client.get_paginator("describe_instance_types").paginate(
+        Filters=[{"Name": "instance-type", "Values": _FAMILIES}], PaginationConfig={"PageSize": _PAGE}
+    )
+    for page in pages:
         for item in page["InstanceTypes"]:
             if not item.get("GpuInfo"):
                 continue

@@ -1,0 +1,220 @@
+"""AWS's instance types from the EC2 API, and the answers that are kept."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import EndpointConnectionError
+from botocore.stub import Stubber
+from moto import mock_aws
+from typer.testing import CliRunner
+
+from plimsoll.cli.estimate import app
+from plimsoll.observe.ec2 import MAX_AGE, Ec2Error, describe_types, ec2_types
+from plimsoll.plan.catalog import Catalog
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """EC2 as moto has it, and nothing of the user's own AWS configuration."""
+    for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    with mock_aws():
+        yield
+
+
+def a_device(count: int = 1, mib: int = 24576, name: str = "L4", **more: Any) -> dict[str, Any]:
+    return {"Name": name, "Manufacturer": "NVIDIA", "Count": count, "MemoryInfo": {"SizeInMiB": mib}, **more}
+
+
+def an_item(name: str, *devices: dict[str, Any]) -> dict[str, Any]:
+    return {"InstanceType": name, "VCpuInfo": {"DefaultVCpus": 4}, "GpuInfo": {"Gpus": list(devices)}}
+
+
+class Requests:
+    """Answers in EC2's place with one type of 8 GPUs, counts what is asked, by region, and fails when told to."""
+
+    def __init__(self) -> None:
+        self.regions: list[str] = []
+        self.failure: Exception | None = None
+
+    def watch(self, client: Any) -> Any:
+        client.meta.events.register_first("before-call.ec2.*", lambda **_: self.answer(client.meta.region_name))
+        return client
+
+    def answer(self, region: str) -> tuple[AWSResponse, dict[str, Any]]:
+        self.regions.append(region)
+        if self.failure is not None:
+            raise self.failure
+        return AWSResponse("", 200, HTTPHeaders(), None), {
+            "InstanceTypes": [an_item("p5.48xlarge", a_device(8, 81920, "H100"))]
+        }
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
+    seen = Requests()
+    make = boto3.Session.client
+    monkeypatch.setattr(boto3.Session, "client", lambda *given, **named: seen.watch(make(*given, **named)))
+    return seen
+
+
+def test_types_with_gpus_and_the_memory_of_one(tmp_path: Path) -> None:
+    found = {each.name: each for each in ec2_types(tmp_path, NOW, "eu-west-1").types}
+    assert "m5.large" not in found
+    p5 = found["p5.48xlarge"]
+    assert (p5.cloud, p5.gpus, p5.gpu_memory_mib, p5.product) == ("aws", 8, 81920, "NVIDIA H100")
+    assert (p5.vcpus, p5.source) == (192, "EC2 in eu-west-1")
+    merged = Catalog.builtin().with_types(found.values())
+    assert (live := merged.lookup("g6.xlarge")) is not None
+    assert live.gpu_memory_mib == found["g6.xlarge"].gpu_memory_mib < 24576
+
+
+def test_each_region_is_asked_and_kept_for_itself(tmp_path: Path, requests: Requests) -> None:
+    for _ in range(2):
+        for region in ("us-east-1", "eu-west-1"):
+            found = ec2_types(tmp_path, NOW, region)
+            assert {each.source for each in found.types} == {f"EC2 in {region}"}
+    assert requests.regions == ["us-east-1", "eu-west-1"]
+
+
+def test_the_region_of_the_configuration_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    assert ec2_types(tmp_path, NOW).region == "eu-west-1"
+    assert requests.regions == ["eu-west-1"]
+
+
+def test_an_answer_is_kept_until_it_is_old(tmp_path: Path, requests: Requests) -> None:
+    first = ec2_types(tmp_path / "new" / "folder", NOW, "eu-west-1")
+    assert ec2_types(tmp_path / "new" / "folder", NOW + MAX_AGE, "eu-west-1") == first
+    assert len(requests.regions) == 1
+    later = ec2_types(tmp_path / "new" / "folder", NOW + MAX_AGE + timedelta(seconds=1), "eu-west-1")
+    assert len(requests.regions) == 2
+    assert later.fetched_at > first.fetched_at
+    assert [file.name for file in (tmp_path / "new" / "folder").iterdir()] == ["instance-types-eu-west-1.json"]
+
+
+def test_an_answer_from_the_future_is_asked_for_again(tmp_path: Path, requests: Requests) -> None:
+    ec2_types(tmp_path, NOW, "eu-west-1")
+    ec2_types(tmp_path, NOW - timedelta(days=1), "eu-west-1")
+    assert len(requests.regions) == 2
+
+
+def test_an_old_answer_helps_where_the_api_does_not_and_says_so(tmp_path: Path, requests: Requests) -> None:
+    first = ec2_types(tmp_path, NOW, "eu-west-1")
+    requests.failure = EndpointConnectionError(endpoint_url="https://ec2")
+    later = ec2_types(tmp_path, NOW + timedelta(days=90), "eu-west-1")
+    assert later.types == first.types
+    assert "types as of 2026-05-01 12:00 UTC" in later.warnings[0]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"region": "eu-west-1"}', b"\xff"])
+def test_a_damaged_file_is_asked_for_anew(tmp_path: Path, content: bytes, requests: Requests) -> None:
+    good = ec2_types(tmp_path, NOW, "eu-west-1")
+    [file] = tmp_path.iterdir()
+    file.write_bytes(content)
+    assert ec2_types(tmp_path, NOW, "eu-west-1") == good
+    assert len(requests.regions) == 2
+
+
+def test_a_file_that_names_impossible_gpus_is_not_believed(tmp_path: Path, requests: Requests) -> None:
+    ec2_types(tmp_path, NOW, "eu-west-1")
+    [file] = tmp_path.iterdir()
+    file.write_text(file.read_text().replace('"gpus":8', '"gpus":-8'))
+    assert all(each.gpus > 0 for each in ec2_types(tmp_path, NOW, "eu-west-1").types)
+    assert len(requests.regions) == 2
+
+
+def test_no_answer_and_nothing_kept(tmp_path: Path, requests: Requests) -> None:
+    requests.failure = EndpointConnectionError(endpoint_url="https://ec2")
+    with pytest.raises(Ec2Error, match="EC2 API in eu-west-1"):
+        ec2_types(tmp_path, NOW, "eu-west-1")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("region", ["", "../../etc", "europe", "eu-west-1/x"])
+def test_what_is_no_region_is_refused(tmp_path: Path, region: str, requests: Requests) -> None:
+    with pytest.raises(Ec2Error, match="region"):
+        ec2_types(tmp_path, NOW, region)
+    assert requests.regions == []
+
+
+def test_a_profile_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with pytest.raises(Ec2Error, match="nobody"):
+        ec2_types(tmp_path, NOW, "eu-west-1")
+
+
+def answers(*pages: list[dict[str, Any]]) -> Any:
+    """An EC2 client that answers with these pages, in this order."""
+    client = boto3.client("ec2", region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x")
+    stub = Stubber(client)
+    for number, items in enumerate(pages):
+        families = [{"Name": "instance-type", "Values": ["g*", "p*"]}]
+        expected = {"MaxResults": 100, "Filters": families} | ({"NextToken": str(number)} if number else {})
+        more = {} if number == len(pages) - 1 else {"NextToken": str(number + 1)}
+        stub.add_response("describe_instance_types", {"InstanceTypes": items, **more}, expected)
+    stub.activate()
+    return client
+
+
+def test_every_page_is_read() -> None:
+    client = answers(
+        [an_item("a.large", a_device())], [{"InstanceType": "p0.large"}], [an_item("b.large", a_device(2))]
+    )
+    found = describe_types(client, "eu-west-1", NOW)
+    assert [(each.name, each.gpus) for each in found.types] == [("a.large", 1), ("b.large", 2)]
+
+
+def test_a_part_of_a_gpu_counts_as_one_with_the_memory_of_the_part() -> None:
+    part = a_device(0, 5722, LogicalGpuCount=1, GpuPartitionSize=0.25)
+    [found] = describe_types(answers([an_item("g6f.2xlarge", part)]), "eu-west-1", NOW).types
+    assert (found.gpus, found.gpu_memory_mib) == (1, 5722)
+
+
+def test_types_that_cannot_be_read_are_left_out_and_named() -> None:
+    items = [
+        an_item("mixed.large", a_device(), a_device(name="T4")),
+        an_item("none.large", a_device(0)),
+        an_item("unknown.large", a_device(1, 0)),
+        an_item("good.large", a_device()),
+    ]
+    found = describe_types(answers(items), "eu-west-1", NOW)
+    assert [each.name for each in found.types] == ["good.large"]
+    assert [warning.split(":")[0] for warning in found.warnings] == ["mixed.large", "none.large", "unknown.large"]
+
+
+def test_a_missing_permission_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = boto3.client("ec2", region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x")
+    stub = Stubber(client)
+    stub.add_client_error("describe_instance_types", "UnauthorizedOperation", "You are not authorized")
+    stub.activate()
+    monkeypatch.setattr(boto3.Session, "client", lambda *_, **__: client)
+    with pytest.raises(Ec2Error) as error:
+        ec2_types(tmp_path, NOW, "eu-west-1")
+    assert "UnauthorizedOperation: You are not authorized" in error.value.message
+    assert "ec2:DescribeInstanceTypes" in str(error.value.hint)
+
+
+def test_the_command_lists_the_types_of_the_region(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    arguments = ["phi-4", "--aws-region", "eu-west-1", "--cloud", "aws", "--output", "json"]
+    answer = json.loads(CliRunner().invoke(app, arguments).stdout)
+    sources = {each["instance_type"]: each["source"] for each in answer["candidates"]}
+    assert sources["p5.48xlarge"] == "EC2 in eu-west-1"
+    assert sources["p4d.24xlarge"] == "table"
+    assert requests.regions == ["eu-west-1"]
