@@ -1,0 +1,5 @@
+"""`pulumi up` starts here."""
+
+from stacks.program import run
+
+run()

@@ -1,0 +1,1 @@
+"""What people declare: the programs of the layers, and a `Pulumi.<stack>.yaml` for each stack."""

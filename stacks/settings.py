@@ -1,0 +1,129 @@
+"""Settings: the configuration of a stack, checked as a whole before anything is declared."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import pulumi
+from pulumi.runtime.config import CONFIG
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from plimsoll.model.base import Declared, describe_errors
+from plimsoll.model.environment import EnvironmentSpec
+from plimsoll.model.errors import PlimsollError
+from plimsoll.model.gpu_discovery import GpuDiscoverySpec
+from plimsoll.model.node_pool_spec import NodePoolSpec
+from plimsoll.model.queue import QueueSpec
+from plimsoll.model.workspace import WorkspaceSpec
+
+PROJECT = "plimsoll"
+
+
+class EnvironmentSettings(EnvironmentSpec):
+    name: str | None = None
+    """Absent: the stack's name."""
+
+
+class NodePoolSettings(NodePoolSpec):
+    name: str | None = None
+    """Absent: the key."""
+
+
+class QueueSettings(QueueSpec):
+    name: str | None = None
+    """Absent: the key."""
+
+
+class WorkspaceSettings(WorkspaceSpec):
+    namespace: str = "default"
+    name: str | None = None
+    """Absent: the key."""
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class Settings(Declared):
+    """What stands under `plimsoll:` in a stack's file."""
+
+    layer: Literal["foundation", "environment"]
+    environment: EnvironmentSettings = EnvironmentSettings()
+    namespaces: tuple[str, ...] = ()
+    gpu_discovery: GpuDiscoverySpec | None = None
+    node_pools: dict[str, NodePoolSettings] = Field(default_factory=dict)
+    queues: dict[str, QueueSettings] = Field(default_factory=dict)
+    workspaces: dict[str, WorkspaceSettings] = Field(default_factory=dict)
+
+    @field_validator("queues")
+    @classmethod
+    def _acyclic(cls, queues: dict[str, QueueSettings]) -> dict[str, QueueSettings]:
+        parents = {queue.name or key: queue.parent_queue for key, queue in queues.items()}
+        for name in parents:
+            path = [name, *_ancestors(name, parents)]
+            if path[-1] in path[:-1]:
+                raise ValueError(f"parentQueue goes in a circle: {' -> '.join(path)}")
+        return queues
+
+    @model_validator(mode="after")
+    def _layers_apart(self) -> "Settings":
+        others = sorted(self.model_fields_set - {"layer"})
+        if self.layer == "foundation" and others:
+            fields = ", ".join(type(self).model_fields[name].alias or name for name in others)
+            raise ValueError(f"{fields}: belongs into a stack of the layer environment, not of the foundation")
+        return self
+
+    def queues_in_order(self) -> Iterator[str]:
+        """Keys of the queues, each after its parent's."""
+        keys = {queue.name or key: key for key, queue in self.queues.items()}
+        parents = {name: self.queues[key].parent_queue for name, key in keys.items()}
+        for name in sorted(keys, key=lambda name: (len(_ancestors(name, parents)), name)):
+            yield keys[name]
+
+
+def _ancestors(name: str, parents: Mapping[str, str | None]) -> list[str]:
+    """Parents of a queue, the nearest first, as far as they are declared and no name comes twice."""
+    found: list[str] = []
+    parent = parents.get(name)
+    while parent is not None:
+        found.append(parent)
+        if parent == name or parent in found[:-1]:
+            break
+        parent = parents.get(parent)
+    return found
+
+
+def given() -> dict[str, Any]:
+    """The stack's configuration as it was written, without the empty defaults of Pulumi.yaml."""
+    prefix = f"{PROJECT}:"
+    known = {field.alias for field in Settings.model_fields.values()}
+    config = pulumi.Config(PROJECT)
+    values: dict[str, Any] = {}
+    for key in sorted(CONFIG.get()):
+        if not key.startswith(prefix):
+            continue
+        name = key.removeprefix(prefix)
+        text = config.require(name)
+        value = text if name == "layer" or name not in known else _parsed(name, text)
+        if value not in ({}, []):
+            values[name] = value
+    return values
+
+
+def settings_of(values: Mapping[str, Any]) -> Settings:
+    """Raises PlimsollError naming the stack's file and each wrong field."""
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise PlimsollError(
+            f"{stack_file()}: {PROJECT}:{describe_errors(error)}",
+            "correct the file, or the value with `pulumi config set --path`",
+        ) from None
+
+
+def stack_file() -> str:
+    return f"stacks/Pulumi.{pulumi.get_stack()}.yaml"
+
+
+def _parsed(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise PlimsollError(f"{stack_file()}: {PROJECT}:{name}: {text!r} is a text, not a list or an object") from None
