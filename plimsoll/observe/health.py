@@ -35,7 +35,7 @@ class Health:
             self._broken[kind] = error
             self._changed.notify_all()
         if not known:
-            log.warning("observing is broken off and tried again", kind=kind, error=error.message)
+            log.warning("watch failed, trying again", kind=kind, error=error.message)
 
     def recovered(self, kind: str) -> None:
         with self._changed:
@@ -43,7 +43,7 @@ class Health:
             rest = len(self._broken)
             self._changed.notify_all()
         if was_broken is not None and not rest:
-            log.info("observing again", kind=kind)
+            log.info("watches work again", kind=kind)
 
     def wait_synced(self, timeout: float) -> None:
         """Returns once every kind is synced; `timeout` in seconds.

@@ -136,7 +136,12 @@ WORKSPACES: Final = Kind(
     quiet=frozenset({"status"}),
 )
 ENVIRONMENTS: Final = Kind(
-    "Environment", API_VERSION, f"/apis/{API_VERSION}/environments", Environment.read, f"environments.{GROUP}"
+    "Environment",
+    API_VERSION,
+    f"/apis/{API_VERSION}/environments",
+    Environment.read,
+    f"environments.{GROUP}",
+    quiet=frozenset({"status"}),
 )
 DEPLOYMENTS: Final = _workloads("Deployment", "deployments")
 STATEFUL_SETS: Final = _workloads("StatefulSet", "statefulsets")

@@ -29,7 +29,7 @@ T = TypeVar("T", bound=ObservedObject)
 
 LIFETIME: Final = (300, 600)
 """Seconds after which the apiserver ends a watch; drawn anew each time, so that watches do not end together."""
-BACKOFF: Final = wait_random_exponential(multiplier=0.2, max=30)
+BACKOFF: Final = wait_random_exponential(multiplier=0.2, max=10)
 """Seconds before the next attempt: drawn between 0 and a bound that doubles."""
 HEALTHY_AFTER: Final = 1.0
 """Seconds: a watch that lived this long, or brought an event, was no failed attempt."""
@@ -69,6 +69,8 @@ class Watch(Generic[T]):
         self._version: str | None = None
         """The resource version to resume from; None where the kind must be listed."""
         self._listed = False
+        self._awaited = presence is not None
+        """Whether the kind may well not be served: a definition comes before what it defines."""
         self._definition: str | None = None
         self._refused = 0
         """Attempts in a row that found the kind defined and not served."""
@@ -114,7 +116,7 @@ class Watch(Generic[T]):
 
     def _failed(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
-        if isinstance(error, RequestError) and (error.code == 410 or (error.code == 404 and self._presence)):
+        if isinstance(error, RequestError) and (error.code == 410 or (error.code == 404 and self._awaited)):
             log.debug("listing again", kind=self._kind.name, reason=error.message)
             return
         if not isinstance(error, PlimsollError):
@@ -132,7 +134,7 @@ class Watch(Generic[T]):
         try:
             if self._version is None:
                 entries, self._version = list_objects(self._connection, self._store)
-                self._refused = 0
+                self._refused, self._awaited = 0, False
                 self._take(entries, served=True)
             self._follow(self._version)
         except RequestError as error:
@@ -152,10 +154,12 @@ class Watch(Generic[T]):
             self._definition, self._refused = definition, 0
         if self._stopped.is_set():
             return False
-        if definition != ABSENT and self._refused < PATIENCE:
+        # What has been served and is still defined is not gone: its objects are not forgotten for a few odd answers.
+        if definition != ABSENT and (self._refused < PATIENCE or not self._awaited):
             return True
         if definition != ABSENT:
             log.warning("kind is not served in this version", kind=self._kind.name, version=self._kind.api_version)
+        self._awaited = True
         self._version = None
         self._take({}, served=False)
         presence.wait_other_than(definition)

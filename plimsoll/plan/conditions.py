@@ -118,6 +118,11 @@ def refused_status(
     )
 
 
+def environment_status(holdings: Holdings) -> dict[str, Any]:
+    """What the cluster goes by when it refuses to delete an Environment that still has capacity."""
+    return {"nodeClaims": len(holdings.ownership.claims), "workloads": len(holdings.ownership.workloads)}
+
+
 def differs(previous: WorkspaceStatus, status: Mapping[str, Any]) -> bool:
     """Whether a status says anything else than the one the cluster holds; conditions of others do not count."""
     ours = [condition for kind in ConditionType if (condition := condition_of(previous.conditions, kind))]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from plimsoll.model.labels import WORKSPACE, WORKSPACE_NAMESPACE
+from plimsoll.model.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
 from plimsoll.model.workspace import Workspace
@@ -30,7 +30,7 @@ class Holdings:
         self._running: dict[tuple[str, str], set[str]] = {}
         for pod in snapshot.pods:
             if WORKSPACE in pod.labels and pod.node_name and not pod.finished:
-                owner = (pod.labels.get(WORKSPACE_NAMESPACE, pod.namespace), pod.labels[WORKSPACE])
+                owner = (pod.labels.get(WORKSPACE_NAMESPACE, ""), pod.labels[WORKSPACE])
                 self._running.setdefault(owner, set()).add(pod.node_name)
 
     def brought(self, workspace: Workspace) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ class Holdings:
 
     def running(self, workspace: Workspace) -> set[str]:
         """Nodes that the Workspace's pods are on."""
-        return self._running.get(workspace.key, set())
+        return self._running.get((as_label_value(workspace.namespace), as_label_value(workspace.name)), set())
 
     def ready_nodes(self, names: Iterable[str]) -> list[str]:
         """Those of the names that stand for a usable node, sorted."""

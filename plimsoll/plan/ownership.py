@@ -33,6 +33,8 @@ class Ownership:
         self.orphaned_workloads: list[Workload] = []
         self.claims: list[NodeClaim] = []
         """Every NodeClaim that the engine made, those under deletion too."""
+        self.workloads: list[Workload] = []
+        """Every workload that the engine made, those under deletion too."""
         for claim in snapshot.node_claims:
             if not _ours(claim, snapshot.environment):
                 continue
@@ -45,6 +47,7 @@ class Ownership:
         for workload in snapshot.workloads:
             if not _ours(workload, snapshot.environment):
                 continue
+            self.workloads.append(workload)
             owner = self._owner(workload)
             if owner is None:
                 self.orphaned_workloads.append(workload)

@@ -27,6 +27,7 @@ class Recorder:
         self._connection = connection
         self._instance = f"{socket.gethostname()}-{os.getpid()}"
         self._waiting: deque[tuple[Event, datetime]] = deque(maxlen=BACKLOG)
+        self._repeated: dict[str, int] = {}
         # Its thread is joined at the end of the process: what was taken by then is still written.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="events")
 
@@ -53,6 +54,8 @@ class Recorder:
             except ConnectionFailedError as error:
                 log.warning("events not written", dropped=len(self._waiting) + 1, error=error.message)
                 self._waiting.clear()
+        if len(self._repeated) > BACKLOG:
+            self._repeated.clear()
 
     def _write(self, event: Event, now: datetime) -> None:
         path = f"/apis/events.k8s.io/v1/namespaces/{event.workspace.namespace}/events"
@@ -61,8 +64,7 @@ class Recorder:
         except RequestError as error:
             if error.reason != "AlreadyExists":
                 raise
-            seen = self._connection.request("GET", f"{path}/{event.name}", timeout=TIMEOUT).get("series") or {}
-            series = {"count": int(seen.get("count") or 1) + 1, "lastObservedTime": micro_time(now)}
-            self._connection.request(
-                "PATCH", f"{path}/{event.name}", {"series": series}, content_type=MERGE_PATCH, timeout=TIMEOUT
-            )
+            # Counted from this process on: what the object says is not ours to read.
+            count = self._repeated[event.name] = self._repeated.get(event.name, 1) + 1
+            series = {"series": {"count": count, "lastObservedTime": micro_time(now)}}
+            self._connection.request("PATCH", f"{path}/{event.name}", series, content_type=MERGE_PATCH, timeout=TIMEOUT)

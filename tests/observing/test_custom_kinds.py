@@ -81,3 +81,16 @@ def test_a_kind_that_disappears_is_emptied_and_comes_back(cluster: FakeApiserver
 def test_without_our_own_kinds_the_foundation_is_named(cluster: FakeApiserver, observer: Observer) -> None:
     start(observer)
     assert any("apply the foundation stack" in warning for warning in observer.snapshot().warnings)
+
+
+def test_what_is_still_defined_is_not_forgotten_for_odd_answers(cluster: FakeApiserver, observer: Observer) -> None:
+    """An apiserver that starts may not serve a kind yet: its objects are not gone."""
+    cluster.serve(CLAIMS.path)
+    cluster.put(CLAIMS.path, "first")
+    define(cluster, CLAIMS.definition)
+    start(observer)
+    await_condition(lambda: cluster.watching(CLAIMS.path), 10)
+    cluster.unserve(CLAIMS.path)
+    await_condition(lambda: len(cluster.seen(CLAIMS.path, watch=False)) > 6, 30, "many lists in vain")
+    assert claims(observer) == ["first"]
+    assert any("NodeClaim: the watch is broken" in warning for warning in observer.snapshot().warnings)

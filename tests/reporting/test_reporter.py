@@ -8,13 +8,14 @@ import pytest
 from kubernetes import client
 
 from plimsoll.connection import Connection, ConnectionFailedError, RequestError
+from plimsoll.model.environment import Environment, EnvironmentStatus
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.model.verdict import Reason, Verdict
 from plimsoll.model.workspace import Workspace, WorkspaceRef, WorkspaceStatus
 from plimsoll.report import Reporter
-from tests.builders import a_node, a_snapshot, a_workspace
+from tests.builders import a_claim, a_node, a_snapshot, a_workspace, an_environment
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 STATUS = "/apis/plimsoll.dev/v1alpha1/namespaces/default/workspaces/{}/status"
@@ -196,4 +197,22 @@ def test_one_that_cannot_be_read_and_says_so_already_is_left_alone(connection: R
     again = Reporter(connection)
     again.report(snapshot, Plan(verdicts=(verdict,)), NOW + timedelta(hours=1))
     again.close()
+    assert not connection.statuses()
+
+
+def test_the_environment_counts_what_it_has(connection: Recording, reporter: Reporter) -> None:
+    ws = a_seen("ws")
+    environment = an_environment(nap=True).model_copy(update={"uid": "uid-env"})
+    claims = [a_claim("c1", ws), a_claim("c2", ws, deleting=True), a_claim("foreign", ("", ""))]
+    snapshot = a_snapshot(*claims, environment=environment)
+    reporter.report(snapshot, Plan(), NOW)
+    (written,) = connection.statuses().values()
+    assert (written["kind"], written["status"]) == ("Environment", {"nodeClaims": 2, "workloads": 0})
+    held = environment.model_copy(update={"status": EnvironmentStatus.model_validate({"nodeClaims": 2})})
+    reporter.report(a_snapshot(*claims, environment=held), Plan(), NOW)
+    assert not connection.statuses()
+
+
+def test_the_defaults_have_no_status(connection: Recording, reporter: Reporter) -> None:
+    reporter.report(a_snapshot(a_claim("c"), environment=Environment.default()), Plan(), NOW)
     assert not connection.statuses()
