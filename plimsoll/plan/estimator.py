@@ -191,7 +191,7 @@ def _by_formula(need: ModelNeed, gpus: NodeGpus, settings: Settings) -> Estimate
             "KV cache on one GPU",
             cache,
             "GiB",
-            f"{settings.context_length} tokens x {_g(token_bytes)} bytes / {_gpus(gpus.count)} of a node",
+            f"{settings.context_length} tokens x {_g(token_bytes)} bytes / {_gpus(gpus.count)}",
         ),
         Line("fixed on one GPU", fixed, "GiB", f"{_g(settings.overhead_gib)} GiB overhead + {_g(cache)} GiB KV cache"),
     ]
@@ -215,10 +215,10 @@ def _by_formula(need: ModelNeed, gpus: NodeGpus, settings: Settings) -> Estimate
             "left for weights on one GPU",
             room,
             "GiB",
-            f"({_g(available)} - {_g(fixed)}) GiB / {_g(settings.activation_factor)} for activations",
+            f"({_g(available)} - {_g(fixed)}) GiB / {_g(settings.activation_factor)}",
         ),
         Line("weights", weights, "GiB", f"{_g(need.size_gib)} GiB of files x {_g(settings.weight_factor)} in memory"),
-        Line("minimum GPUs", min_gpus, "GPUs", f"{_g(weights)} / {_g(room)} GiB = {_g(quotient)}, whole part + 1"),
+        Line("minimum GPUs", min_gpus, "GPUs", f"{_g(weights)} / {_g(room)} = {_g(quotient)}, whole part + 1"),
     ]
     return _by_nodes(need, gpus, min_gpus, tuple(lines))
 
