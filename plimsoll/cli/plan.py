@@ -8,6 +8,7 @@ import yaml
 from rich.table import Table
 from rich.text import Text
 
+from plimsoll.cli.options import Context, Kubeconfig
 from plimsoll.cli.output import OUT, REFUSED, SETTLED, Format, Output, print_json
 from plimsoll.model.plan import Creation, Plan, Update
 from plimsoll.model.snapshot import Snapshot
@@ -27,11 +28,23 @@ Files = Annotated[
 
 
 @app.command()
-def plan(file: Files = None, output: Output = Format.TEXT) -> None:
-    """What the next delta would be; nothing is applied. Exit code 2 when an intent is refused."""
-    from plimsoll.observe.manifests import snapshot_from_files
+def plan(
+    file: Files = None, kubeconfig: Kubeconfig = None, context: Context = None, output: Output = Format.TEXT
+) -> None:
+    """What the next delta would be, from the cluster or from files; nothing is applied.
 
-    raise typer.Exit(render(decide(snapshot_from_files(file or [])), output))
+    Exit code 2 when an intent is refused.
+    """
+    if file:
+        from plimsoll.observe.manifests import snapshot_from_files
+
+        snapshot = snapshot_from_files(file)
+    else:
+        from plimsoll.cli.watching import open_observer
+
+        with open_observer(kubeconfig, context) as (_, observer):
+            snapshot = observer.snapshot()
+    raise typer.Exit(render(decide(snapshot), output))
 
 
 def decide(snapshot: Snapshot) -> Plan:
