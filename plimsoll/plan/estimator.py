@@ -218,7 +218,7 @@ def _by_formula(need: ModelNeed, gpus: NodeGpus, settings: Settings) -> Estimate
             f"({_g(available)} - {_g(fixed)}) GiB / {_g(settings.activation_factor)}",
         ),
         Line("weights", weights, "GiB", f"{_g(need.size_gib)} GiB of files x {_g(settings.weight_factor)} in memory"),
-        Line("minimum GPUs", min_gpus, "GPUs", f"{_g(weights)} / {_g(room)} = {_g(quotient)}, whole part + 1"),
+        Line("minimum GPUs", min_gpus, "GPUs", f"{_g(weights)} / {_g(room)} = {_g(quotient)}, floor + 1"),
     ]
     return _by_nodes(need, gpus, min_gpus, tuple(lines))
 
