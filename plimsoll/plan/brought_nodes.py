@@ -206,7 +206,8 @@ def _size(workspace: Workspace, survey: Survey) -> Sizing | Refusal:
         target=target,
         message=f"{found}; one replica takes {counted(per_replica, 'node')}",
         node_names=survey.usable,
-        gpus=survey.devices,
+        devices=survey.devices,
+        gpus=survey.gpus.count,
         warnings=(*warnings, *deprecated),
     )
 

@@ -22,7 +22,7 @@ def node_claim_manifest(
     """
     selector = workspace.spec.resource.label_selector
     requirements = [_is_in(INSTANCE_TYPE, offered.name), _is_in(OS, "linux")]
-    if offered.cloud == "aws" and offered.devices:
+    if offered.cloud == "aws" and offered.claimable:
         requirements.append({"key": AWS_GPU_COUNT, "operator": "Gt", "values": ["0"]})
     for item in selector.match_expressions:
         if item.key not in (INSTANCE_TYPE, OS):
@@ -56,8 +56,8 @@ def node_claim_manifest(
 def _requests(workspace: Workspace, environment: Environment, offered: OfferedType) -> dict[str, str]:
     """What the node must offer. Karpenter knows disks as `ephemeral-storage`, and launches nothing that lacks it."""
     requests = {}
-    if offered.devices:
-        requests[environment.spec.gpu_resource] = str(offered.devices)
+    if offered.claimable:
+        requests[environment.spec.gpu_resource] = str(offered.claimable)
     inference = workspace.spec.inference
     known = preset(inference.preset.name) if inference is not None and inference.preset is not None else None
     storage = known.disk_gib if known is not None else environment.spec.node_claims.storage_gib

@@ -22,11 +22,15 @@ class OfferedType(NamedTuple):
     """One instance type; its GPUs are None where only a NodePool or a node without GFD labels names it."""
 
     name: str
-    """As the cloud spells it."""
+    """As a NodePool spells it, else the catalog, else a node."""
+    spellings: tuple[str, ...]
+    """The name, then others that live nodes carry: clouds are not of one mind about case."""
     cloud: str
     gpus: NodeGpus | None
     devices: int | None
-    """Devices of the extended resource that a node offers."""
+    """Devices of the extended resource that a live node offers, more than GPUs where they are shared."""
+    claimable: int | None
+    """Devices that a NodeClaim may ask for: the cloud knows whole GPUs only, not how they will be shared."""
     pools: tuple[NodePool, ...]
     """NodePools that name it, heaviest first."""
     warnings: tuple[str, ...] = ()
@@ -46,12 +50,14 @@ class OfferedTypes:
         self._pools = sorted(pools, key=lambda pool: (-pool.weight, pool.name))
         self._found: dict[str, OfferedType | None] = {}
         self._by_pool: dict[str, list[NodePool]] = {}
-        self._spelling: dict[str, str] = {}
-        for name in index.by_label(INSTANCE_TYPE):
-            self._spelling[name.casefold()] = name
+        self._on_nodes: dict[str, list[str]] = {}
+        """Spellings on nodes, by the name in lower case."""
+        for name in sorted(index.by_label(INSTANCE_TYPE)):
+            self._on_nodes.setdefault(name.casefold(), []).append(name)
+        self._in_pools: dict[str, str] = {}
         for pool in self._pools:
             for name in pool.instance_types:
-                self._spelling[name.casefold()] = name
+                self._in_pools.setdefault(name.casefold(), name)
                 self._by_pool.setdefault(name.casefold(), []).append(pool)
 
     def find(self, name: str) -> OfferedType | None:
@@ -63,38 +69,44 @@ class OfferedTypes:
 
     def _find(self, folded: str) -> OfferedType | None:
         listed = self._catalog.lookup(folded)
-        spelling = self._spelling.get(folded)
-        if listed is None and spelling is None:
+        on_nodes = self._on_nodes.get(folded, [])
+        name = self._in_pools.get(folded) or (listed.name if listed is not None else next(iter(on_nodes), None))
+        if name is None:
             return None
-        name = spelling or (listed.name if listed else folded)
+        spellings = (name, *(each for each in on_nodes if each != name))
         pools = tuple(self._by_pool.get(folded, ()))
         cloud = listed.cloud if listed else ""
-        labels = self._discovered(name)
+        labels = self._discovered(on_nodes)
         if labels is not None:
             live = InstanceType(name, "", labels.count, labels.memory_mib, labels.product, source="the live nodes")
             differences = self._catalog.with_types([live]).differences
             warnings = tuple(str(each) for each in differences if each.live.name.casefold() == folded)
             gpus = NodeGpus(labels.count, labels.memory_mib, labels.product)
-            return OfferedType(name, cloud, gpus, labels.devices, pools, warnings)
+            claimable = labels.count if listed is None else listed.gpus
+            return OfferedType(name, spellings, cloud, gpus, labels.devices, claimable, pools, warnings)
         if listed is not None:
-            return OfferedType(name, cloud, listed.node_gpus, listed.gpus, pools)
-        return OfferedType(name, cloud, None, None, pools)
+            return OfferedType(name, spellings, cloud, listed.node_gpus, listed.gpus, listed.gpus, pools)
+        return OfferedType(name, spellings, cloud, None, None, None, pools)
 
-    def _discovered(self, name: str) -> GpuLabels | None:
-        for node in self._index.with_label(INSTANCE_TYPE, name):
-            labels = self._index.gpus(node)
-            if isinstance(labels, GpuLabels):
-                return labels
+    def _discovered(self, names: list[str]) -> GpuLabels | None:
+        for name in names:
+            for node in self._index.with_label(INSTANCE_TYPE, name):
+                labels = self._index.gpus(node)
+                if isinstance(labels, GpuLabels):
+                    return labels
         return None
 
     def near(self, name: str) -> tuple[str, ...]:
         """At most three names that could have been meant, the nearest first."""
-        known = {each.name.casefold(): each.name for each in self._catalog.types} | self._spelling
-        return nearest(name, list(known.values()))
+        known = {each.name.casefold(): each.name for each in self._catalog.types}
+        return nearest(name, list((self._here() | known).values()))
 
     def named_here(self) -> tuple[str, ...]:
         """Types that a NodePool or a node of the environment names, sorted."""
-        return tuple(sorted(self._spelling.values()))
+        return tuple(sorted(self._here().values()))
+
+    def _here(self) -> dict[str, str]:
+        return {folded: names[0] for folded, names in self._on_nodes.items()} | self._in_pools
 
     def node_class_ref(
         self, offered: OfferedType, environment: EnvironmentSpec, access: NamespaceAccess | None

@@ -72,10 +72,10 @@ class _Round:
                 assert offered is not None, "validation accepts known instance types only"
                 self._claims(workspace, verdict, offered)
                 there = self._nodes_there(workspace, offered) >= (verdict.target_node_count or 0)
-                self._workload(workspace, verdict, offered.name, there)
+                self._workload(workspace, verdict, offered.spellings, there)
             else:
                 self._leftover_claims(workspace)
-                self._workload(workspace, verdict, None, bool(verdict.node_names))
+                self._workload(workspace, verdict, (), bool(verdict.node_names))
         self._warn_of_late_claims()
         deletions = self._capped(sorted(self._deletions, key=_deletion_order))
         return Plan(
@@ -106,14 +106,14 @@ class _Round:
         node_class = self._types.node_class_ref(offered, self._environment.spec, access)
         assert node_class is not None, "validation accepts types with a node class only"
         for made, name in enumerate(islice(claim_names(workspace, self._used_names), max(missing, 0))):
-            over = self._budget.short(1, offered.devices or 0)
+            over = self._budget.short(1, offered.claimable or 0)
             if over:
                 self._warnings.append(
                     f"Workspace {workspace.ref}: {Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing nodes are "
                     f"created: {over}"
                 )
                 return
-            self._budget.take(1, offered.devices or 0)
+            self._budget.take(1, offered.claimable or 0)
             self._used_names.add(name)
             manifest = node_claim_manifest(workspace, self._environment, offered, node_class, name)
             reason = f"{target} nodes wanted, {len(claims) + brought} there"
@@ -141,7 +141,9 @@ class _Round:
             there += bool(devices) or offered.devices is None
         return there
 
-    def _workload(self, workspace: Workspace, verdict: Verdict, instance_type: str | None, nodes_there: bool) -> None:
+    def _workload(
+        self, workspace: Workspace, verdict: Verdict, instance_types: tuple[str, ...], nodes_there: bool
+    ) -> None:
         """Creates, changes or removes the workload of one Workspace."""
         existing = self._ownership.workloads_of(workspace)
         inference = workspace.spec.inference
@@ -149,7 +151,7 @@ class _Round:
             for workload in existing:
                 self._delete_workload(workload, "the Workspace declares no inference")
             return
-        manifest = workload_manifest(workspace, inference, verdict, self._environment, instance_type)
+        manifest = workload_manifest(workspace, inference, verdict, self._environment, instance_types)
         key = ObjectKey.of(manifest)
         same = next((workload for workload in existing if _key(workload) == key), None)
         others = [workload for workload in existing if workload is not same]

@@ -77,7 +77,8 @@ class ProvisionedNodes:
             per_replica=per_replica,
             target=target,
             message=f"{counted(target, 'node')} of {offered}; one replica takes {counted(per_replica, 'node')}",
-            gpus=offered.devices,
+            devices=offered.devices,
+            gpus=offered.claimable,
             warnings=(*warnings, *deprecated),
         )
 

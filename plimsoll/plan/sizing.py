@@ -42,8 +42,10 @@ class Sizing(NamedTuple):
     message: str
     node_names: tuple[str, ...] = ()
     """Brought nodes that are usable, sorted."""
+    devices: int | None = 0
+    """Devices that a pod asks for to have a whole node; None where nobody knows them."""
     gpus: int | None = 0
-    """Devices of a node; None where nobody knows them."""
+    """GPUs of a node, as limits count them; None where nobody knows them."""
     warnings: tuple[str, ...] = ()
 
 

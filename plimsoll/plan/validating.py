@@ -136,6 +136,6 @@ def _verdict(workspace: Workspace, found: Sizing | Refusal) -> Verdict:
         per_replica_node_count=found.per_replica,
         target_node_count=found.target,
         node_names=found.node_names,
-        gpus_per_node=found.gpus,
+        gpus_per_node=found.devices,
         warnings=found.warnings,
     )

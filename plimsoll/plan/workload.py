@@ -14,24 +14,26 @@ from plimsoll.model.workspace import Inference, Workspace
 from plimsoll.plan.declared import object_labels, ownership_labels
 from plimsoll.plan.presets import preset
 
-SCHEDULER = "kai-scheduler"
-"""Places the pods where a queue is set."""
 PORT = 8000
 HOSTNAME = "kubernetes.io/hostname"
 
 
 def workload_manifest(
-    workspace: Workspace, inference: Inference, verdict: Verdict, environment: Environment, instance_type: str | None
+    workspace: Workspace,
+    inference: Inference,
+    verdict: Verdict,
+    environment: Environment,
+    instance_types: tuple[str, ...],
 ) -> dict[str, Any]:
     """The workload of an accepted Workspace, with the hash of itself as an annotation.
 
-    Pods have required node affinity (the selector for brought nodes; for provisioned ones, named by `instance_type`,
-    the ownership labels), ask for all GPUs of a node, and never share one.
+    Pods have required node affinity (the selector for brought nodes; for provisioned ones, which have one of
+    `instance_types`, the ownership labels), ask for all GPUs of a node, and never share one.
     """
     per_replica = verdict.per_replica_node_count or 1
     queue = {QUEUE: workspace.spec.queue} if workspace.spec.queue else {}
     template = _pods(workspace, inference, verdict, environment)
-    _require_nodes(template["spec"]["affinity"]["nodeAffinity"], workspace, instance_type)
+    _require_nodes(template["spec"]["affinity"]["nodeAffinity"], workspace, instance_types)
     spec: dict[str, Any] = {
         "replicas": inference.replicas * per_replica,
         "selector": {"matchLabels": ownership_labels(workspace)},
@@ -80,7 +82,7 @@ def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environm
     tolerations += [each for each in _tolerations(environment) if each not in tolerations]
     spec["tolerations"] = tolerations
     if queue:
-        spec["schedulerName"] = SCHEDULER
+        spec["schedulerName"] = environment.spec.queue_scheduler
     return template
 
 
@@ -116,7 +118,7 @@ def _ask_for_gpus(containers: list[dict[str, Any]], resource: str, devices: int)
         _object(resources, part)[resource] = str(devices)
 
 
-def _require_nodes(node_affinity: dict[str, Any], workspace: Workspace, instance_type: str | None) -> None:
+def _require_nodes(node_affinity: dict[str, Any], workspace: Workspace, instance_types: tuple[str, ...]) -> None:
     """Adds the Workspace's nodes to whatever a template requires: every term of the one with every term of the other.
 
     Provisioned nodes carry the ownership labels. Where the selector is not empty, nodes that were there before and
@@ -124,8 +126,8 @@ def _require_nodes(node_affinity: dict[str, Any], workspace: Workspace, instance
     """
     selector = workspace.spec.resource.label_selector
     ours = [selector.node_selector_terms()]
-    if instance_type is not None:
-        is_type = _is_in(INSTANCE_TYPE, instance_type)
+    if instance_types:
+        is_type = _is_in(INSTANCE_TYPE, *instance_types)
         owned = [_is_in(key, value) for key, value in ownership_labels(workspace).items()]
         brought = [
             *selector.node_selector_terms(),
@@ -167,5 +169,5 @@ def _object(parent: dict[str, Any], key: str) -> dict[str, Any]:
     return value
 
 
-def _is_in(key: str, value: str) -> dict[str, Any]:
-    return {"key": key, "operator": "In", "values": [value]}
+def _is_in(key: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": "In", "values": list(values)}

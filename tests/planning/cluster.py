@@ -1,0 +1,76 @@
+"""A cluster that does what a plan says: the snapshot after it."""
+
+from typing import Any
+
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.plan import ObjectKey, Plan
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.workload import Workload
+from tests.builders import a_node, a_workload
+
+CLAIM = "karpenter.sh/v1"
+
+
+def claim_key(name: str) -> ObjectKey:
+    return ObjectKey(api_version=CLAIM, kind="NodeClaim", namespace="", name=name)
+
+
+def workload_key(workload: Workload) -> ObjectKey:
+    return ObjectKey(
+        api_version=workload.api_version, kind=workload.kind, namespace=workload.namespace, name=workload.name
+    )
+
+
+def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """Every operation done; a creation over an object that is there fails, and a claim takes its node along."""
+    gone = {deletion.key for deletion in plan.deletions}
+    claims = {claim_key(claim.name): claim for claim in snapshot.node_claims}
+    workloads = {workload_key(workload): workload for workload in snapshot.workloads}
+    assert gone <= claims.keys() | workloads.keys(), "what is deleted is there"
+    for creation in plan.creations:
+        assert creation.key not in claims, "a name is used once"
+        assert creation.key not in workloads, "a name is used once"
+        if creation.key.kind == "NodeClaim":
+            claims[creation.key] = created(creation.manifest)
+        else:
+            workloads[creation.key] = a_workload(creation.manifest)
+    for update in plan.updates:
+        assert update.key in workloads, "what is updated is there"
+        workloads[update.key] = a_workload(update.manifest)
+    gone_nodes = {claim.node_name for key, claim in claims.items() if key in gone}
+    return snapshot.model_copy(
+        update={
+            "nodes": tuple(node for node in snapshot.nodes if node.name not in gone_nodes),
+            "node_claims": tuple(claim for key, claim in claims.items() if key not in gone),
+            "workloads": tuple(workload for key, workload in workloads.items() if key not in gone),
+        }
+    )
+
+
+def created(manifest: dict[str, Any]) -> NodeClaim:
+    metadata = {
+        **manifest["metadata"],
+        "uid": f"uid-{manifest['metadata']['name']}",
+        "creationTimestamp": "2026-01-02T00:00:00Z",
+    }
+    return NodeClaim.read({**manifest, "metadata": metadata})
+
+
+def launched(snapshot: Snapshot) -> Snapshot:
+    """Every NodeClaim Ready, with a node that shows its GPUs."""
+    claims, nodes = [], list(snapshot.nodes)
+    there = {node.name for node in nodes}
+    for claim in snapshot.node_claims:
+        name = claim.node_name or f"node-of-{claim.name}"
+        ready = [{"type": "Ready", "status": "True"}]
+        fields = {"node_name": name, "conditions": NodeClaim.model_validate(_with(claim.name, ready)).conditions}
+        claims.append(claim if claim.deleting else claim.model_copy(update=fields))
+        if name not in there:
+            nodes.append(
+                a_node(name, None, allocatable=1, instance_type=claim.instance_types[0], more_labels=claim.labels)
+            )
+    return snapshot.model_copy(update={"node_claims": tuple(claims), "nodes": tuple(nodes)})
+
+
+def _with(name: str, conditions: list[dict[str, str]]) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "status": {"conditions": conditions}}

@@ -1,0 +1,286 @@
+"""NodeClaims of Workspaces: the missing created, the superfluous deleted, each by the right name."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from plimsoll.model import labels
+from plimsoll.model.plan import Plan
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.planning import plan
+from plimsoll.plan.validating import validate
+from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
+from tests.planning.cluster import after
+
+NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
+
+
+def planned(*objects: Any, now: datetime = NOW, **environment: Any) -> Plan:
+    snapshot = a_snapshot(*objects, environment=an_environment(**({"nap": True} | environment)))
+    return of(snapshot, now)
+
+
+def of(snapshot: Snapshot, now: datetime = NOW) -> Plan:
+    return plan(snapshot, validate(snapshot), now)
+
+
+def created(found: Plan, kind: str = "NodeClaim") -> list[dict[str, Any]]:
+    return [each.manifest for each in found.creations if each.key.kind == kind]
+
+
+def deleted(found: Plan) -> list[str]:
+    return [each.key.name for each in found.deletions]
+
+
+def wanting(nodes: int, **fields: Any) -> Any:
+    return a_workspace(**({"instance_type": NC24, "replicas": nodes} | fields))
+
+
+@pytest.mark.parametrize(
+    ("target", "claims", "brought", "creations", "deletions"),
+    [
+        (3, 1, 0, 2, 0),
+        (2, 2, 0, 0, 0),
+        (1, 0, 0, 1, 0),
+        (3, 2, 1, 0, 0),
+        (0, 0, 0, 0, 0),
+        (1, 3, 0, 0, 2),
+        (0, 2, 0, 0, 2),
+        (2, 2, 1, 0, 1),
+        (2, 0, 5, 0, 0),
+    ],
+)
+def test_delta(target: int, claims: int, brought: int, creations: int, deletions: int) -> None:
+    found = planned(
+        wanting(target),
+        *(a_claim(f"claim-{n}") for n in range(claims)),
+        *(a_node(f"brought-{n}", instance_type=NC24) for n in range(brought)),
+    )
+    assert (len(created(found)), len(found.deletions)) == (creations, deletions)
+
+
+def test_claims_under_deletion_are_no_supply_and_are_not_deleted_again() -> None:
+    found = planned(wanting(2), a_claim("going", deleting=True, ready=True), a_claim("stays"))
+    assert len(created(found)) == 1
+    assert found.deletions == ()
+    assert planned(wanting(0), a_claim("going", deleting=True)).empty
+
+
+def test_one_of_two_creations_failed_and_is_tried_again_under_its_name() -> None:
+    snapshot = a_snapshot(wanting(2), nap=True)
+    first = of(snapshot)
+    kept, lost = first.creations
+    second = of(after(snapshot, first.model_copy(update={"creations": (kept,)})))
+    assert [creation.key for creation in second.creations] == [lost.key]
+
+
+def test_names_follow_from_the_workspace_and_the_smallest_free_ordinals() -> None:
+    found = planned(wanting(3, uid="u-1"))
+    names = [manifest["metadata"]["name"] for manifest in created(found)]
+    assert names == [manifest["metadata"]["name"] for manifest in created(planned(wanting(3, uid="u-1")))]
+    assert all(name.startswith("ws-") and len(name) == len("ws-") + 10 for name in names)
+    other = [manifest["metadata"]["name"] for manifest in created(planned(wanting(3, uid="u-2")))]
+    assert not set(names) & set(other)
+
+
+def test_the_name_of_a_claim_under_deletion_is_not_used_again() -> None:
+    [manifest] = created(planned(wanting(1)))
+    going = a_claim(manifest["metadata"]["name"], deleting=True)
+    [second] = created(planned(wanting(1), going))
+    assert second["metadata"]["name"] != manifest["metadata"]["name"]
+
+
+@pytest.mark.parametrize("name", ["w" * 253, "a" * 51 + ".b" * 20])
+def test_long_names_are_cut_to_a_label_value(name: str) -> None:
+    [manifest] = created(planned(wanting(1, name=name)))
+    assert labels.is_label_value(manifest["metadata"]["name"])
+    assert all(labels.is_label_value(value) for value in manifest["metadata"]["labels"].values())
+    assert planned(wanting(1, name=name), a_claim("own", ("default", name))).empty
+
+
+def victims_of(target: int, claims: Iterable[Any]) -> list[str]:
+    return deleted(planned(wanting(target), *claims))
+
+
+def test_not_ready_claims_go_first_then_the_newest_then_by_name() -> None:
+    claims = [
+        a_claim("ready-old", ready=True, created="2026-01-01T00:00:00Z"),
+        a_claim("ready-new", ready=True, created="2026-01-01T00:02:00Z"),
+        a_claim("booting-old", created="2026-01-01T00:00:00Z"),
+        a_claim("booting-new-a", created="2026-01-01T00:03:00Z"),
+        a_claim("booting-new-b", created="2026-01-01T00:03:00Z"),
+    ]
+    order = ["booting-new-a", "booting-new-b", "booting-old", "ready-new", "ready-old"]
+    for number in range(6):
+        assert victims_of(5 - number, claims) == sorted(order[:number])
+
+
+def test_replicas_from_three_to_one_delete_two() -> None:
+    claims = [a_claim("a", ready=True), a_claim("b"), a_claim("c")]
+    assert victims_of(1, claims) == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ready": False},
+        {"cordoned": True},
+        {"deleting": True},
+        {"instance_type": "Standard_NC48ads_A100_v4"},
+        {"pool": "b"},
+        {"allocatable": 0},
+        {"more_labels": {labels.NODEPOOL: "some"}},
+        {"more_labels": {labels.WORKSPACE: "other"}},
+    ],
+)
+def test_brought_nodes_that_do_not_count(fields: dict[str, Any]) -> None:
+    node = a_node(**({"instance_type": NC24} | fields))
+    assert len(created(planned(wanting(1), node))) == 1
+
+
+def test_a_node_of_any_claim_does_not_count_as_brought() -> None:
+    node = a_node("taken", instance_type=NC24)
+    assert len(created(planned(wanting(1), node, a_claim("c", ("other", "x"), node="taken")))) == 1
+
+
+def test_brought_nodes_count_only_for_a_selector_that_is_not_empty() -> None:
+    node = a_node(instance_type=NC24)
+    assert len(created(planned(wanting(1, selector={}), node))) == 1
+    assert created(planned(wanting(1), node)) == []
+
+
+def test_a_brought_node_counts_once_and_for_the_oldest() -> None:
+    node = a_node(instance_type=NC24.lower())
+    old = wanting(1, name="z-old", created="2026-01-01T00:00:00Z")
+    young = wanting(1, name="a-young", created="2026-01-01T00:01:00Z")
+    [creation] = [each for each in planned(young, old, node).creations if each.key.kind == "NodeClaim"]
+    assert creation.owner.name == "a-young"
+
+
+def test_siblings_do_not_count_each_others_claims() -> None:
+    found = planned(wanting(1, name="a"), wanting(1, name="b"), a_claim("of-a", ("default", "a")))
+    assert [each.owner.name for each in found.creations] == ["b"]
+    elsewhere = planned(wanting(1, namespace="one"), a_claim("of-two", ("two", "ws")), wanting(1, namespace="two"))
+    assert [each.owner.namespace for each in elsewhere.creations] == ["one"]
+
+
+def test_brought_nodes_environment_has_no_node_claims() -> None:
+    assert created(planned(a_workspace(), a_node(), nap=False)) == []
+
+
+def test_claims_from_before_the_mode_changed_are_left_alone_and_told() -> None:
+    found = planned(a_workspace(), a_node(), a_claim("from-before"), nap=False)
+    assert found.deletions == ()
+    assert any("from-before" in warning for warning in found.warnings)
+
+
+def test_a_refused_workspace_keeps_what_it_has() -> None:
+    found = planned(a_workspace(instance_type="nonesuch", replicas=1), *(a_claim(f"c-{n}") for n in range(3)))
+    assert found.empty
+    assert len(found.refusals) == 1
+
+
+@pytest.mark.parametrize(
+    "workspaces",
+    [
+        pytest.param([], id="gone"),
+        pytest.param([wanting(1, deleting=True)], id="being deleted"),
+        pytest.param([wanting(1, uid="new", name="ws")], id="made anew"),
+    ],
+)
+def test_claims_without_their_workspace_are_deleted(workspaces: list[Any]) -> None:
+    found = planned(*workspaces, a_claim("orphan", uid="old"), a_claim("going", uid="old", deleting=True))
+    assert deleted(found) == ["orphan"]
+
+
+def test_claims_without_ownership_labels_are_nobodys() -> None:
+    foreign = a_claim("foreign").model_copy(update={"labels": {}})
+    assert planned(foreign).empty
+
+
+def test_claims_of_another_environment_are_not_looked_at() -> None:
+    claim = a_claim("c")
+    foreign = claim.model_copy(update={"labels": claim.labels | {labels.ENVIRONMENT: "other"}})
+    assert planned(foreign).empty
+
+
+def test_deletions_in_one_round_are_capped_and_told() -> None:
+    claims = [a_claim(f"c-{n}") for n in range(5)]
+    found = planned(*claims, limits={"deletionsPerTick": 2})
+    assert len(found.deletions) == 2
+    assert any("deletionsPerTick" in warning or "deletions_per_tick" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(("limits", "made"), [({"nodes": 3}, 1), ({"gpus": 2}, 0), ({"nodes": 4}, 2)])
+def test_creations_stop_at_the_limit_that_claims_under_deletion_still_fill(limits: dict[str, int], made: int) -> None:
+    going = [a_claim(f"going-{n}", deleting=True) for n in range(2)]
+    found = planned(wanting(2), *going, limits=limits)
+    assert len(created(found)) == made
+    assert made == 2 or any("LimitExceeded" in warning for warning in found.warnings)
+
+
+def test_a_claim_that_is_not_ready_in_time_is_told() -> None:
+    late = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
+    assert any("slow" in warning for warning in planned(wanting(1), a_claim("slow"), now=late).warnings)
+    assert planned(wanting(1), a_claim("slow"), now=NOW).warnings == ()
+    assert planned(wanting(1), a_claim("slow", ready=True), now=late).warnings == ()
+
+
+def requirement(manifest: dict[str, Any], key: str) -> Any:
+    return next((each for each in manifest["spec"]["requirements"] if each["key"] == key), None)
+
+
+def test_what_a_claim_says() -> None:
+    workspace = wanting(
+        1,
+        uid="u",
+        instance_type=NC24.lower(),
+        selector={"team": "red"},
+        expressions=[{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z1", "z2"]}],
+    )
+    [manifest] = created(planned(workspace, nodeClaims={"taints": [{"key": "sku", "value": "gpu"}]}))
+    assert manifest["metadata"]["labels"] == {
+        "team": "red",
+        labels.WORKSPACE: "ws",
+        labels.WORKSPACE_NAMESPACE: "default",
+        labels.WORKSPACE_UID: "u",
+        labels.ENVIRONMENT: "test",
+        labels.MANAGED_BY: "plimsoll",
+    }
+    assert manifest["metadata"]["annotations"] == {labels.DO_NOT_DISRUPT: "true"}
+    assert requirement(manifest, labels.INSTANCE_TYPE)["values"] == [NC24]
+    assert requirement(manifest, "kubernetes.io/os")["values"] == ["linux"]
+    assert requirement(manifest, "topology.kubernetes.io/zone")["values"] == ["z1", "z2"]
+    assert manifest["spec"]["resources"]["requests"] == {"nvidia.com/gpu": "1"}
+    assert manifest["spec"]["taints"] == [{"key": "sku", "value": "gpu", "effect": "NoSchedule"}]
+    assert manifest["spec"]["nodeClassRef"] == {"group": "kaito.sh", "kind": "KaitoNodeClass", "name": "default"}
+
+
+def test_aws_asks_for_gpus_and_a_preset_for_its_disk() -> None:
+    [manifest] = created(planned(wanting(1, instance_type="p5.48xlarge", preset="phi-4")))
+    assert requirement(manifest, "karpenter.k8s.aws/instance-gpu-count")["operator"] == "Gt"
+    assert manifest["spec"]["resources"]["requests"] == {"nvidia.com/gpu": "8", "ephemeral-storage": "107Gi"}
+    assert manifest["spec"]["nodeClassRef"]["kind"] == "EC2NodeClass"
+
+
+def test_the_node_class_is_the_environments_then_that_of_the_pool_that_names_the_type() -> None:
+    pools = [
+        a_node_pool("any", weight=9, node_class="any"),
+        a_node_pool("light", [NC24], weight=1, node_class="light"),
+        a_node_pool("heavy", [NC24], weight=5, node_class="heavy"),
+    ]
+    [by_pool] = created(planned(wanting(1), *pools))
+    assert by_pool["spec"]["nodeClassRef"]["name"] == "heavy"
+    [by_any] = created(planned(wanting(1), pools[0]))
+    assert by_any["spec"]["nodeClassRef"]["name"] == "any"
+    own = {"group": "g.example", "kind": "K", "name": "own"}
+    [by_environment] = created(planned(wanting(1), *pools, nodeClaims={"nodeClassRef": own}))
+    assert by_environment["spec"]["nodeClassRef"] == own
+
+
+def test_a_claim_asks_for_whole_gpus_where_live_nodes_share_theirs() -> None:
+    sharing = a_node(instance_type=NC24, pool="other", more_labels={"nvidia.com/gpu.replicas": "4"})
+    [manifest] = created(planned(wanting(1), sharing))
+    assert manifest["spec"]["resources"]["requests"] == {"nvidia.com/gpu": "1"}

@@ -1,0 +1,196 @@
+"""What holds of every plan, whatever the cluster holds."""
+
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.plan import Plan
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.verdict import Reason
+from plimsoll.plan.planning import plan
+from plimsoll.plan.validating import validate
+from tests.builders import A100, NC24, a_claim, a_node, a_snapshot, a_workspace, an_environment
+from tests.planning.cluster import after, launched
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NC48 = "Standard_NC48ads_A100_v4"
+GPUS = {NC24.casefold(): 1, NC48.casefold(): 2}
+MANY = 10_000
+"""More deletions in one round than there are things."""
+
+names = st.sampled_from(["a", "b", "c"])
+namespaces = st.sampled_from(["one", "two"])
+times = st.integers(0, 3).map(lambda minute: f"2026-01-01T00:0{minute}:00Z")
+types = st.sampled_from([NC24, NC48, NC24.lower()])
+selectors = st.sampled_from([{}, {"pool": "a"}, {"pool": "b"}])
+
+
+@st.composite
+def workspaces(draw: st.DrawFn, nap: bool) -> list[Any]:
+    keys = draw(st.lists(st.tuples(namespaces, names), max_size=4, unique=True))
+    return [
+        a_workspace(
+            name,
+            namespace=namespace,
+            uid=draw(st.sampled_from(["", "u1", "u2"])),
+            created=draw(times),
+            deleting=draw(st.integers(0, 9)) == 0,
+            selector=draw(selectors),
+            instance_type=draw(types) if nap else None,
+            replicas=draw(st.integers(0, 4)),
+            preset=draw(st.sampled_from([None, "phi-4-mini-instruct", "llama-3.3-70b-instruct"])),
+        )
+        for namespace, name in keys
+    ]
+
+
+@st.composite
+def claims(draw: st.DrawFn, nap: bool) -> list[Any]:
+    count = draw(st.integers(0, 8))
+    return [
+        a_claim(
+            f"claim-{number}",
+            (draw(namespaces), draw(names)),
+            uid=draw(st.sampled_from(["", "u1", "u2"])),
+            ready=draw(st.booleans()),
+            deleting=draw(st.integers(0, 5)) == 0,
+            created=draw(times),
+            node=draw(st.sampled_from(["", f"node-{number}"])) if nap else "",
+        )
+        for number in range(count)
+    ]
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> list[Any]:
+    numbers = range(draw(st.integers(0, 6)))
+    return [
+        a_node(
+            f"node-{number}",
+            draw(st.sampled_from(["a", "b"])),
+            product=draw(st.sampled_from([None, A100, A100, A100])),
+            count=GPUS[instance_type.casefold()],
+            ready=draw(st.sampled_from([True, True, False, None])),
+            cordoned=draw(st.integers(0, 5)) == 0,
+            allocatable=draw(st.sampled_from([None, 0, 1])),
+            instance_type=instance_type,
+        )
+        for number, instance_type in ((number, draw(types)) for number in numbers)
+    ]
+
+
+@st.composite
+def snapshots(draw: st.DrawFn, deletions: int | None = None) -> Snapshot:
+    nap = draw(st.booleans())
+    limits = {
+        "gpus": draw(st.none() | st.integers(0, 12)),
+        "nodes": draw(st.none() | st.integers(0, 8)),
+        "deletionsPerTick": deletions or draw(st.integers(1, 4)),
+    }
+    environment = an_environment(nap, limits={key: value for key, value in limits.items() if value is not None})
+    objects = [*draw(workspaces(nap)), *draw(claims(nap)), *draw(nodes())]
+    return a_snapshot(*objects, environment=environment)
+
+
+def of(snapshot: Snapshot) -> Plan:
+    return plan(snapshot, validate(snapshot), NOW)
+
+
+def cut_short(found: Plan) -> bool:
+    """A limit was in the way, which deletions of this round may make room under."""
+    limited = Reason.LIMIT_EXCEEDED
+    return any(each.reason is limited for each in found.verdicts) or any(limited in each for each in found.warnings)
+
+
+@given(snapshots(MANY))
+def test_a_plan_that_was_carried_out_is_followed_by_an_empty_one(snapshot: Snapshot) -> None:
+    found = of(snapshot)
+    assume(not cut_short(found))
+    assert of(after(snapshot, found)).empty
+
+
+@given(snapshots())
+def test_rounds_under_a_cap_come_to_rest(snapshot: Snapshot) -> None:
+    for _ in range(20):
+        found = of(snapshot)
+        if found.empty:
+            return
+        snapshot = after(snapshot, found)
+    raise AssertionError("no rest after 20 rounds")
+
+
+@given(snapshots(MANY))
+def test_what_has_come_up_is_at_rest_once_its_workloads_are_there(snapshot: Snapshot) -> None:
+    found = of(snapshot)
+    assume(not cut_short(found))
+    up = launched(after(snapshot, found))
+    assert of(after(up, of(up))).empty
+
+
+@given(snapshots(), st.randoms(use_true_random=False))
+def test_the_order_of_inputs_does_not_matter(snapshot: Snapshot, order: random.Random) -> None:
+    def shuffled(items: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(order.sample(items, len(items)))
+
+    mixed = snapshot.model_copy(
+        update={
+            "workspaces": shuffled(snapshot.workspaces),
+            "nodes": shuffled(snapshot.nodes),
+            "node_claims": shuffled(snapshot.node_claims),
+        }
+    )
+    assert of(mixed) == of(snapshot)
+
+
+def gpus(claim: NodeClaim) -> int:
+    return int(claim.spec["resources"]["requests"]["nvidia.com/gpu"])
+
+
+@given(snapshots())
+def test_limits_are_not_exceeded_by_what_a_plan_makes(snapshot: Snapshot) -> None:
+    found = of(snapshot)
+    limits = snapshot.environment.spec.limits
+    made = [each for each in found.creations if each.key.kind == "NodeClaim"]
+    assert len(found.deletions) <= limits.deletions_per_tick
+    if not made:
+        return
+    # Deletions take time: what is made must fit beside what is not yet gone.
+    everything = after(snapshot, found.model_copy(update={"deletions": ()})).node_claims
+    assert limits.nodes is None or len(everything) <= limits.nodes
+    assert limits.gpus is None or sum(gpus(claim) for claim in everything) <= limits.gpus
+
+
+@given(snapshots(MANY))
+def test_a_ready_claim_is_not_deleted_while_one_that_is_not_could_be(snapshot: Snapshot) -> None:
+    gone = {deletion.key.name for deletion in of(snapshot).deletions}
+    kept = after(snapshot, of(snapshot)).node_claims
+    for workspace in snapshot.workspaces:
+        own = [
+            claim
+            for claim in snapshot.node_claims
+            if claim.owner[:2] == workspace.key and not claim.deleting and not workspace.deleting
+            if claim.owner[2] in ("", workspace.uid) or not workspace.uid
+        ]
+        ready_gone = any(claim.ready for claim in own if claim.name in gone)
+        spared = [claim.name for claim in own if not claim.ready and claim in kept]
+        assert not (ready_gone and spared)
+
+
+@given(snapshots())
+def test_what_a_refused_workspace_has_is_left_alone(snapshot: Snapshot) -> None:
+    found = of(snapshot)
+    deleting = {workspace.key for workspace in snapshot.workspaces if workspace.deleting}
+    refused = {(each.workspace.namespace, each.workspace.name) for each in found.refusals} - deleting
+    touched = {(each.owner.namespace, each.owner.name) for each in (*found.creations, *found.updates)}
+    assert not refused & touched
+
+
+@given(snapshots())
+@settings(max_examples=50)
+def test_nodes_are_provisioned_only_where_that_is_enabled(snapshot: Snapshot) -> None:
+    if not snapshot.environment.spec.auto_provisioning:
+        assert all(each.key.kind != "NodeClaim" for each in of(snapshot).creations)

@@ -1,0 +1,254 @@
+"""Workloads of Workspaces: when they are made and changed, and what their pods ask for."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from plimsoll.model import labels
+from plimsoll.model.plan import Plan
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.planning import plan
+from plimsoll.plan.validating import validate
+from tests.builders import NC24, a_claim, a_node, a_snapshot, a_template, a_workload, a_workspace, an_environment
+from tests.planning.cluster import after, launched
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def of(snapshot: Snapshot) -> Plan:
+    return plan(snapshot, validate(snapshot), NOW)
+
+
+def workload_of(snapshot: Snapshot) -> dict[str, Any]:
+    [creation] = [each for each in of(snapshot).creations if each.key.kind != "NodeClaim"]
+    return creation.manifest
+
+
+def pod_spec(*objects: Any, **environment: Any) -> dict[str, Any]:
+    manifest = workload_of(a_snapshot(*objects, environment=an_environment(**environment)))
+    spec: dict[str, Any] = manifest["spec"]["template"]["spec"]
+    return spec
+
+
+def terms(spec: dict[str, Any]) -> list[list[tuple[str, str, tuple[str, ...]]]]:
+    return [
+        [(each["key"], each["operator"], tuple(each.get("values", ()))) for each in term["matchExpressions"]]
+        for term in spec["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    ]
+
+
+def test_brought_nodes_get_a_deployment_of_one_pod_a_replica() -> None:
+    manifest = workload_of(a_snapshot(a_workspace(replicas=2, uid="u"), a_node()))
+    assert (manifest["kind"], manifest["metadata"]["name"], manifest["metadata"]["namespace"]) == (
+        "Deployment",
+        "ws",
+        "default",
+    )
+    assert manifest["spec"]["replicas"] == 2
+    assert manifest["metadata"]["labels"][labels.WORKSPACE_UID] == "u"
+    selected = manifest["spec"]["selector"]["matchLabels"]
+    assert selected.items() <= manifest["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_every_requirement_of_the_selector_is_required_of_nodes() -> None:
+    expressions = [{"key": "zone", "operator": "NotIn", "values": ["z"]}, {"key": "pool", "operator": "Exists"}]
+    spec = pod_spec(a_workspace(expressions=expressions), a_node())
+    assert terms(spec) == [[("pool", "In", ("a",)), ("zone", "NotIn", ("z",)), ("pool", "Exists", ())]]
+
+
+def test_provisioned_nodes_are_required_by_owner_and_type() -> None:
+    workspace = a_workspace(instance_type=NC24.lower(), selector={})
+    snapshot = launched(a_snapshot(workspace, a_claim("c"), nap=True))
+    spec = workload_of(snapshot)["spec"]["template"]["spec"]
+    assert terms(spec) == [
+        [
+            (labels.WORKSPACE, "In", ("ws",)),
+            (labels.WORKSPACE_NAMESPACE, "In", ("default",)),
+            (labels.INSTANCE_TYPE, "In", (NC24,)),
+        ]
+    ]
+
+
+def test_with_a_selector_brought_nodes_of_the_type_are_allowed_too() -> None:
+    snapshot = a_snapshot(a_workspace(instance_type=NC24), a_node(instance_type=NC24), nap=True)
+    spec = workload_of(snapshot)["spec"]["template"]["spec"]
+    assert (terms(spec)[1][:3]) == [
+        ("pool", "In", ("a",)),
+        (labels.NODEPOOL, "DoesNotExist", ()),
+        (labels.WORKSPACE, "DoesNotExist", ()),
+    ]
+
+
+def test_a_templates_own_affinity_stays_required() -> None:
+    template = a_template()
+    own = [{"matchExpressions": [{"key": "x", "operator": "Exists"}]}, {"matchFields": [{"key": "metadata.name"}]}]
+    template["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": own}}}
+    assert terms(pod_spec(a_workspace(template=template), a_node())) == [
+        [("x", "Exists", ()), ("pool", "In", ("a",))],
+        [("pool", "In", ("a",))],
+    ]
+
+
+def test_a_preset_asks_for_all_gpus_of_a_node() -> None:
+    [container] = pod_spec(a_workspace(preset="phi-4"), a_node(count=4))["containers"]
+    assert container["resources"] == {"requests": {"nvidia.com/gpu": "4"}, "limits": {"nvidia.com/gpu": "4"}}
+    assert container["args"][:2] == ["--model", "microsoft/phi-4"]
+    assert "--tensor-parallel-size" in container["args"]
+
+
+def test_shared_gpus_are_asked_for_as_devices() -> None:
+    node = a_node(count=2, more_labels={"nvidia.com/gpu.replicas": "4"})
+    [container] = pod_spec(a_workspace(), node)["containers"]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "8"}
+
+
+def test_a_template_that_asks_for_gpus_is_left_as_it_is() -> None:
+    asked = {"limits": {"nvidia.com/gpu": 1}}
+    [container] = pod_spec(a_workspace(template=a_template(resources=asked)), a_node(count=4))["containers"]
+    assert container["resources"] == asked
+
+
+def test_the_environments_resource_is_asked_for() -> None:
+    [container] = pod_spec(a_workspace(), a_node(count=2), gpuResource="example.com/gpu")["containers"]
+    assert container["resources"]["requests"] == {"example.com/gpu": "2"}
+
+
+def test_taints_of_gpu_nodes_and_of_the_environment_are_tolerated() -> None:
+    own = {"key": "own", "operator": "Exists"}
+    template = a_template()
+    template["spec"]["tolerations"] = [own]
+    spec = pod_spec(a_workspace(template=template), a_node(), nodeClaims={"taints": [{"key": "team", "value": "red"}]})
+    assert spec["tolerations"] == [
+        own,
+        {"key": "nvidia.com/gpu", "operator": "Exists"},
+        {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"},
+        {"key": "team", "operator": "Equal", "value": "red", "effect": "NoSchedule"},
+    ]
+
+
+def test_a_queue_labels_the_pods_and_sets_the_scheduler() -> None:
+    manifest = workload_of(a_snapshot(a_workspace(queue="team"), a_node()))
+    template = manifest["spec"]["template"]
+    assert template["metadata"]["labels"][labels.QUEUE] == "team"
+    assert template["spec"]["schedulerName"] == "kai-scheduler"
+    assert "schedulerName" not in pod_spec(a_workspace(), a_node())
+
+
+def test_two_pods_of_a_workspace_never_share_a_node() -> None:
+    [rule] = pod_spec(a_workspace(), a_node())["affinity"]["podAntiAffinity"][REQUIRED]
+    assert rule["topologyKey"] == "kubernetes.io/hostname"
+    assert rule["labelSelector"]["matchLabels"] == {labels.WORKSPACE: "ws", labels.WORKSPACE_NAMESPACE: "default"}
+
+
+def test_replicas_that_span_nodes_become_a_stateful_set_of_a_pod_a_node() -> None:
+    nodes = [a_node(f"n-{n}", memory=16384) for n in range(2)]
+    manifest = workload_of(a_snapshot(a_workspace(gpu_memory_gib=32, per_replica=2, replicas=3), *nodes))
+    assert (manifest["kind"], manifest["spec"]["replicas"]) == ("StatefulSet", 6)
+    assert manifest["spec"]["podManagementPolicy"] == "Parallel"
+
+
+def test_a_workload_waits_for_all_its_provisioned_nodes() -> None:
+    snapshot = a_snapshot(a_workspace(instance_type=NC24, replicas=2), a_claim("a"), a_claim("b"), nap=True)
+    assert of(snapshot).empty
+    ready = launched(snapshot)
+    assert workload_of(ready)["spec"]["replicas"] == 2
+    one_late = ready.model_copy(update={"nodes": ready.nodes[:1]})
+    assert of(one_late).empty
+
+
+def test_a_workload_waits_until_its_nodes_show_their_gpus() -> None:
+    def with_gpus(allocatable: int | None) -> Plan:
+        node = a_node("n", None, allocatable=allocatable)
+        claim = a_claim("c", node="n", ready=True)
+        return of(a_snapshot(a_workspace(instance_type=NC24), claim, node, nap=True))
+
+    assert with_gpus(None).empty
+    assert with_gpus(0).empty
+    assert not with_gpus(1).empty
+
+
+def test_a_refused_workspace_gets_no_workload_and_keeps_the_one_it_has() -> None:
+    workspace, node = a_workspace(), a_node()
+    manifest = workload_of(a_snapshot(workspace, node))
+    assert of(a_snapshot(workspace, a_node(product=None))).empty
+    assert of(a_snapshot(workspace, a_node(product=None), a_workload(manifest))).empty
+
+
+def test_no_replicas_make_no_workload() -> None:
+    assert of(a_snapshot(a_workspace(replicas=0), a_node())).empty
+
+
+def test_fewer_replicas_change_the_workload_in_the_plan_that_deletes_claims() -> None:
+    before = launched(
+        a_snapshot(
+            a_workspace(instance_type=NC24, replicas=3), *(a_claim(f"c-{n}", ready=True) for n in range(3)), nap=True
+        )
+    )
+    running = after(before, of(before))
+    assert of(running).empty
+    lowered = running.model_copy(update={"workspaces": (a_workspace(instance_type=NC24, replicas=1),)})
+    found = of(lowered)
+    [update] = found.updates
+    assert update.manifest["spec"]["replicas"] == 1
+    assert update.reason == "replicas 3 -> 1"
+    assert [deletion.key.kind for deletion in found.deletions] == ["NodeClaim", "NodeClaim"]
+    assert of(after(lowered, found)).empty
+
+
+def test_more_replicas_change_the_workload_at_once() -> None:
+    before = launched(a_snapshot(a_workspace(instance_type=NC24), a_claim("c"), nap=True))
+    running = after(before, of(before))
+    raised = running.model_copy(update={"workspaces": (a_workspace(instance_type=NC24, replicas=2),)})
+    found = of(raised)
+    assert [each.manifest["spec"]["replicas"] for each in found.updates] == [2]
+    assert len(found.creations) == 1
+
+
+def test_a_changed_template_changes_the_workload_and_nothing_else_does() -> None:
+    before = a_snapshot(a_workspace(), a_node())
+    running = after(before, of(before))
+    assert of(running).empty
+    changed = a_workspace(template=a_template(image="example/server:2"))
+    [update] = of(running.model_copy(update={"workspaces": (changed,)})).updates
+    assert update.manifest["spec"]["template"]["spec"]["containers"][0]["image"] == "example/server:2"
+
+
+def test_another_kind_takes_the_place_of_the_old_workload_once_that_is_gone() -> None:
+    nodes = [a_node(f"n-{n}") for n in range(2)]
+    before = a_snapshot(a_workspace(), *nodes)
+    running = after(before, of(before))
+    spanning = running.model_copy(update={"workspaces": (a_workspace(per_replica=2),)})
+    first = of(spanning)
+    assert [each.key.kind for each in first.deletions] == ["Deployment"]
+    assert first.creations == ()
+    [creation] = of(after(spanning, first)).creations
+    assert creation.key.kind == "StatefulSet"
+
+
+def test_the_workload_of_a_workspace_that_is_gone_or_infers_nothing_is_deleted() -> None:
+    manifest = workload_of(a_snapshot(a_workspace(), a_node()))
+    for workspaces in ([], [a_workspace(deleting=True)], [a_workspace(inference=False)]):
+        found = of(a_snapshot(*workspaces, a_node(), a_workload(manifest)))
+        assert [each.key.kind for each in found.deletions] == ["Deployment"]
+        assert of(a_snapshot(*workspaces, a_node(), a_workload(manifest, deleting=True))).empty
+
+
+def test_a_workload_is_kept_while_a_node_of_its_is_away() -> None:
+    before = launched(a_snapshot(a_workspace(instance_type=NC24), a_claim("c"), nap=True))
+    running = after(before, of(before))
+    away = running.model_copy(
+        update={"nodes": tuple(node.model_copy(update={"unschedulable": True}) for node in running.nodes)}
+    )
+    assert of(away).empty
+
+
+def test_a_template_is_not_changed_by_planning() -> None:
+    template = a_template()
+    of(a_snapshot(a_workspace(template=template, queue="q"), a_node()))
+    assert template == a_template()
+
+
+def test_a_brought_node_that_spells_its_type_otherwise_may_be_used() -> None:
+    snapshot = a_snapshot(a_workspace(instance_type=NC24), a_node(instance_type=NC24.lower()), nap=True)
+    spec = workload_of(snapshot)["spec"]["template"]["spec"]
+    assert terms(spec)[1][-1] == (labels.INSTANCE_TYPE, "In", (NC24, NC24.lower()))
