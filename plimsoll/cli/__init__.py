@@ -9,13 +9,15 @@ from typing import Any
 
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
-from plimsoll.cli.output import FAILED, print_error
+from plimsoll.cli.output import FAILED, INTERRUPTED, print_error
 from plimsoll.model.errors import PlimsollError
 
 COMMANDS = {
     "plan": ("plimsoll.cli.plan", "What the next delta would be, from the cluster or from files; nothing is applied."),
     "run": ("plimsoll.cli.run", "Keep the capacity: as a controller, or once for a job."),
+    "estimate": ("plimsoll.cli.estimate", "How many GPUs and nodes a model takes, line by line."),
     "status": ("plimsoll.cli.status", "Workspaces, their nodes and what the engine made for them."),
     "destroy": ("plimsoll.cli.destroy", "Drain capacity, then environment, then foundation."),
     "sandbox": ("plimsoll.sandbox.cli", "A real control plane on this machine."),
@@ -43,18 +45,29 @@ class LazyGroup(TyperGroup):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
-app = typer.Typer(cls=LazyGroup, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(cls=LazyGroup, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-@app.callback()
-def _plimsoll() -> None:
+@app.callback(invoke_without_command=True)
+def _plimsoll(ctx: typer.Context) -> None:
     """GPU capacity on Kubernetes, declared and kept by Pulumi."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
 
 
-def main() -> Any:
-    """Runs the command line; a PlimsollError is printed for people and ends with exit code 1."""
+def main() -> None:
+    """Runs the command line and exits.
+
+    0: done; 1: an error, printed for people, one in the command's use included; 2: an intent is refused.
+    """
     try:
-        return app()
+        code = app(standalone_mode=False)
     except PlimsollError as error:
         print_error(error)
-        sys.exit(FAILED)
+        code = FAILED
+    except TyperException as error:
+        print_error(PlimsollError(error.format_message(), "--help after the command says how it is used"))
+        code = FAILED
+    except typer.Abort:
+        code = INTERRUPTED
+    sys.exit(code)

@@ -16,6 +16,7 @@ ERR: Final = Console(stderr=True)
 SETTLED: Final = 0
 FAILED: Final = 1
 REFUSED: Final = 2
+INTERRUPTED: Final = 130
 
 
 class Format(StrEnum):

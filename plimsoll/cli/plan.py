@@ -17,7 +17,7 @@ from plimsoll.plan.planning import plan as plan_round
 from plimsoll.plan.shortlist import counted
 from plimsoll.plan.validating import validate
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 Files = Annotated[
     list[str] | None,

@@ -83,6 +83,8 @@ class EnvironmentSpec(Declared):
     reserved_label_prefixes: tuple[str, ...] = ("plimsoll.dev/", "kaito.sh/", "karpenter.sh/")
     """Label keys with these prefixes may not stand in a Workspace's selector."""
     node_claims: NodeClaims = NodeClaims()
+    queue_scheduler: str = Field(default="kai-scheduler", min_length=1, max_length=253)
+    """Scheduler of the pods of a Workspace that names a queue."""
     inference_image: str = "vllm/vllm-openai:v0.11.0"
     """Image that serves presets."""
 
