@@ -1,13 +1,18 @@
 """Conditions, as Kubernetes objects carry them in `status.conditions`."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from plimsoll.model.base import Observed
 
 Status = Literal["True", "False", "Unknown"]
+
+
+def _or_empty(time: Any) -> Any:
+    """A time that nobody set is null in what the apiserver sends."""
+    return "" if time is None else time
 
 
 class Condition(Observed):
@@ -18,7 +23,9 @@ class Condition(Observed):
     reason: str = ""
     message: str = ""
     observed_generation: int | None = Field(default=None, validation_alias="observedGeneration")
-    last_transition_time: str = Field(default="", validation_alias="lastTransitionTime")
+    last_transition_time: Annotated[str, BeforeValidator(_or_empty)] = Field(
+        default="", validation_alias="lastTransitionTime"
+    )
 
 
 def condition_of(conditions: Sequence[Condition], kind: str) -> Condition | None:
