@@ -1,0 +1,18 @@
+"""What the mode of an environment asks of a Workspace: brought nodes or provisioned ones, never both."""
+
+from typing import Final
+
+INSTANCE_TYPE_FORBIDDEN: Final = "instanceType must be empty when node auto-provisioning is disabled (BYO scenario)"
+INSTANCE_TYPE_REQUIRED: Final = "instanceType is required when node auto-provisioning is enabled"
+
+
+def instance_type_violation(instance_type: str | None, *, auto_provisioning: bool) -> str | None:
+    """What is wrong with a Workspace's `resource.instanceType` in that mode; None where nothing is."""
+    if auto_provisioning:
+        return None if instance_type else f"{INSTANCE_TYPE_REQUIRED}: set resource.instanceType"
+    if instance_type:
+        return (
+            f"{INSTANCE_TYPE_FORBIDDEN}: resource.instanceType is {instance_type!r}; remove it, and name the nodes by "
+            "resource.labelSelector"
+        )
+    return None

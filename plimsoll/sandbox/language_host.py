@@ -1,0 +1,125 @@
+"""Stands before Pulumi's Python language host and tells it where a policy pack is.
+
+The newest host that Go's module proxy has (of SDK v3.79) reads the program of a plugin from a field that today's
+engine leaves empty: a policy pack then runs the Pulumi program instead of itself. This process takes the engine's
+calls, fills that field from the ones that the engine does set, and hands everything on as it is.
+A host that the pulumi CLI brings itself needs none of this.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import grpc
+from pulumi.runtime.proto import language_pb2
+
+_SERVICE: Final = "/pulumirpc.LanguageRuntime/"
+_STREAMING: Final = frozenset({f"{_SERVICE}RunPlugin", f"{_SERVICE}InstallDependencies"})
+_OPTIONS: Final = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
+_THREADS: Final = 32
+"""A policy pack holds one for as long as it runs."""
+
+
+def main(host: str) -> None:
+    """Runs until `host` ends; prints the port first, as the engine expects of a plugin."""
+    # In a group of its own: the engine interrupts the group of a plugin that it has no more use for, and a Python
+    # program that waits for the engine's end would say so with a traceback.
+    process = subprocess.Popen([host, *sys.argv[1:]], stdout=subprocess.PIPE, process_group=0)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: _end(process, signal.SIGTERM))
+    try:
+        assert process.stdout is not None
+        port = process.stdout.readline().strip().decode()
+        if not port.isdigit():
+            sys.exit(process.wait() or 1)
+        server = grpc.server(ThreadPoolExecutor(_THREADS), options=_OPTIONS)
+        channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=_OPTIONS)
+        server.add_generic_rpc_handlers((Forwarding(channel),))
+        sys.stdout.write(f"{server.add_insecure_port('127.0.0.1:0')}\n")
+        sys.stdout.flush()
+        server.start()
+        threading.Thread(target=shutil.copyfileobj, args=(process.stdout, sys.stdout.buffer), daemon=True).start()
+        code = process.wait()
+        server.stop(grace=None)
+    finally:
+        _end(process, signal.SIGKILL)
+    # Not by sys.exit: a thread of the server may still hold a call of an engine that has gone.
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def _end(process: subprocess.Popen[bytes], number: int) -> None:
+    """Signals the host and the programs that it runs."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+class Forwarding(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """Hands every call of the service on, as bytes."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self._channel = channel
+
+    def service(self, handler_call_details: Any) -> Any:
+        method = handler_call_details.method
+        if not method.startswith(_SERVICE):
+            return None
+        if method in _STREAMING:
+            change = with_program if method.endswith("/RunPlugin") else bytes
+            return grpc.unary_stream_rpc_method_handler(self._streaming(method, change))
+        return grpc.unary_unary_rpc_method_handler(self._single(method))
+
+    def _single(self, method: str) -> Callable[[bytes, Any], bytes]:
+        call = self._channel.unary_unary(method)
+
+        def forward(request: bytes, context: Any) -> bytes:
+            pending = call.future(request, metadata=context.invocation_metadata())
+            context.add_callback(pending.cancel)
+            try:
+                answer: bytes = pending.result()
+            except grpc.RpcError as error:
+                context.abort(error.code(), error.details())
+            return answer
+
+        return forward
+
+    def _streaming(self, method: str, change: Callable[[bytes], bytes]) -> Callable[[bytes, Any], Iterator[bytes]]:
+        call = self._channel.unary_stream(method)
+
+        def forward(request: bytes, context: Any) -> Iterator[bytes]:
+            answers = call(change(request), metadata=context.invocation_metadata())
+            context.add_callback(answers.cancel)
+            try:
+                yield from answers
+            except grpc.RpcError as error:
+                context.abort(error.code(), error.details())
+
+        return forward
+
+
+def with_program(request: bytes) -> bytes:
+    """A RunPluginRequest with the program and the working directory that `info` names.
+
+    The host runs `python PROGRAM ARGS`; a policy pack is run by the SDK's module `pulumi.policy`.
+    """
+    message = language_pb2.RunPluginRequest.FromString(request)
+    directory = message.info.program_directory
+    if not message.program and directory:
+        arguments = list(message.args)
+        del message.args[:]
+        if message.kind == "analyzer":
+            message.program = "-u"
+            message.args.extend(["-m", "pulumi.policy", *arguments, "."])
+        else:
+            message.program = "."
+            message.args.extend(arguments)
+        message.pwd = directory
+    answer: bytes = message.SerializeToString()
+    return answer

@@ -1,0 +1,1 @@
+"""The policy pack: what no preview and no update of a stack may declare."""
