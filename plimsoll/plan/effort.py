@@ -1,0 +1,33 @@
+"""How long planning may search: a limit in seconds, with or without a clock."""
+
+from collections.abc import Callable
+
+Clock = Callable[[], float]
+
+
+class Effort:
+    """A limit in seconds on a search.
+
+    With a clock (seconds that only grow), time is what the clock says. Without one, it is what the searchers say they
+    spent, by counting their work: the result then depends on nothing but the input.
+    """
+
+    def __init__(self, seconds: float, clock: Clock | None = None) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._start = clock() if clock is not None else 0.0
+        self._spent = 0.0
+
+    def spend(self, seconds: float) -> None:
+        """Counts work that takes about so many seconds on one core."""
+        self._spent += seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds, never negative."""
+        spent = self._spent if self._clock is None else self._clock() - self._start
+        return max(0.0, self._seconds - spent)
+
+    @property
+    def exhausted(self) -> bool:
+        return self.left <= 0

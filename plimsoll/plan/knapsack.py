@@ -1,0 +1,75 @@
+"""The most valuable set of items for each capacity: bounded knapsack by dynamic programming.
+
+This is the pricing step of column generation (Gilmore and Gomory, 1961): an item's value is its dual.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+
+# A gain below this is noise of the duals, and would only make patterns depend on the order of additions.
+_GAIN = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """`values[c]` is the most that a capacity of `c` can hold, `c` from 0 to the knapsack's capacity."""
+
+    values: Values
+    _taken: NDArray[np.bool_]
+    _steps: Sequence[tuple[int, int, int]]
+
+    def pattern(self, capacity: int) -> dict[int, int]:
+        """How many of each item reach `values[capacity]`; items in increasing order."""
+        counts: dict[int, int] = {}
+        for index in range(len(self._steps) - 1, -1, -1):
+            if self._taken[index, capacity]:
+                item, copies, weight = self._steps[index]
+                counts[item] = counts.get(item, 0) + copies
+                capacity -= weight
+        return dict(sorted(counts.items()))
+
+
+class Knapsack:
+    """A capacity and the items that may go in; the values come with each call.
+
+    `sizes[i]` is the size of item i, 0 where it may not go in at all. `limits[i]` bounds its copies; None: no bound
+    but the capacity.
+    """
+
+    def __init__(self, sizes: Sequence[int], capacity: int, limits: Sequence[int] | None = None) -> None:
+        self.capacity = capacity
+        self._steps: list[tuple[int, int, int]] = []
+        for item, size in enumerate(sizes):
+            if not 0 < size <= capacity:
+                continue
+            most = capacity // size
+            left = most if limits is None else min(most, limits[item])
+            copies = 1
+            # Powers of two and a rest reach every number of copies up to the limit.
+            while left > 0:
+                copies = min(copies, left)
+                self._steps.append((item, copies, copies * size))
+                left -= copies
+                copies *= 2
+
+    @property
+    def work(self) -> float:
+        """Seconds that one call takes, about."""
+        return len(self._steps) * (3e-6 + self.capacity * 6e-10)
+
+    def price(self, values: Values, without: frozenset[int] = frozenset()) -> Priced:
+        """Fills the table; items that are worth nothing, or are in `without`, are left out."""
+        steps = [step for step in self._steps if values[step[0]] > 0 and step[0] not in without]
+        best = np.zeros(self.capacity + 1)
+        taken = np.zeros((len(steps), self.capacity + 1), dtype=bool)
+        for index, (item, copies, weight) in enumerate(steps):
+            gained = best[: self.capacity + 1 - weight] + values[item] * copies
+            tail = best[weight:]
+            np.greater(gained, tail + _GAIN, out=taken[index, weight:])
+            np.maximum(tail, gained, out=tail)
+        return Priced(best, taken, steps)

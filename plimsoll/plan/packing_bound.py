@@ -1,0 +1,153 @@
+"""The lower bound: the linear program over all patterns, by column generation (Gilmore and Gomory, 1961).
+
+minimise the number of new GPUs, over how many GPUs hold each pattern, such that every share is held and no more
+existing GPUs are used than there are. Its dual prices are a proof that anyone can check without the patterns.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from plimsoll.plan.effort import Effort
+from plimsoll.plan.knapsack import Knapsack, Values
+from plimsoll.plan.packing_master import Master
+from plimsoll.plan.packing_problem import Counts, Pattern, Problem
+
+_TOLERANCE = 1e-9
+"""A pattern that gains less than this does not improve the master."""
+_ROUNDING = 1e-6
+"""Floating-point noise that must not lift the bound to the next whole GPU."""
+_ITEMS_PER_PATTERN = 15
+"""One round of pricing adds a pattern for each so many items, over all kinds: fewer rounds for many sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A feasible point of the dual, so a proof: no packing takes fewer new GPUs than `value`.
+
+    `item_duals[i]` is at least 0, and no pattern of a new GPU is worth more than 1. `supply_duals[t]` is at least what
+    any pattern of that supply type is worth. `value` is the sum of demand times item duals, less the sum of supply
+    times supply duals.
+    """
+
+    value: float
+    item_duals: Values
+    supply_duals: Values
+    exact: bool
+    """It is the optimum of the linear program; False: time ran out, and the optimum may be higher."""
+
+    @property
+    def gpus(self) -> int:
+        """The bound in whole GPUs."""
+        return max(0, math.ceil(self.value - _ROUNDING))
+
+
+class Generation:
+    """Column generation on a master: prices patterns until none improves it, or time is up but for a reserve."""
+
+    def __init__(self, problem: Problem, master: Master, effort: Effort, reserve: float = 0.0) -> None:
+        self._problem = problem
+        self._master = master
+        self._effort = effort
+        self._reserve = reserve
+        self._batch = 1 + len(problem.demand) // (_ITEMS_PER_PATTERN * len(problem.sizes))
+        self.bound = Bound(0.0, np.zeros(len(problem.demand)), np.zeros(len(problem.supply)), exact=False)
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return self._effort.left - self._reserve
+
+    @property
+    def patterns(self) -> list[Pattern]:
+        return self._master.patterns
+
+    def run(self, demand: Counts, supply: Counts, limited: bool = False, seconds: float = math.inf) -> bool:
+        """True where the linear program over all patterns is solved; the time is up after `seconds` at the latest.
+
+        `limited` leaves patterns out that hold more of an item than the demand: a tighter program, whose duals prove
+        nothing about the unlimited one, so it sets no bound.
+        """
+        knapsacks = self._knapsacks(demand if limited else None)
+        if not limited:
+            for duals in simple_duals(self._problem):
+                self._price(knapsacks, duals, demand, supply, proves=True)
+        enough = self.left - seconds
+        while self._master.solve():
+            self._effort.spend(self._master.work)
+            found = self._price(knapsacks, self._master.item_duals, demand, supply, proves=not limited)
+            if not self._add(found):
+                if not limited:
+                    bound = self.bound
+                    self.bound = Bound(bound.value, bound.item_duals, bound.supply_duals, exact=True)
+                return True
+            if self.left <= max(0.0, enough):
+                return False
+        return False
+
+    def _add(self, patterns: list[Pattern]) -> bool:
+        improving = [pattern for pattern in patterns if self._master.gain(pattern) > _TOLERANCE]
+        added = [self._master.add(pattern) for pattern in improving]
+        return any(added)
+
+    def _knapsacks(self, limits: Counts | None) -> dict[int, Knapsack]:
+        capacities: dict[int, int] = {}
+        for each in self._problem.bin_types:
+            capacities[each.kind] = max(each.capacity, capacities.get(each.kind, 0))
+        bounds = None if limits is None else limits.tolist()
+        return {kind: Knapsack(self._problem.sizes[kind].tolist(), capacity, bounds)
+                for kind, capacity in sorted(capacities.items())}  # fmt: skip
+
+    def _price(
+        self, knapsacks: dict[int, Knapsack], duals: Values, demand: Counts, supply: Counts, proves: bool
+    ) -> list[Pattern]:
+        """The patterns that are worth the most at these duals; `proves` keeps the bound that the duals prove."""
+        problem = self._problem
+        found: list[Pattern] = []
+        most = 1.0
+        worth = np.zeros(len(supply))
+        for kind, knapsack in knapsacks.items():
+            priced = knapsack.price(duals)
+            self._effort.spend(knapsack.work)
+            for row, bin_type in enumerate(problem.supply_types):
+                each = problem.bin_types[bin_type]
+                if each.kind == kind:
+                    worth[row] = priced.values[each.capacity]
+                    found.append((bin_type, tuple(priced.pattern(each.capacity).items())))
+            for bin_type in problem.new_types:
+                each = problem.bin_types[bin_type]
+                if each.kind == kind:
+                    most = max(most, float(priced.values[each.capacity]))
+                    found += self._disjoint(knapsack, duals, priced.pattern(each.capacity), bin_type)
+        if proves:
+            value = float(demand @ duals - supply @ worth) / most
+            if value > self.bound.value:
+                self.bound = Bound(value, duals / most, worth / most, exact=False)
+        return found
+
+    def _disjoint(self, knapsack: Knapsack, duals: Values, best: dict[int, int], bin_type: int) -> list[Pattern]:
+        """The best pattern of a new GPU, then the best without the items of those before, while they pay."""
+        capacity = self._problem.bin_types[bin_type].capacity
+        found: list[Pattern] = []
+        while best and len(found) < self._batch:
+            found.append((bin_type, tuple(best.items())))
+            if self._master.gain(found[-1]) <= _TOLERANCE or len(found) == self._batch:
+                break
+            used = frozenset(item for _, items in found for item, _ in items)
+            best = knapsack.price(duals, without=used).pattern(capacity)
+            self._effort.spend(knapsack.work)
+        return found
+
+
+def simple_duals(problem: Problem) -> Iterator[Values]:
+    """Feasible duals that need no search: the size, and the size with the small for nothing and the large for a GPU.
+
+    The dual feasible functions behind the bound L2 of Martello and Toth (1990), for a few of their thresholds.
+    """
+    whole = max(problem.bin_types[index].capacity for index in problem.new_types)
+    openable = problem.sizes[sorted({problem.bin_types[index].kind for index in problem.new_types})]
+    least = np.where(openable > 0, openable, whole + 1).min(axis=0)
+    for threshold in sorted({0, *(whole * step // 20 for step in range(1, 11))}):
+        yield np.where(least > whole - threshold, 1.0, np.where(least < threshold, 0.0, least / whole))

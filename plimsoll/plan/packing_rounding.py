@@ -1,0 +1,69 @@
+"""From the linear program to whole GPUs, by diving: fix what is whole, then the largest fraction, and solve again."""
+
+from collections import Counter
+
+import numpy as np
+
+from plimsoll.plan.best_fit import best_fit
+from plimsoll.plan.packing_bound import Generation
+from plimsoll.plan.packing_master import Master
+from plimsoll.plan.packing_problem import Counts, Pattern, Patterns, Problem
+
+_WHOLE = 1e-6
+
+
+def dive(problem: Problem, master: Master, generation: Generation, best: Patterns, target: int) -> Patterns:
+    """A packing with fewer new GPUs than `best` where one is found; stops at `target`, or when time is up.
+
+    The master has a solution of the whole problem; it is left with what was not fixed.
+    """
+    demand, supply = problem.demand.copy(), problem.supply.copy()
+    fixed: Patterns = Counter()
+    while demand.any():
+        for pattern, count in _fixable(master):
+            _fix(problem, fixed, (demand, supply), pattern, count)
+        candidate = best_fit(problem, demand, onto=fixed)
+        if problem.new_bins(candidate) < problem.new_bins(best):
+            best = candidate
+        if problem.new_bins(best) <= target or problem.new_bins(fixed) >= problem.new_bins(best):
+            break
+        if generation.left <= 0:
+            break
+        master.reduce(demand, supply)
+        # About one step for each GPU that the fractional packing still takes.
+        generation.run(demand, supply, limited=True, seconds=generation.left / (1.0 + master.activity.sum()))
+    return best
+
+
+def trimmed(problem: Problem, patterns: Patterns) -> Patterns:
+    """The same GPUs without what they hold above the demand."""
+    demand, supply = problem.demand.copy(), problem.supply.copy()
+    kept: Patterns = Counter()
+    for pattern, count in sorted(patterns.items()):
+        _fix(problem, kept, (demand, supply), pattern, count)
+    return kept
+
+
+def _fixable(master: Master) -> list[tuple[Pattern, int]]:
+    activity, patterns = master.activity, master.patterns
+    whole = np.floor(activity + _WHOLE).astype(np.int64)
+    if whole.any():
+        return [(patterns[index], int(whole[index])) for index in np.flatnonzero(whole)]
+    return [(patterns[int(np.argmax(activity))], 1)]
+
+
+def _fix(problem: Problem, fixed: Patterns, left: tuple[Counts, Counts], pattern: Pattern, count: int) -> None:
+    """Takes a pattern that many times, without what is not wanted any more; `left` is demand and supply."""
+    demand, supply = left
+    bin_type, items = pattern
+    if not problem.bin_types[bin_type].new:
+        row = problem.supply_types.index(bin_type)
+        count = min(count, int(supply[row]))
+        supply[row] -= count
+    for _ in range(count):
+        wanted = tuple((item, min(copies, int(demand[item]))) for item, copies in items if demand[item])
+        if not wanted:
+            return
+        fixed[bin_type, wanted] += 1
+        for item, copies in wanted:
+            demand[item] -= copies

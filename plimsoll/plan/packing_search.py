@@ -1,0 +1,65 @@
+"""The search for the fewest new GPUs: bound, best fit, diving, integer program, each only where still needed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plimsoll.plan.best_fit import best_fit
+from plimsoll.plan.effort import Effort
+from plimsoll.plan.packing_bound import Bound, Generation
+from plimsoll.plan.packing_integer import choose_patterns
+from plimsoll.plan.packing_master import Master
+from plimsoll.plan.packing_problem import Patterns, Problem
+from plimsoll.plan.packing_rounding import dive, trimmed
+
+_SUPPLY_COST = 0.01
+"""What a whole free GPU costs while diving, of a new one: enough that a tight supply is not wasted."""
+_BOUND_SHARE = 0.6
+"""Of the time, for the bound; the rest is for whole GPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    patterns: Patterns
+    bound: Bound
+    best_fit: int
+    """New GPUs of best fit decreasing."""
+
+
+def search(problem: Problem, effort: Effort) -> Found:
+    """Never worse than best fit decreasing; stops as soon as the bound is met."""
+    fitted = best_fit(problem)
+    effort.spend(1e-5 * int(problem.demand.sum()))
+    count = problem.new_bins(fitted)
+    if count == 0:
+        nothing = Bound(0.0, np.zeros(len(problem.demand)), np.zeros(len(problem.supply)), exact=True)
+        return Found(fitted, nothing, 0)
+    master = _master(problem, fitted)
+    generation = Generation(problem, master, effort, reserve=effort.left * (1 - _BOUND_SHARE))
+    generation.run(problem.demand, problem.supply)
+    bound = generation.bound
+    best = fitted
+    if count > bound.gpus:
+        if len(problem.supply):
+            master = _master(problem, fitted, _SUPPLY_COST)
+            for pattern in generation.patterns:
+                master.add(pattern)
+            generation = Generation(problem, master, effort, reserve=effort.left * (1 - _BOUND_SHARE))
+            generation.run(problem.demand, problem.supply)
+        best = dive(problem, master, Generation(problem, master, effort), best, bound.gpus)
+    if problem.new_bins(best) > bound.gpus and not effort.exhausted:
+        chosen = choose_patterns(problem, master.patterns, problem.new_bins(best), bound.gpus, effort.left)
+        best = trimmed(problem, chosen) if chosen else best
+    return Found(best, bound, count)
+
+
+def _master(problem: Problem, fitted: Patterns, supply_cost: float = 0.0) -> Master:
+    """A master that has a packing, and a GPU for each item alone, so that it always has a solution."""
+    whole = max(problem.bin_types[index].capacity for index in problem.new_types)
+    master = Master(problem, supply_cost / whole)
+    for pattern in sorted(fitted):
+        master.add(pattern)
+    for item in range(len(problem.demand)):
+        bin_type = next(t for t in problem.new_types if problem.sizes[problem.bin_types[t].kind, item])
+        master.add((bin_type, ((item, 1),)))
+    return master
