@@ -21,15 +21,22 @@ WORKSPACE: Final = "Workspace"
 
 log = structlog.get_logger(__name__)
 
-Statuses = Mapping[tuple[str, str], WorkspaceStatus]
-"""By namespace and name."""
+Key = tuple[str, str]
+"""(namespace, name)"""
+
+
+class _Known(NamedTuple):
+    """The newest status of a Workspace, and the resource version of the Workspace with it."""
+
+    version: str
+    status: WorkspaceStatus
 
 
 class _Written(NamedTuple):
-    """A status that was written, and the version of the Workspace that was known then."""
+    """What was written, and the version of the Workspace that the snapshot held then."""
 
     seen: str
-    status: WorkspaceStatus
+    known: _Known
 
 
 class Reporter:
@@ -50,31 +57,33 @@ class Reporter:
         The plan's operations count as done but for those that `failures` names, with what went wrong. Returns when
         the statuses are written; events follow.
         """
-        previous = self._previous(snapshot)
+        known = self._known(snapshot)
         # Before the statuses are written: the events tell the difference to what they were.
-        self._recorder.record(all_events(plan, previous, failures or {}), now)
+        before = {key: each.status for key, each in known.items()}
+        self._recorder.record(all_events(plan, before, failures or {}), now)
         holdings = Holdings(snapshot, plan.verdicts)
-        versions = {workspace.uid: workspace.resource_version for workspace in snapshot.workspaces}
-        writes = [*_environment(snapshot.environment, holdings), *_workspaces(snapshot, plan, holdings, now, previous)]
-        for write, done in zip(writes, self._writer.write(writes), strict=True):
-            if done and write.kind == WORKSPACE:
+        seen = {workspace.uid: workspace.resource_version for workspace in snapshot.workspaces}
+        writes = [*_environment(snapshot.environment, holdings), *_workspaces(snapshot, plan, holdings, now, known)]
+        for write, version in zip(writes, self._writer.write(writes), strict=True):
+            if version and write.kind == WORKSPACE:
                 status = WorkspaceStatus.model_validate(write.status)
-                self._written[write.uid] = _Written(versions.get(write.uid, ""), status)
+                self._written[write.uid] = _Written(seen.get(write.uid, ""), _Known(version, status))
 
     def close(self) -> None:
         """Returns when the events are written."""
         self._writer.close()
         self._recorder.close()
 
-    def _previous(self, snapshot: Snapshot) -> Statuses:
-        """The newest known status of each Workspace."""
+    def _known(self, snapshot: Snapshot) -> Mapping[Key, _Known]:
         alive = {each.uid for each in snapshot.workspaces} | {each.ref.uid for each in snapshot.invalid_workspaces}
         self._written = {uid: written for uid, written in self._written.items() if uid in alive}
-        statuses: dict[tuple[str, str], WorkspaceStatus] = {}
+        statuses: dict[Key, _Known] = {}
         for workspace in snapshot.workspaces:
             written = self._written.get(workspace.uid)
-            unseen = written is not None and written.seen == workspace.resource_version
-            statuses[workspace.key] = written.status if written is not None and unseen else workspace.status
+            if written is not None and written.seen == workspace.resource_version:
+                statuses[workspace.key] = written.known
+            else:
+                statuses[workspace.key] = _Known(workspace.resource_version, workspace.status)
         for invalid in snapshot.invalid_workspaces:
             written = self._written.get(invalid.ref.uid)
             if written is None:
@@ -83,37 +92,39 @@ class Reporter:
                 if found is None:
                     continue
                 written = self._written[invalid.ref.uid] = _Written("", found)
-            statuses[(invalid.ref.namespace, invalid.ref.name)] = written.status
+            statuses[(invalid.ref.namespace, invalid.ref.name)] = written.known
         return statuses
 
-    def _read(self, ref: WorkspaceRef) -> WorkspaceStatus | None:
+    def _read(self, ref: WorkspaceRef) -> _Known | None:
         """The status of a Workspace whose other fields do not fit; None where it cannot be had."""
         try:
             raw = self._connection.request("GET", path_of(WORKSPACE, ref.namespace, ref.name), timeout=TIMEOUT)
-            return WorkspaceStatus.model_validate(raw.get("status") or {})
         except (ConnectionFailedError, RequestError) as error:
             log.warning("status is not known", workspace=str(ref), error=error.message)
             return None
+        version = str((raw.get("metadata") or {}).get("resourceVersion") or "")
+        try:
+            return _Known(version, WorkspaceStatus.model_validate(raw.get("status") or {}))
         except ValueError:
-            return WorkspaceStatus()
+            return _Known(version, WorkspaceStatus())
 
 
 def _workspaces(
-    snapshot: Snapshot, plan: Plan, holdings: Holdings, now: datetime, previous: Statuses
+    snapshot: Snapshot, plan: Plan, holdings: Holdings, now: datetime, known: Mapping[Key, _Known]
 ) -> Iterator[StatusWrite]:
     workspaces = {workspace.key: workspace for workspace in snapshot.workspaces}
     for verdict in plan.verdicts:
         ref = verdict.workspace
-        before = previous.get((ref.namespace, ref.name))
+        before = known.get((ref.namespace, ref.name))
         if before is None:
             continue
         workspace = workspaces.get((ref.namespace, ref.name))
         if workspace is None:
-            status = refused_status(verdict, None, now, before)
+            status = refused_status(verdict, None, now, before.status)
         else:
-            status = status_of(workspace, verdict, holdings, now, before)
-        if differs(before, status):
-            yield StatusWrite(WORKSPACE, ref.namespace, ref.name, ref.uid, status)
+            status = status_of(workspace, verdict, holdings, now, before.status)
+        if differs(before.status, status):
+            yield StatusWrite(WORKSPACE, ref.namespace, ref.name, ref.uid, before.version, status)
 
 
 def _environment(environment: Environment, holdings: Holdings) -> Iterator[StatusWrite]:
@@ -121,4 +132,4 @@ def _environment(environment: Environment, holdings: Holdings) -> Iterator[Statu
     status = environment_status(holdings)
     held = {"nodeClaims": environment.status.node_claims, "workloads": environment.status.workloads}
     if environment.uid and status != held:
-        yield StatusWrite("Environment", "", environment.name, environment.uid, status)
+        yield StatusWrite("Environment", "", environment.name, environment.uid, environment.resource_version, status)

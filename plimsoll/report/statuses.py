@@ -26,12 +26,17 @@ class StatusWrite(NamedTuple):
     """Empty for a cluster-scoped kind."""
     name: str
     uid: str
+    version: str
+    """The resource version that is known: a write of the status ignores a wrong UID, but not a wrong version."""
     status: dict[str, Any]
 
     @property
+    def path(self) -> str:
+        return path_of(self.kind, self.namespace, self.name)
+
+    @property
     def manifest(self) -> dict[str, Any]:
-        """The UID makes the apiserver refuse where another object took the name."""
-        metadata = {"name": self.name, "namespace": self.namespace, "uid": self.uid}
+        metadata = {"name": self.name, "namespace": self.namespace, "resourceVersion": self.version}
         return {
             "apiVersion": API_VERSION,
             "kind": self.kind,
@@ -54,29 +59,45 @@ class StatusWriter:
         self._threads = ThreadPoolExecutor(max_workers=WRITERS, thread_name_prefix="status")
         self._unreachable = threading.Event()
 
-    def write(self, writes: Sequence[StatusWrite]) -> list[bool]:
-        """Whether each was written. Once the cluster cannot be reached, the rest is not tried."""
+    def write(self, writes: Sequence[StatusWrite]) -> list[str]:
+        """The resource version after each write, empty where it could not be made.
+
+        Once the cluster cannot be reached, the rest is not tried.
+        """
         self._unreachable.clear()
         return list(self._threads.map(self._write, writes))
 
     def close(self) -> None:
         self._threads.shutdown(wait=True)
 
-    def _write(self, write: StatusWrite) -> bool:
+    def _write(self, write: StatusWrite) -> str:
         if self._unreachable.is_set():
-            return False
-        path = f"{path_of(write.kind, write.namespace, write.name)}/status"
+            return ""
         try:
-            self._connection.request(
-                "PATCH", path, write.manifest, query=QUERY, content_type=APPLY_PATCH, timeout=TIMEOUT
-            )
+            return self._apply(write)
         except ConnectionFailedError as error:
             if not self._unreachable.is_set():
                 log.warning("statuses are not written", error=error.message)
             self._unreachable.set()
-            return False
         except RequestError as error:
-            if error.code not in (404, 409):  # gone meanwhile, or another one of that name
+            if error.code not in (404, 409):  # gone, or changed again: the watch will tell
                 log.warning("status is not written", object=identify(write.manifest), error=error.message)
-            return False
-        return True
+        return ""
+
+    def _apply(self, write: StatusWrite) -> str:
+        try:
+            return self._patch(write)
+        except RequestError as error:
+            if error.code != 409:
+                raise
+        # Changed since it was seen, or another one took the name, whose status is not ours to write.
+        current = self._connection.request("GET", write.path, timeout=TIMEOUT).get("metadata") or {}
+        if current.get("uid") != write.uid:
+            return ""
+        return self._patch(write._replace(version=str(current.get("resourceVersion") or "")))
+
+    def _patch(self, write: StatusWrite) -> str:
+        written = self._connection.request(
+            "PATCH", f"{write.path}/status", write.manifest, query=QUERY, content_type=APPLY_PATCH, timeout=TIMEOUT
+        )
+        return str((written.get("metadata") or {}).get("resourceVersion") or "")

@@ -36,7 +36,7 @@ class Recording(Connection):
         key = f"{method} {path}"
         if key in self.errors:
             raise self.errors[key]
-        return self.answers.get(key, {})
+        return self.answers.get(key, {"metadata": {"resourceVersion": "9"}})
 
     def statuses(self) -> dict[str, Any]:
         """Written statuses by name; the calls so far are forgotten."""
@@ -89,11 +89,11 @@ def with_status(workspace: Workspace, written: dict[str, Any], version: str) -> 
     return workspace.model_copy(update={"status": status, "resource_version": version})
 
 
-def test_a_status_is_written_for_that_very_workspace(connection: Recording, reporter: Reporter) -> None:
+def test_a_status_is_written_for_the_version_that_was_seen(connection: Recording, reporter: Reporter) -> None:
     ws = a_seen("ws")
     reporter.report(seen(ws), verdicts(ws), NOW)
     ((_, body),) = connection.statuses().items()
-    assert body["metadata"] == {"namespace": "default", "name": "ws", "uid": "uid-ws"}
+    assert body["metadata"] == {"namespace": "default", "name": "ws", "resourceVersion": "1"}
     assert body["status"]["observedGeneration"] == 1
     assert "spec" not in body
 
@@ -133,7 +133,6 @@ def test_what_somebody_else_changed_is_set_right(connection: Recording, reporter
     "error",
     [
         RequestError(404, "NotFound", "gone"),
-        RequestError(409, "Conflict", "another UID"),
         RequestError(500, "InternalError", "broken"),
         RequestError(403, "Forbidden", "not allowed"),
     ],
@@ -148,6 +147,21 @@ def test_one_that_cannot_be_written_hinders_no_other(
     connection.errors.clear()
     reporter.report(seen(bad, good), verdicts(bad, good), NOW)
     assert set(connection.statuses()) == {"bad"}, "tried again, the other one not"
+
+
+def test_one_that_changed_meanwhile_is_written_if_it_is_the_same(connection: Recording, reporter: Reporter) -> None:
+    same, other = a_seen("same"), a_seen("other")
+    for ws, uid in ((same, "uid-same"), (other, "uid-of-another")):
+        path = STATUS.format(ws.name).removesuffix("/status")
+        connection.answers[f"GET {path}"] = {"metadata": {"uid": uid, "resourceVersion": "5"}}
+        connection.errors[f"PATCH {path}/status"] = RequestError(409, "Conflict", "changed")
+    reporter.report(seen(same, other), verdicts(same, other), NOW)
+    tried = [
+        (body["metadata"]["name"], body["metadata"]["resourceVersion"])
+        for _, _, body in connection.calls
+        if body and "status" in body
+    ]
+    assert sorted(tried) == [("other", "1"), ("same", "1"), ("same", "5")]
 
 
 def test_an_unreachable_cluster_is_not_asked_for_each_of_a_thousand(connection: Recording, reporter: Reporter) -> None:

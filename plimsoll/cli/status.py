@@ -1,0 +1,214 @@
+"""`plimsoll status`: what the cluster says of Workspaces and of what was made for them."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from plimsoll.cli.options import Context, Kubeconfig
+from plimsoll.cli.output import OUT, Format, Output, print_json
+from plimsoll.model.condition import condition_of
+from plimsoll.model.environment import Environment
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
+from plimsoll.model.verdict import Reason
+from plimsoll.model.workload import Workload
+from plimsoll.model.workspace import ConditionType, Workspace
+from plimsoll.plan.shortlist import shortlist
+
+SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet")
+PHASES = ("Ready", "Initialized", "Registered", "Launched")
+"""Condition types of a NodeClaim, the last step first."""
+
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="only Workspaces of this namespace")]
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def status(
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    namespace: Namespace = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Workspaces, their nodes and what the engine made for them, as the cluster has it now."""
+    from plimsoll.connection import Connection
+    from plimsoll.observe.reading import read_cluster
+
+    snapshot = read_cluster(Connection.open(kubeconfig, context), only=SHOWN, required=("Workspace",))
+    shown = as_json(snapshot, namespace)
+    if output is Format.JSON:
+        print_json(shown)
+    else:
+        _print(shown)
+
+
+def as_json(snapshot: Snapshot, namespace: str | None = None) -> dict[str, Any]:
+    """`environment`, `workspaces`, `nodeClaims`, `workloads`, `warnings`; of one namespace where it is given."""
+
+    def wanted(name: str) -> bool:
+        return namespace is None or name == namespace
+
+    workspaces = [_workspace(each) for each in snapshot.workspaces if wanted(each.namespace)]
+    workspaces += [_invalid(each) for each in snapshot.invalid_workspaces if wanted(each.ref.namespace)]
+    claims = [_node_claim(each) for each in snapshot.node_claims if all(each.owner[:2]) and wanted(each.owner[0])]
+    workloads = [_workload(each) for each in snapshot.workloads if wanted(each.namespace)]
+    return {
+        "environment": _environment(snapshot.environment),
+        "workspaces": sorted(workspaces, key=lambda each: (each["namespace"], each["name"])),
+        "nodeClaims": sorted(claims, key=lambda each: (each["workspace"], each["name"])),
+        "workloads": sorted(workloads, key=lambda each: (each["namespace"], each["kind"], each["name"])),
+        "warnings": list(snapshot.warnings),
+    }
+
+
+def phase_of(claim: NodeClaim) -> str:
+    """Deleting, Ready, or the last of Karpenter's steps that the claim has done; Pending before the first."""
+    if claim.deleting:
+        return "Deleting"
+    for step in PHASES:
+        condition = claim.condition(step)
+        if condition is not None and condition.status == "True":
+            return step
+    return "Pending"
+
+
+def _environment(environment: Environment) -> dict[str, Any]:
+    return {
+        "name": environment.name,
+        "nodeAutoProvisioning": environment.spec.node_auto_provisioning,
+        "provisioner": environment.spec.effective_provisioner.value,
+        "nodeClaims": environment.status.node_claims,
+        "workloads": environment.status.workloads,
+    }
+
+
+def _workspace(workspace: Workspace) -> dict[str, Any]:
+    conditions = workspace.status.conditions
+    resource = condition_of(conditions, ConditionType.RESOURCE_READY)
+    refusals = {reason.value for reason in Reason if reason is not Reason.ACCEPTED}
+    return {
+        "namespace": workspace.namespace,
+        "name": workspace.name,
+        "accepted": None if resource is None else resource.reason not in refusals,
+        "reason": resource.reason if resource is not None else "",
+        "message": resource.message if resource is not None else "not judged yet: is `plimsoll run` at work?",
+        "deleting": workspace.deleting,
+        "outdated": resource is not None and workspace.status.observed_generation != workspace.generation,
+        "replicas": workspace.replicas,
+        "perReplicaNodeCount": workspace.status.per_replica_node_count,
+        "targetNodeCount": workspace.status.target_node_count,
+        "nodes": list(workspace.status.worker_nodes),
+        "conditions": {
+            each.type: {"status": each.status, "reason": each.reason, "message": each.message} for each in conditions
+        },
+    }
+
+
+def _invalid(invalid: InvalidWorkspace) -> dict[str, Any]:
+    return {
+        "namespace": invalid.ref.namespace,
+        "name": invalid.ref.name,
+        "accepted": False,
+        "reason": Reason.INVALID_SPEC.value,
+        "message": invalid.message,
+        "deleting": False,
+        "outdated": False,
+        "replicas": None,
+        "perReplicaNodeCount": None,
+        "targetNodeCount": None,
+        "nodes": [],
+        "conditions": {},
+    }
+
+
+def _node_claim(claim: NodeClaim) -> dict[str, Any]:
+    return {
+        "name": claim.name,
+        "workspace": "/".join(claim.owner[:2]),
+        "instanceType": ", ".join(claim.instance_types),
+        "phase": phase_of(claim),
+        "node": claim.node_name,
+    }
+
+
+def _workload(workload: Workload) -> dict[str, Any]:
+    return {
+        "kind": workload.kind,
+        "namespace": workload.namespace,
+        "name": workload.name,
+        "readyReplicas": workload.ready_replicas,
+        "replicas": workload.replicas,
+        "deleting": workload.deleting,
+    }
+
+
+def _print(shown: dict[str, Any]) -> None:
+    environment = shown["environment"]
+    OUT.print(
+        Text.assemble(
+            ("Environment ", "bold"),
+            f"{environment['name']}: node auto-provisioning {environment['nodeAutoProvisioning']}, "
+            f"provisioner {environment['provisioner']}",
+        )
+    )
+    if shown["workspaces"]:
+        table = _table("Workspace", "Verdict", *(kind.value.removesuffix("Ready") for kind in ConditionType), "Nodes")
+        for each in shown["workspaces"]:
+            states = [_state(each["conditions"].get(kind.value)) for kind in ConditionType]
+            nodes = shortlist(each["nodes"], 3)
+            target = each["targetNodeCount"]
+            table.add_row(_name(each), _verdict(each), *states, f"{target} wanted: {nodes}" if target else nodes)
+        OUT.print(table)
+        for each in shown["workspaces"]:
+            failing = [found for found in each["conditions"].values() if found["status"] != "True"]
+            if each["accepted"] is not True or each["outdated"]:
+                _say(each, each["message"])
+            elif failing:
+                _say(each, failing[0]["message"])
+    else:
+        OUT.print("no Workspaces")
+    if shown["nodeClaims"]:
+        table = _table("NodeClaim", "Workspace", "Instance type", "Phase", "Node")
+        for each in shown["nodeClaims"]:
+            style = {"Ready": "green", "Deleting": "red"}.get(each["phase"], "yellow")
+            row = (each["name"], each["workspace"], each["instanceType"])
+            table.add_row(*map(Text, row), Text(each["phase"], style=style), Text(each["node"]))
+        OUT.print(table)
+    if shown["workloads"]:
+        table = _table("Workload", "Ready")
+        for each in shown["workloads"]:
+            ready = f"{each['readyReplicas']} of {each['replicas']}{', being deleted' if each['deleting'] else ''}"
+            table.add_row(Text(f"{each['kind']} {each['namespace']}/{each['name']}"), Text(ready))
+        OUT.print(table)
+    for warning in shown["warnings"]:
+        OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+
+
+def _table(*columns: str) -> Table:
+    OUT.print()
+    return Table(*columns, box=None, pad_edge=False, header_style="bold")
+
+
+def _name(shown: dict[str, Any]) -> Text:
+    return Text(f"{shown['namespace']}/{shown['name']}", style="dim" if shown["deleting"] else "")
+
+
+def _verdict(shown: dict[str, Any]) -> Text:
+    if shown["accepted"] is None:
+        return Text("not judged yet", style="yellow")
+    if shown["outdated"]:
+        return Text("outdated", style="yellow")
+    return Text("Accepted", style="green") if shown["accepted"] else Text(shown["reason"], style="red")
+
+
+def _state(condition: dict[str, str] | None) -> Text:
+    if condition is None:
+        return Text("-", style="dim")
+    return Text(condition["status"], style="green" if condition["status"] == "True" else "yellow")
+
+
+def _say(shown: dict[str, Any], message: str) -> None:
+    OUT.print(Text.assemble((f"  {shown['namespace']}/{shown['name']}: ", "bold"), message), soft_wrap=True)

@@ -1,0 +1,43 @@
+"""Reads a cluster once, for commands that look and go."""
+
+from collections.abc import Collection
+from typing import Any
+
+from plimsoll.connection import Connection, RequestError
+from plimsoll.model.errors import PlimsollError
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.observe.kinds import Kind
+from plimsoll.observe.listing import list_objects
+from plimsoll.observe.snapshots import Stores
+
+
+def read_cluster(
+    connection: Connection, only: Collection[str] | None = None, required: Collection[str] = ()
+) -> Snapshot:
+    """What the cluster holds now, by lists alone; of the kinds named in `only`, by default of all.
+
+    A custom kind that the cluster does not serve is empty, one of those `required` an error. Raises RequestError and
+    ConnectionFailedError, and what `Stores.snapshot` raises.
+    """
+    stores = Stores()
+    for store in stores:
+        if only is not None and store.kind.name not in only:
+            continue
+        try:
+            entries, _ = list_objects(connection, store)
+        except RequestError as error:
+            if error.code != 404 or store.kind.definition is None:
+                raise
+            if store.kind.name in required:
+                raise _not_served(store.kind) from None
+            store.served = False
+        else:
+            store.replace(entries)
+    return stores.snapshot()
+
+
+def _not_served(kind: Kind[Any]) -> PlimsollError:
+    return PlimsollError(
+        f"the cluster does not know the kind {kind.name} ({kind.definition}, {kind.api_version})",
+        "apply the foundation stack, which brings its definition",
+    )

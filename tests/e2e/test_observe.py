@@ -1,0 +1,257 @@
+"""Observing and reporting against a real apiserver."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from plimsoll.cli.status import app as status_app
+from plimsoll.connection import Connection, RequestError
+from plimsoll.model.crd import definitions
+from plimsoll.model.errors import PlimsollError
+from plimsoll.model.plan import Plan
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.observe import Observer
+from plimsoll.observe.reading import read_cluster
+from plimsoll.plan.validating import validate
+from plimsoll.report import Reporter
+from plimsoll.sandbox import Sandbox
+from tests.e2e.awaiting import await_condition
+from tests.e2e.kube import Kube, Manifest
+from tests.e2e.relay import relaying
+
+pytestmark = pytest.mark.e2e
+
+OURS = "plimsoll.dev/v1alpha1"
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    """A cluster of this module's own, without any custom kind at first."""
+    one = Sandbox.named(f"observe-{uuid.uuid4().hex[:6]}")
+    one.up(karpenter=False, tied=True)
+    yield one
+    one.down()
+
+
+@pytest.fixture
+def admin(sandbox: Sandbox, kube: Callable[..., Kube]) -> Kube:
+    return kube(sandbox)
+
+
+@pytest.fixture
+def connection(sandbox: Sandbox) -> Iterator[Connection]:
+    with closing(Connection.open(sandbox.kubeconfig)) as connection:
+        yield connection
+
+
+@pytest.fixture
+def kinds_of_ours(admin: Kube) -> None:
+    for definition in definitions():
+        admin.apply(definition)
+        name = definition["metadata"]["name"]
+        await_condition(lambda name=name: is_established(admin, name), 30, name)
+
+
+@contextmanager
+def observing(connection: Connection) -> Iterator[Observer]:
+    observer = Observer(connection)
+    observer.start()
+    try:
+        observer.wait_synced(30)
+        yield observer
+    finally:
+        observer.stop()
+
+
+def is_established(admin: Kube, name: str) -> bool:
+    found = admin.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name) or {}
+    conditions = found.get("status", {}).get("conditions") or []
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def a_node(name: str, **fields: Any) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, **fields}}
+
+
+def a_definition(group: str, version: str, kind: str) -> Manifest:
+    plural = f"{kind.lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Cluster",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+            "versions": [
+                {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}},
+            ],
+        },
+    }
+
+
+def a_workspace(name: str, **labels: str) -> Manifest:
+    template = {"spec": {"containers": [{"name": "server", "image": "example/server:1"}]}}
+    spec = {"resource": {"labelSelector": {"matchLabels": labels}}, "inference": {"template": template}}
+    return {"apiVersion": OURS, "kind": "Workspace", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def named(objects: tuple[Any, ...], name: str) -> Any:
+    return next((each for each in objects if each.name == name), None)
+
+
+def report(reporter: Reporter, snapshot: Snapshot) -> None:
+    reporter.report(snapshot, Plan(verdicts=validate(snapshot)), datetime.now(UTC))
+
+
+def test_heartbeats_are_followed_and_wake_nobody(admin: Kube, connection: Connection) -> None:
+    admin.apply(a_node("beating"))
+    with observing(connection) as observer:
+        condition = {"type": "Ready", "status": "False", "reason": "Test", "message": "", "lastTransitionTime": None}
+        for second in range(3):
+            beat = {"status": {"conditions": [{**condition, "lastHeartbeatTime": f"2026-01-01T00:00:0{second}Z"}]}}
+            written = admin.patch("v1", "Node", "beating", beat, subresource="status")
+            version = int(written["metadata"]["resourceVersion"])
+            await_condition(
+                lambda version=version: int(named(observer.snapshot().nodes, "beating").resource_version) >= version, 10
+            )
+            if second == 0:  # the condition itself is new
+                observer.wait(0.0, 0.0, timeout=1.0)
+        assert not observer.wait(0.0, 0.0, timeout=0.0)
+    admin.delete("v1", "Node", "beating")
+
+
+def test_a_broken_network_costs_nothing_but_time(admin: Kube, sandbox: Sandbox) -> None:
+    server = urlsplit(Connection.open(sandbox.kubeconfig).server)
+    with relaying(str(server.hostname), int(server.port or 0)) as relay:
+        connection = Connection.open(sandbox.kubeconfig)
+        connection.server = f"{server.scheme}://127.0.0.1:{relay.port}"
+        with observing(connection) as observer:
+            admin.apply(a_node("before"))
+            await_condition(lambda: named(observer.snapshot().nodes, "before"), 10)
+            relay.closed = True
+            relay.cut()
+            await_condition(lambda: any("the watch is broken" in each for each in observer.snapshot().warnings), 10)
+            admin.delete("v1", "Node", "before")
+            admin.apply(a_node("meanwhile"))
+            assert named(observer.snapshot().nodes, "before"), "the last known state"
+            relay.closed = False
+            await_condition(lambda: named(observer.snapshot().nodes, "meanwhile"), 30)
+            await_condition(lambda: not named(observer.snapshot().nodes, "before"), 30)
+            await_condition(lambda: not any("broken" in each for each in observer.snapshot().warnings), 30)
+        connection.close()
+    admin.delete("v1", "Node", "meanwhile")
+
+
+def test_a_kind_comes_and_goes(admin: Kube, connection: Connection) -> None:
+    with observing(connection) as observer:
+        assert observer.snapshot().node_pools == ()
+        definition = a_definition("karpenter.sh", "v1", "NodePool")
+        admin.apply(definition)
+        await_condition(lambda: is_established(admin, "nodepools.karpenter.sh"), 30)
+        pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpus"}, "spec": {}}
+        await_condition(lambda: _applied(admin, pool), 30)
+        await_condition(lambda: named(observer.snapshot().node_pools, "gpus"), 10)
+        admin.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", "nodepools.karpenter.sh")
+        await_condition(lambda: not observer.snapshot().node_pools, 30)
+
+
+def _applied(admin: Kube, manifest: Manifest) -> bool:
+    """Whether the apiserver took it: it may need a moment after it says that a definition is established."""
+    try:
+        return bool(admin.apply(manifest))
+    except Exception:
+        return False
+
+
+def test_an_unknown_account_is_told_so(sandbox: Sandbox, tmp_path: Path) -> None:
+    kubeconfig = yaml.safe_load(sandbox.kubeconfig.read_text())
+    for user in kubeconfig["users"]:
+        user["user"] = {"token": "wrong"}
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
+    connection = Connection.open(tmp_path / "kubeconfig")
+    observer = Observer(connection)
+    observer.start()
+    try:
+        with pytest.raises(RequestError, match="Unauthorized") as caught:
+            observer.wait_synced(30)
+    finally:
+        observer.stop()
+        connection.close()
+    assert "renew it" in str(caught.value)
+
+
+@pytest.mark.usefixtures("kinds_of_ours")
+def test_a_status_is_written_once_and_follows_the_nodes(admin: Kube, connection: Connection) -> None:
+    gfd = {"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.count": "1", "nvidia.com/gpu.memory": "15360"}
+    admin.apply(a_node("gpu", labels={"pool": "t4", **gfd}))
+    admin.patch("v1", "Node", "gpu", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, "", "status")
+    admin.apply(a_workspace("served", pool="t4"))
+    admin.apply(a_workspace("lost", pool="none"))
+    with observing(connection) as observer, closing(Reporter(connection)) as reporter:
+        report(reporter, observer.snapshot())
+        requests = connection.requests
+        await_condition(lambda: all(each.status.conditions for each in observer.snapshot().workspaces), 10)
+        assert not observer.wait(0.0, 0.0, timeout=0.0), "our own status wakes nobody"
+        report(reporter, observer.snapshot())
+        reporter.close()  # events are written
+        events = admin.list("events.k8s.io/v1", "Event", "default")
+        assert connection.requests - requests <= len(events)
+    served, lost = (admin.get(OURS, "Workspace", name) for name in ("served", "lost"))
+    assert served is not None
+    assert lost is not None
+    assert ready(served, "ResourceReady") == ("True", "Accepted")
+    assert ready(lost, "ResourceReady") == ("False", "NoMatchingNodes")
+    assert served["status"]["targetNodeCount"] == 1
+    told = sorted((each["regarding"]["name"], each["type"], each["reason"]) for each in events)
+    assert told == [("lost", "Warning", "Refused"), ("served", "Normal", "Accepted")]
+
+
+def ready(workspace: Manifest, kind: str) -> tuple[str, str]:
+    (found,) = [each for each in workspace["status"]["conditions"] if each["type"] == kind]
+    return found["status"], found["reason"]
+
+
+@pytest.mark.usefixtures("kinds_of_ours")
+def test_a_workspace_of_the_same_name_is_not_written_for_another(admin: Kube, connection: Connection) -> None:
+    admin.apply(a_workspace("twin", pool="none"))
+    old = read_cluster(connection)
+    admin.delete(OURS, "Workspace", "twin")
+    await_condition(lambda: admin.get(OURS, "Workspace", "twin") is None, 10)
+    admin.apply(a_workspace("twin", pool="none"))
+    with closing(Reporter(connection)) as reporter:
+        report(reporter, old)
+    new = admin.get(OURS, "Workspace", "twin")
+    assert new is not None
+    assert "status" not in new
+
+
+@pytest.mark.usefixtures("kinds_of_ours")
+def test_status_shows_what_was_reported(admin: Kube, connection: Connection, sandbox: Sandbox) -> None:
+    admin.apply(a_workspace("shown", pool="none"))
+    with closing(Reporter(connection)) as reporter:
+        report(reporter, read_cluster(connection))
+    runner = CliRunner()
+    arguments = ["--kubeconfig", str(sandbox.kubeconfig), "-n", "default"]
+    result = runner.invoke(status_app, [*arguments, "--output", "json"])
+    assert result.exit_code == 0, result.output
+    shown = {each["name"]: each for each in orjson.loads(result.stdout)["workspaces"]}["shown"]
+    assert (shown["accepted"], shown["reason"]) == (False, "NoMatchingNodes")
+    text = runner.invoke(status_app, arguments).output
+    assert "default/shown: No nodes found matching" in text
+
+
+def test_status_without_the_foundation_names_it(byo_sandbox: Sandbox) -> None:
+    result = CliRunner().invoke(status_app, ["--kubeconfig", str(byo_sandbox.kubeconfig)])
+    assert isinstance(result.exception, PlimsollError)
+    assert "apply the foundation stack" in str(result.exception)
