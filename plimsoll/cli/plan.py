@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 import yaml
-from rich.table import Table
+from rich.padding import Padding
 from rich.text import Text
 
 from plimsoll.cli.options import Context, Kubeconfig
@@ -96,12 +96,12 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def _print_text(plan: Plan) -> None:
+    for verdict in plan.verdicts:
+        sign, style = ("accepted", "green") if verdict.accepted else ("refused ", "red")
+        reason = "" if verdict.accepted else f"  {verdict.reason.value}"
+        OUT.print(Text.assemble((sign, style), f"  {verdict.workspace}", (reason, style)), soft_wrap=True)
+        OUT.print(Padding(Text(verdict.message, overflow="fold"), (0, 0, 0, 10)))
     if plan.verdicts:
-        table = Table("Workspace", "Verdict", "Why", box=None, pad_edge=False, header_style="bold")
-        for verdict in plan.verdicts:
-            style = "green" if verdict.accepted else "red"
-            table.add_row(Text(str(verdict.workspace)), Text(verdict.reason.value, style=style), Text(verdict.message))
-        OUT.print(table)
         OUT.print()
     for creation in plan.creations:
         _print_change("+", "green", creation)

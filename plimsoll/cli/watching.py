@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from plimsoll.connection import Connection
-from plimsoll.observe import Observer
+from plimsoll.observe.observer import Observer
 
 SYNC_SECONDS = 60.0
 

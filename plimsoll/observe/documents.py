@@ -16,6 +16,9 @@ STDIN: Final = "-"
 EXPANDED: Final = 5_000_000
 """Values that one document may have once its YAML aliases are followed."""
 
+DEPTH: Final = 100
+"""Objects and lists in one another."""
+
 
 class ManifestError(PlimsollError):
     """A file that cannot be planned from; the message names file, document and field."""
@@ -150,40 +153,41 @@ def _yaml_parts(file: str, text: str) -> Iterator[Any]:
 
 
 class _Pruning:
-    """Takes out fields that are null; keys are text; aliases that multiply without end are refused."""
+    """Takes out fields that are null; refuses what no Kubernetes object can hold, and aliases that multiply."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._left = EXPANDED
 
     def prune(self, value: dict[str, Any]) -> dict[str, Any]:
-        try:
-            pruned: dict[str, Any] = self._prune(value)
-        except RecursionError:
-            raise ManifestError(f"{self._place}: nested too deeply") from None
+        pruned: dict[str, Any] = self._prune(value, DEPTH)
         return pruned
 
-    def _prune(self, value: Any) -> Any:
+    def _prune(self, value: Any, depth: int) -> Any:
         self._left -= 1
         if self._left < 0:
             raise ManifestError(f"{self._place}: its aliases expand to more than {EXPANDED} values")
+        if depth < 0:
+            raise ManifestError(f"{self._place}: nested deeper than {DEPTH} levels")
         if isinstance(value, dict):
             for key in value:
-                if not isinstance(key, str):
+                if not isinstance(key, str) or not _is_json_value(key):
                     raise ManifestError(f"{self._place}: field {key!r} is no text", "put it in quotes")
-            return {key: self._prune(item) for key, item in value.items() if item is not None}
+            return {key: self._prune(item, depth - 1) for key, item in value.items() if item is not None}
         if isinstance(value, list):
-            return [self._prune(item) for item in value]
+            return [self._prune(item, depth - 1) for item in value]
         if not _is_json_value(value):
             raise ManifestError(f"{self._place}: {value!r:.60} is no value that JSON has")
         return value
 
 
 def _is_json_value(value: Any) -> bool:
-    """As Kubernetes has them: integers of 64 bits, finite numbers; no dates, sets or bytes that YAML also knows."""
+    """As Kubernetes has them: integers of 64 bits, finite numbers; no sets or bytes, which YAML also knows."""
     if isinstance(value, float):
         return math.isfinite(value)
-    return isinstance(value, str) or value is None or (isinstance(value, int) and -(2**63) <= value < 2**63)
+    if isinstance(value, str):
+        return value.isascii() or value == value.encode("utf-8", "ignore").decode("utf-8")
+    return value is None or (isinstance(value, int) and -(2**63) <= value < 2**63)
 
 
 def _described(value: Any) -> str:

@@ -96,10 +96,8 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str) -> tuple[int
     outcome = _estimate(need.need, gpus)
     if need.per_replica is None:
         if isinstance(outcome, Infeasible):
-            advice = "" if need.spans_nodes else " on one node; take nodes with more GPU memory"
             return Refusal(
-                Reason.INSUFFICIENT_GPU_MEMORY,
-                f"Insufficient total GPU memory: {has}, {requires}{advice} ({outcome.reason})",
+                Reason.INSUFFICIENT_GPU_MEMORY, f"Insufficient total GPU memory: {has}, {requires}; {outcome.reason}"
             )
         return outcome.nodes, ""
     if need.per_replica * total_mib < need.least_mib:

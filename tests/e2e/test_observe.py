@@ -19,7 +19,7 @@ from plimsoll.model.crd import definitions
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe import Observer
+from plimsoll.observe.observer import Observer
 from plimsoll.observe.reading import read_cluster
 from plimsoll.plan.validating import validate
 from plimsoll.report import Reporter

@@ -3,7 +3,8 @@ from collections.abc import Iterator
 import pytest
 
 from plimsoll.connection import Connection
-from plimsoll.observe import Observer, kinds
+from plimsoll.observe import kinds
+from plimsoll.observe.observer import Observer
 from tests.observing.apiserver import FakeApiserver, listening
 
 CORE = (

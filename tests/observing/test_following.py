@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from plimsoll.connection import Connection, ConnectionFailedError, RequestError
-from plimsoll.observe import NotSyncedError, Observer, kinds
+from plimsoll.observe import kinds
+from plimsoll.observe.health import NotSyncedError
+from plimsoll.observe.observer import Observer
 from tests.e2e.awaiting import await_condition
 from tests.observing.apiserver import END, FakeApiserver
 

@@ -1,0 +1,111 @@
+"""`plimsoll plan -f`: one JSON object, exit codes, no cluster and no engine."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.builders import NC24, gpu_labels
+from tests.plan_from_files.test_reading import ENVIRONMENT, NODE, WORKSPACE
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+GPU_NODE = {**NODE, "metadata": {"name": "n1", "labels": {"pool": "a", **gpu_labels()}}}
+
+
+def plimsoll(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from plimsoll.cli import main; main()", *arguments]
+    return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=60)
+
+
+def planned(*documents: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    done = plimsoll("plan", "-f", "-", "--output", "json", given=yaml.safe_dump_all(documents))
+    found: dict[str, Any] = json.loads(done.stdout)
+    return done.returncode, found
+
+
+def wanting(replicas: int) -> dict[str, Any]:
+    template = {"spec": {"containers": [{"name": "server"}]}}
+    resource = {"instanceType": NC24, "labelSelector": {"matchLabels": {"pool": "a"}}}
+    return {**WORKSPACE, "spec": {"resource": resource, "inference": {"template": template, "replicas": replicas}}}
+
+
+def claim(name: str, ready: bool) -> dict[str, Any]:
+    labels = {"plimsoll.dev/workspace": "ws", "plimsoll.dev/workspace-namespace": "default"}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"conditions": [{"type": "Ready", "status": str(ready)}]},
+    }
+
+
+def test_an_accepted_workspace() -> None:
+    code, found = planned(GPU_NODE, WORKSPACE)
+    assert code == 0
+    [verdict] = found["verdicts"]
+    assert (verdict["namespace"], verdict["name"], verdict["accepted"], verdict["reason"]) == (
+        "default",
+        "ws",
+        True,
+        "Accepted",
+    )
+    assert [manifest["kind"] for manifest in found["create"]] == ["Deployment"]
+    assert (found["update"], found["delete"], found["warnings"]) == ([], [], [])
+
+
+def test_a_refused_workspace_is_exit_code_2_with_its_reason() -> None:
+    code, found = planned(NODE, WORKSPACE)
+    assert code == 2
+    [verdict] = found["verdicts"]
+    assert (verdict["accepted"], verdict["reason"]) == (False, "GPULabelsInvalid")
+    assert "n1" in verdict["message"]
+    assert found["create"] == []
+
+
+def test_missing_nodes_are_created_as_whole_manifests() -> None:
+    code, found = planned(ENVIRONMENT, wanting(3), claim("c", True))
+    assert code == 0
+    assert [(each["apiVersion"], each["kind"]) for each in found["create"]] == [("karpenter.sh/v1", "NodeClaim")] * 2
+
+
+def test_superfluous_nodes_are_deleted_not_ready_first() -> None:
+    code, found = planned(ENVIRONMENT, wanting(1), claim("a", True), claim("b", False), claim("c", False))
+    assert code == 0
+    assert [(each["kind"], each["namespace"], each["name"]) for each in found["delete"]] == [
+        ("NodeClaim", "", "b"),
+        ("NodeClaim", "", "c"),
+    ]
+
+
+def test_a_bad_file_is_exit_code_1_with_its_place_and_no_output(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(yaml.safe_dump({**WORKSPACE, "spec": {"resource": {"instancetype": "x"}}}))
+    done = plimsoll("plan", "-f", str(file), "--output", "json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{file}, document 1: Workspace default/ws: spec.resource.instancetype: unknown field" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_same_plan_each_time() -> None:
+    assert planned(ENVIRONMENT, wanting(2), GPU_NODE) == planned(GPU_NODE, wanting(2), ENVIRONMENT)
+
+
+@pytest.mark.parametrize("path", ["", "byo"])
+def test_examples(path: str) -> None:
+    done = plimsoll("plan", "-f", str(EXAMPLES / path))
+    assert done.returncode == 2, done.stderr
+    assert "refused   research/mixed  NonUniformNodes" in done.stdout
+    assert "+ Deployment research/llama" in done.stdout
+
+
+def test_planning_from_files_needs_neither_engine_nor_client() -> None:
+    check = (
+        "import sys, plimsoll.cli.plan, plimsoll.observe.manifests;"
+        "print(sorted({'pulumi', 'kubernetes', 'grpc', 'boto3', 'plimsoll.connection'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"

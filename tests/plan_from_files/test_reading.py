@@ -1,0 +1,244 @@
+"""Manifests from files: what is read, and errors that name file, document and field."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.observe.documents import ManifestError
+from plimsoll.observe.manifests import snapshot_from_files
+
+NODE: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n1", "labels": {"pool": "a"}},
+    "status": {"conditions": None},
+}
+WORKSPACE: dict[str, Any] = {
+    "apiVersion": "plimsoll.dev/v1alpha1",
+    "kind": "Workspace",
+    "metadata": {"name": "ws"},
+    "spec": {"resource": {"labelSelector": {"matchLabels": {"pool": "a"}}}, "inference": {"preset": {"name": "phi-4"}}},
+}
+ENVIRONMENT: dict[str, Any] = {
+    "apiVersion": "plimsoll.dev/v1alpha1",
+    "kind": "Environment",
+    "spec": {"nodeAutoProvisioning": "enabled"},
+}
+
+
+def named(manifest: dict[str, Any], name: str) -> dict[str, Any]:
+    return {**manifest, "metadata": {**manifest.get("metadata", {}), "name": name}}
+
+
+def read(tmp_path: Path, text: str, name: str = "file.yaml") -> Snapshot:
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    return snapshot_from_files([str(file)])
+
+
+def refused(tmp_path: Path, text: str, name: str = "file.yaml") -> str:
+    with pytest.raises(ManifestError) as caught:
+        read(tmp_path, text, name)
+    return str(caught.value)
+
+
+def names(snapshot: Snapshot) -> list[str]:
+    return [node.name for node in snapshot.nodes]
+
+
+@pytest.mark.parametrize("kind", ["yaml", "json"])
+@pytest.mark.parametrize("form", ["single", "documents", "List", "NodeList", "List in a List"])
+def test_forms(tmp_path: Path, kind: str, form: str) -> None:
+    items = [named(NODE, "n1")] if form == "single" else [named(NODE, "n1"), named(NODE, "n2")]
+    if form in ("single", "documents"):
+        documents = items
+    elif form == "NodeList":
+        bare = [{key: value for key, value in item.items() if key not in ("kind", "apiVersion")} for item in items]
+        documents = [{"apiVersion": "v1", "kind": "NodeList", "metadata": {"resourceVersion": "1"}, "items": bare}]
+    else:
+        documents = [{"apiVersion": "v1", "kind": "List", "items": items}]
+        if form == "List in a List":
+            documents = [{"apiVersion": "v1", "kind": "List", "items": documents}]
+    dump = json.dumps if kind == "json" else yaml.safe_dump
+    text = ("\n" if kind == "json" else "---\n").join(dump(document) for document in documents)
+    assert names(read(tmp_path, text, f"file.{kind}")) == [item["metadata"]["name"] for item in items]
+
+
+def test_folders_are_read_below_and_in_order(tmp_path: Path) -> None:
+    (tmp_path / "b" / "c").mkdir(parents=True)
+    for path, name in (("b/c/1.yml", "third"), ("b/1.json", "second"), ("a.yaml", "first"), ("b/notes.txt", "none")):
+        (tmp_path / path).write_text(json.dumps(named(NODE, name)))
+    assert names(snapshot_from_files([str(tmp_path)])) == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize("text", [yaml.safe_dump(NODE), json.dumps(NODE)])
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
+    assert names(snapshot_from_files(["-"])) == ["n1"]
+
+
+def test_several_files_make_one_snapshot(tmp_path: Path) -> None:
+    for name in ("n1", "n2"):
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(named(NODE, name)))
+    assert names(snapshot_from_files([str(tmp_path / "n2.yaml"), str(tmp_path / "n1.yaml")])) == ["n2", "n1"]
+
+
+def test_without_an_environment_auto_provisioning_is_disabled(tmp_path: Path) -> None:
+    assert not read(tmp_path, yaml.safe_dump(NODE)).environment.spec.auto_provisioning
+    assert read(tmp_path, yaml.safe_dump(ENVIRONMENT)).environment.spec.auto_provisioning
+
+
+def test_a_workspace_without_a_namespace_is_in_default(tmp_path: Path) -> None:
+    [workspace] = read(tmp_path, yaml.safe_dump(WORKSPACE)).workspaces
+    assert workspace.key == ("default", "ws")
+
+
+def test_times_stay_text_and_empty_documents_are_left_out(tmp_path: Path) -> None:
+    text = "---\n---\n# nothing\n---\n" + yaml.safe_dump(NODE).replace(
+        "metadata:", "metadata:\n  creationTimestamp: 2026-01-01T00:00:00Z"
+    )
+    [node] = read(tmp_path, text).nodes
+    assert node.creation_timestamp == "2026-01-01T00:00:00Z"
+
+
+def test_other_kinds_are_passed_over_with_one_warning_each(tmp_path: Path) -> None:
+    others = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}} for name in ("a", "b")]
+    foreign = {"apiVersion": "kaito.sh/v1beta1", "kind": "Workspace", "metadata": {"name": "c"}}
+    plain = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
+    snapshot = read(tmp_path, yaml.safe_dump_all([*others, foreign, plain, NODE]))
+    assert len(snapshot.warnings) == 3
+    assert any("2 of kind ConfigMap" in warning for warning in snapshot.warnings)
+    assert any("kaito.sh/v1beta1" in warning for warning in snapshot.warnings)
+    assert snapshot.workspaces == ()
+
+
+WRONG: list[Any] = [
+    pytest.param({"spec": {"resorce": {}}}, "spec.resorce: unknown field", id="unknown field"),
+    pytest.param({"spec": None}, "spec: Field required", id="no spec"),
+    pytest.param({"spec": {"inference": {"preset": {"name": "x"}, "replicas": -1}}}, "inference.replicas", id="neg"),
+    pytest.param(
+        {"spec": {"inference": {"preset": {"name": "x"}, "gpuMemoryGiB": "16Gi"}}},
+        "spec.inference.gpuMemoryGiB",
+        id="unit",
+    ),
+    pytest.param({"spec": {"inference": {"template": {"spec": {}}}}}, "spec.containers", id="template"),
+    pytest.param({"spec": {"inference": {}}}, "spec.inference: needs a preset or a template", id="neither"),
+    pytest.param(
+        {"spec": {"resource": {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}}},
+        "spec.resource.labelSelector.matchExpressions[0].operator",
+        id="operator",
+    ),
+    pytest.param({"metadata": {}}, "metadata.name", id="no name"),
+    pytest.param({"metadata": {"name": "Not a name"}}, "metadata.name: 'Not a name'", id="name"),
+    pytest.param({"metadata": {"name": "a", "labels": {"on": True}}}, "metadata.labels.on", id="label"),
+    pytest.param({"metadata": []}, "metadata: must be an object", id="metadata"),
+    pytest.param({"kind": None}, "kind: missing", id="no kind"),
+    pytest.param({"kind": 3}, "kind: 3 is no text", id="kind"),
+    pytest.param({"apiVersion": None}, "apiVersion: missing", id="no version"),
+    pytest.param({"apiVersion": "plimsoll.dev/v9"}, "apiVersion: 'plimsoll.dev/v9'", id="version"),
+]
+
+
+@pytest.mark.parametrize(("change", "told"), WRONG)
+def test_a_wrong_object_is_an_error_with_its_place(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    text = yaml.safe_dump_all([NODE, {**WORKSPACE, **change}])
+    message = refused(tmp_path, text)
+    assert f"{tmp_path / 'file.yaml'}, document 2" in message
+    assert told in message
+
+
+def test_a_wrong_item_of_a_list_is_named_by_its_number(tmp_path: Path) -> None:
+    wrong = {**NODE, "metadata": {"name": "n2", "labels": {"nvidia.com/gpu.count": 8}}}
+    message = refused(tmp_path, json.dumps({"apiVersion": "v1", "kind": "List", "items": [NODE, wrong]}), "f.json")
+    assert "document 1, item 2: metadata.labels.nvidia.com/gpu.count: must be text" in message
+    assert "put it in quotes" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("kind: [", "document 1"),
+        ("null\n---\na: [", "document 2"),
+        ("a: 1\na: 2", "field 'a' stands there twice"),
+        ("- 1", "not an object, but a list"),
+        ("just text", "not an object, but 'just text'"),
+        ("1: x\nkind: Node", "field 1 is no text"),
+        ("kind: !!python/object:os.system {}", "document 1"),
+        ("a: !!binary aGVsbG8=", "is no value that JSON has"),
+        ("a: .nan", "is no value that JSON has"),
+        ("a: 99999999999999999999", "is no value that JSON has"),
+        ("a: &a [*a]", "nested deeper"),
+        ("a: " + "[" * 200 + "]" * 200, "nested deeper"),
+    ],
+)
+def test_text_that_is_no_manifest(tmp_path: Path, text: str, told: str) -> None:
+    message = refused(tmp_path, text)
+    assert str(tmp_path / "file.yaml") in message
+    assert told in message
+
+
+def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    assert "aliases" in refused(tmp_path, "\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "document 1: not JSON"),
+        (json.dumps(NODE) + "\n{,}", "document 2: not JSON"),
+        ('{"a": 1, "a": 2}', "field 'a' stands there twice"),
+        ("[1]", "not an object, but a list"),
+        ("[" * 100_000, "document 1"),
+        ('{"a": "\\ud800"}', "is no value that JSON has"),
+    ],
+)
+def test_text_that_is_no_json(tmp_path: Path, text: str, told: str) -> None:
+    assert told in refused(tmp_path, text, "file.json")
+
+
+def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ManifestError, match="not UTF-8"):
+        snapshot_from_files([str(tmp_path / "binary.yaml")])
+    with pytest.raises(ManifestError, match=r"gone\.yaml: No such file"):
+        snapshot_from_files([str(tmp_path / "gone.yaml")])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ManifestError, match="no manifests there"):
+        snapshot_from_files([str(tmp_path / "empty")])
+
+
+def test_the_same_object_twice_is_an_error_with_both_places(tmp_path: Path) -> None:
+    (tmp_path / "1.yaml").write_text(yaml.safe_dump(NODE))
+    (tmp_path / "2.yaml").write_text(yaml.safe_dump_all([ENVIRONMENT, NODE]))
+    with pytest.raises(ManifestError) as caught:
+        snapshot_from_files([str(tmp_path)])
+    assert f"{tmp_path / '2.yaml'}, document 2: Node n1 stands in {tmp_path / '1.yaml'}, document 1" in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize("name", ["default", "other"])
+def test_two_environments_are_an_error_with_both_places(tmp_path: Path, name: str) -> None:
+    message = refused(tmp_path, yaml.safe_dump_all([ENVIRONMENT, named(ENVIRONMENT, name)]))
+    assert "document 2" in message
+    assert "document 1" in message
+
+
+def test_a_wrong_environment_names_its_field(tmp_path: Path) -> None:
+    message = refused(tmp_path, yaml.safe_dump({**ENVIRONMENT, "spec": {"nodeAutoProvisioning": True}}))
+    assert "spec.nodeAutoProvisioning" in message
+
+
+def test_the_same_name_in_two_namespaces_or_kinds_is_fine(tmp_path: Path) -> None:
+    elsewhere = {**WORKSPACE, "metadata": {"name": "ws", "namespace": "other"}}
+    snapshot = read(tmp_path, yaml.safe_dump_all([WORKSPACE, elsewhere, named(NODE, "ws")]))
+    assert len(snapshot.workspaces) == 2
