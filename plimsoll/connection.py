@@ -178,6 +178,6 @@ def _refusal(response: urllib3.BaseHTTPResponse, method: str, path: str) -> Requ
         401: "the token or certificate of the kubeconfig is not accepted: renew it",
         403: "the account lacks a right: apply the foundation stack, or use an account that may do this",
     }
-    return RequestError(
-        response.status, str(status.get("reason") or ""), f"{method} {path}: {message}", hints.get(response.status)
-    )
+    by_policy = "denied request" in message  # an admission policy's refusal says by itself what to change
+    hint = None if by_policy else hints.get(response.status)
+    return RequestError(response.status, str(status.get("reason") or ""), f"{method} {path}: {message}", hint)

@@ -1,4 +1,4 @@
-"""Where the sandbox keeps what it builds and what it runs."""
+"""Where Plimsoll keeps what it builds and what it runs on this machine."""
 
 import os
 from pathlib import Path
@@ -15,11 +15,15 @@ def cache() -> Path:
     return _base("XDG_CACHE_HOME", ".cache") / "plimsoll"
 
 
-def sandboxes() -> Path:
-    """Folder with one folder per sandbox: below PLIMSOLL_HOME where that is set, else below XDG_STATE_HOME."""
+def state() -> Path:
+    """Folder of what Plimsoll keeps on this machine: PLIMSOLL_HOME where that is set, else below XDG_STATE_HOME."""
     home = os.environ.get("PLIMSOLL_HOME")
-    state = Path(home).expanduser().absolute() if home else _base("XDG_STATE_HOME", ".local/state") / "plimsoll"
-    return state / "sandboxes"
+    return Path(home).expanduser().absolute() if home else _base("XDG_STATE_HOME", ".local/state") / "plimsoll"
+
+
+def sandboxes() -> Path:
+    """Folder with one folder per sandbox."""
+    return state() / "sandboxes"
 
 
 def tools() -> Path:
