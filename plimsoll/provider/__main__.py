@@ -15,7 +15,9 @@ from plimsoll.provider.server import serve
 
 
 def main(
-    kubeconfig: Annotated[Path, typer.Option(help="Kubeconfig of the cluster to serve.")],
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Kubeconfig of the cluster to serve; KUBECONFIG or the pod's account if none.")
+    ] = None,
     context: Annotated[str | None, typer.Option(help="Context in it; its current one by default.")] = None,
     port_file: Annotated[Path | None, typer.Option(help="File to write the port to, once it listens.")] = None,
 ) -> None:

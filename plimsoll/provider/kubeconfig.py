@@ -1,5 +1,6 @@
 """The cluster, user and namespace that a kubeconfig stands for."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,7 @@ from plimsoll.model.errors import PlimsollError
 
 _FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 """Settings that name a file relative to the kubeconfig's folder."""
+_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class SettingsError(PlimsollError):
@@ -27,6 +29,32 @@ class Kubeconfig:
     namespace: str
     content: dict[str, Any] = field(repr=False)
     context: str
+    in_cluster: bool = False
+    """Whether the user is the service account of this pod, whose token rotates."""
+
+    @classmethod
+    def ambient(cls, context: str | None = None) -> "Kubeconfig":
+        """By `KUBECONFIG`, in a pod by its service account, else by `~/.kube/config`.
+
+        Raises SettingsError where there is none, or more than one.
+        """
+        named = os.environ.get("KUBECONFIG", "")
+        if os.pathsep in named:
+            raise SettingsError(f"KUBECONFIG names several files: {named}", "name one")
+        host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+        if named or not host:
+            return cls.read(named or "~/.kube/config", context)
+        server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+        content = {
+            "clusters": [
+                {"name": "pod", "cluster": {"server": server, "certificate-authority": str(_ACCOUNT / "ca.crt")}}
+            ],
+            "users": [{"name": "pod", "user": {"tokenFile": str(_ACCOUNT / "token")}}],
+            "contexts": [{"name": "pod", "context": {"cluster": "pod", "user": "pod"}}],
+            "current-context": "pod",
+        }
+        space = _ACCOUNT / "namespace"
+        return cls(server, space.read_text().strip() if space.exists() else "default", content, "pod", True)
 
     @classmethod
     def read(cls, text_or_path: str, context: str | None = None, cluster: str | None = None) -> "Kubeconfig":
@@ -60,6 +88,8 @@ class Kubeconfig:
 
     def connect(self) -> Connection:
         """Raises SettingsError where the user's credentials cannot be loaded."""
+        if self.in_cluster:
+            return Connection.open()
         configuration = client.Configuration()
         try:
             config.load_kube_config_from_dict(self.content, self.context, client_configuration=configuration)

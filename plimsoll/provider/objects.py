@@ -206,7 +206,7 @@ class Objects:
         return tenacity.Retrying(
             retry=tenacity.retry_if_exception(transient),
             stop=tenacity.stop_after_attempt(5),
-            wait=tenacity.wait_exponential_jitter(initial=0.2, max=3.0, jitter=0.2),
+            wait=tenacity.wait_exponential_jitter(multiplier=0.2, max=3.0, jitter=0.2),
             reraise=True,
         )(attempt)
 

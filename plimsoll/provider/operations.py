@@ -126,11 +126,11 @@ def _ready(call: Call, live: Object, inputs: Properties, manager: str, api_versi
 
 
 def _create(call: Call, obj: Object, manager: str) -> Object:
-    objects, force = call.session.objects, _forced(call, obj)
+    objects = call.session.objects
 
     def attempt() -> Object:
         if call.session.upsert:
-            return objects.apply(obj, manager, force=force, dry_run=call.preview)
+            return _apply(call, obj, manager)
         return objects.create(obj, manager, dry_run=call.preview)
 
     def may_come(error: BaseException) -> bool:
@@ -163,30 +163,45 @@ def _create(call: Call, obj: Object, manager: str) -> Object:
 
 
 def _update(call: Call, old: Properties, obj: Object, manager: str, ignored: list[Path]) -> Object:
-    objects, kind, former = call.session.objects, kind_of(obj), old[FIELD_MANAGER]
-    definition = (kind.group, kind.kind) == _DEFINITION
-    if not definition and not ignored and former == manager and owned_by_apply(old, manager):
+    definition = (kind_of(obj).group, kind_of(obj).kind) == _DEFINITION
+    if not definition and not ignored and old[FIELD_MANAGER] == manager and owned_by_apply(old, manager):
         try:
             # One request. An apply would bring a deleted object back; with its uid it cannot.
-            known = obj | {"metadata": obj["metadata"] | {"uid": metadata_of(old).get("uid")}}
-            return objects.apply(known, manager, force=_forced(call, obj), dry_run=call.preview)
+            return _apply(call, obj | {"metadata": obj["metadata"] | {"uid": metadata_of(old).get("uid")}}, manager)
         except RequestError as error:
             if error.code not in (409, 422) or "uid" not in error.message.lower():
                 raise
+
+    def is_stale(error: BaseException) -> bool:
+        return isinstance(error, RequestError) and error.code == 409 and "has been modified" in error.message
+
+    # Controllers write to the object between our look and our change.
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(is_stale),
+        stop=tenacity.stop_after_attempt(8),
+        wait=tenacity.wait_random(0.0, 0.1),
+        reraise=True,
+    )
+    return retrying(_update_live, call, old, obj, manager, ignored)
+
+
+def _update_live(call: Call, old: Properties, obj: Object, manager: str, ignored: list[Path]) -> Object:
+    objects, kind, former = call.session.objects, kind_of(obj), old[FIELD_MANAGER]
     live = objects.get(kind, namespace_of(obj), name_of(obj))
     if live is None:
         raise RequestError(
             404, "NotFound", f"{kind.kind} {id_of(obj)} has gone", "run a refresh, then the update again"
         )
-    if definition:
+    if (kind.group, kind.kind) == _DEFINITION:
         # As the plugin does: an apply would merge versions and schemas instead of replacing them.
-        obj["metadata"]["resourceVersion"] = metadata_of(live).get("resourceVersion")
-        return objects.replace(obj, manager, dry_run=call.preview)
+        version = metadata_of(live).get("resourceVersion")
+        whole = obj | {"metadata": obj["metadata"] | {"resourceVersion": version}}
+        return objects.replace(whole, manager, dry_run=call.preview)
     for path in ignored:
         _keep(obj, live, path)
     if not call.preview:
         take_over(objects, live, former, manager)
-    updated = objects.apply(obj, manager, force=_forced(call, obj), dry_run=call.preview)
+    updated = _apply(call, obj, manager)
     if former != manager and not call.preview:
         place = {key: value for key, value in metadata_of(obj).items() if key in ("name", "namespace")}
         nothing = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": place}
@@ -194,9 +209,20 @@ def _update(call: Call, old: Properties, obj: Object, manager: str, ignored: lis
     return updated
 
 
-def _forced(call: Call, obj: Object) -> bool:
-    """Whether an apply takes fields from other managers; in a preview always, to show the outcome."""
-    return call.preview or call.session.patch_force or annotation(obj, PATCH_FORCE) == "true"
+def _apply(call: Call, obj: Object, manager: str) -> Object:
+    """Takes fields from other managers only by force; in a preview always, to show the outcome."""
+    force = call.preview or call.session.patch_force or annotation(obj, PATCH_FORCE) == "true"
+    try:
+        return call.session.objects.apply(obj, manager, force=force, dry_run=call.preview)
+    except RequestError as error:
+        if error.code == 409 and "conflict with" in error.message:
+            raise RequestError(
+                error.code,
+                error.reason,
+                error.message,
+                f'leave the field to its owner, or take it with the annotation {PATCH_FORCE}: "true"',
+            ) from None
+        raise
 
 
 def _keep(obj: Any, live: Any, path: Path) -> None:

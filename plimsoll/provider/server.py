@@ -2,8 +2,6 @@
 """The gRPC face of the built-in provider: what the engine calls when it attaches to its port."""
 
 import functools
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
@@ -15,7 +13,6 @@ import structlog
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
-from plimsoll.connection import Connection
 from plimsoll.model.errors import PlimsollError
 from plimsoll.provider import operations
 from plimsoll.provider.check import check
@@ -23,16 +20,14 @@ from plimsoll.provider.configuration import check_config, diff_config
 from plimsoll.provider.construct import construct
 from plimsoll.provider.diff import Change, parse_property_path, property_path
 from plimsoll.provider.kubeconfig import Kubeconfig
-from plimsoll.provider.objects import Objects
 from plimsoll.provider.replacement import diff
-from plimsoll.provider.session import Call, Session, Settings, configure
+from plimsoll.provider.session import Call, Cluster, Sessions, Settings
 from plimsoll.provider.state import InitializationFailedError
 from plimsoll.provider.values import decode, encode
 
 PLUGIN_VERSION: Final = version("pulumi-kubernetes")
 """The pulumi-kubernetes whose tokens and state shape are served: that of the SDK beside it."""
 _WORKERS: Final = 32
-_MOST_SESSIONS: Final = 256
 
 log = structlog.get_logger(__name__)
 
@@ -67,47 +62,10 @@ def _abort_with_state(context: grpc.ServicerContext, error: InitializationFailed
     raise AssertionError("abort returns never")
 
 
-class _Sessions:
-    """The settings of each attached engine connection: one connection for each provider resource of a program."""
-
-    def __init__(self) -> None:
-        self._by_peer: OrderedDict[str, Session] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def put(self, peer: str, session: Session) -> None:
-        with self._lock:
-            self._by_peer[peer] = session
-            self._by_peer.move_to_end(peer)
-            while len(self._by_peer) > _MOST_SESSIONS:
-                self._by_peer.popitem(last=False)
-
-    def get(self, peer: str) -> Session:
-        """Raises PlimsollError where the connection was never configured and others differ in their settings.
-
-        An engine that has idled for half an hour comes back by a new connection without configuring it anew.
-        """
-        with self._lock:
-            found = self._by_peer.get(peer)
-            known = {session.settings.fingerprint: session for session in self._by_peer.values()}
-        if found is None and len(known) == 1:
-            found = next(iter(known.values())).anew()
-            self.put(peer, found)
-        if found is None:
-            raise PlimsollError("the engine has not configured this provider", "run the update again")
-        return found
-
-    def cancel(self, peer: str) -> None:
-        with self._lock:
-            session = self._by_peer.get(peer)
-        if session is not None:
-            session.cancel()
-
-
 class _Provider(provider_pb2_grpc.ResourceProviderServicer):
-    def __init__(self, kubeconfig: Kubeconfig, objects: Objects) -> None:
-        self._kubeconfig = kubeconfig
-        self._objects = objects
-        self._sessions = _Sessions()
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._sessions = Sessions()
 
     @_answered
     def Handshake(self, request: Any, context: Any) -> Any:
@@ -141,7 +99,7 @@ class _Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     @_answered
     def Configure(self, request: Any, context: Any) -> Any:
-        session = configure(Settings(request.variables), self._kubeconfig, self._objects)
+        session = self._cluster.configure(Settings(request.variables))
         self._sessions.put(context.peer(), session)
         return provider_pb2.ConfigureResponse(
             acceptSecrets=True, supportsPreview=True, supports_autonaming_configuration=True
@@ -229,9 +187,9 @@ def _kind_of_change(change: Change, replaced: bool) -> Any:
 class Served:
     """A running built-in provider; `port` is on loopback. Ends with `stop`, or on leaving its context."""
 
-    def __init__(self, server: grpc.Server, port: int, connection: Connection) -> None:
+    def __init__(self, server: grpc.Server, port: int, cluster: Cluster) -> None:
         self._server = server
-        self._connection = connection
+        self._cluster = cluster
         self.port = port
 
     @property
@@ -242,7 +200,7 @@ class Served:
     def stop(self, grace: float = 1.0) -> None:
         """Ends waiting calls; `grace` in seconds."""
         self._server.stop(grace).wait()
-        self._connection.close()
+        self._cluster.close()
 
     def wait(self) -> None:
         """Blocks until it is stopped."""
@@ -255,23 +213,23 @@ class Served:
         self.stop()
 
 
-def serve(kubeconfig: Path, context: str | None = None) -> Served:
-    """Serves the kubernetes tokens against the kubeconfig's cluster, on a free port of 127.0.0.1.
+def serve(kubeconfig: Path | None = None, context: str | None = None) -> Served:
+    """Serves the kubernetes tokens against one cluster, on a free port of 127.0.0.1.
 
-    Makes no request to the cluster until an engine asks. Raises PlimsollError where the kubeconfig cannot be used.
+    Without a kubeconfig: `KUBECONFIG`, the service account of the pod, or `~/.kube/config`. Makes no request to the
+    cluster until an engine asks. Raises PlimsollError where the kubeconfig cannot be used.
     """
-    chosen = Kubeconfig.read(str(kubeconfig), context)
-    connection = chosen.connect()
+    cluster = Cluster(Kubeconfig.read(str(kubeconfig), context) if kubeconfig else Kubeconfig.ambient(context))
     server = grpc.server(
         ThreadPoolExecutor(_WORKERS, thread_name_prefix="provider"),
         options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)],
     )
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(_Provider(chosen, Objects(connection)), server)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(_Provider(cluster), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     log.info(
         "the built-in provider serves the kubernetes tokens instead of the plugin",
         port=port,
-        cluster=chosen.server,
+        cluster=cluster.served.server,
     )
-    return Served(server, port, connection)
+    return Served(server, port, cluster)

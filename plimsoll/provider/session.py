@@ -3,6 +3,7 @@
 import hashlib
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -10,10 +11,12 @@ from weakref import WeakSet
 
 import orjson
 
+from plimsoll.model.errors import PlimsollError
 from plimsoll.provider.awaiting import Interruption, Waiting
 from plimsoll.provider.kubeconfig import Kubeconfig, SettingsError
 from plimsoll.provider.objects import Objects
 
+_MOST_SESSIONS: Final = 256
 _PREFIX: Final = "kubernetes:config:"
 _REFUSED: Final = {
     "renderYamlToDirectory": "rendering YAML to a directory",
@@ -59,6 +62,43 @@ class Session:
             present = list(self._interruptions)
         for interruption in present:
             interruption.stop()
+
+
+class Sessions:
+    """The settings of each attached engine connection: one connection for each provider resource of a program."""
+
+    def __init__(self) -> None:
+        self._by_peer: OrderedDict[str, Session] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, peer: str, session: Session) -> None:
+        with self._lock:
+            self._by_peer[peer] = session
+            self._by_peer.move_to_end(peer)
+            while len(self._by_peer) > _MOST_SESSIONS:
+                self._by_peer.popitem(last=False)
+
+    def get(self, peer: str) -> Session:
+        """Raises PlimsollError where the connection was never configured and others differ in their settings.
+
+        An engine that has idled for half an hour comes back by a new connection without configuring it anew.
+        """
+        with self._lock:
+            found = self._by_peer.get(peer)
+            if found is not None:
+                return found
+            known = {session.settings.fingerprint: session for session in self._by_peer.values()}
+        if len(known) != 1:
+            raise PlimsollError("the engine has not configured this provider", "run the update again")
+        found = next(iter(known.values())).anew()
+        self.put(peer, found)
+        return found
+
+    def cancel(self, peer: str) -> None:
+        with self._lock:
+            session = self._by_peer.get(peer)
+        if session is not None:
+            session.cancel()
 
 
 @dataclass(frozen=True)
@@ -115,26 +155,48 @@ class Settings(Mapping[str, str]):
             )
 
 
-def configure(settings: Settings, served: Kubeconfig, shared: Objects) -> Session:
-    """A session for the settings. `shared` is used unless they bring credentials of their own.
+class Cluster:
+    """The cluster that is served, as each user of it sees it."""
 
-    Raises SettingsError where they ask for what is not covered, or for another cluster than the one served.
-    """
-    settings.refuse_uncovered()
-    context, cluster = settings.get("context"), settings.get("cluster")
-    if "kubeconfig" in settings:
-        chosen = Kubeconfig.read(_kubeconfig_text(settings["kubeconfig"]), context, cluster)
-    elif context or cluster:
-        chosen = Kubeconfig.read(orjson.dumps(served.content).decode(), context, cluster)
-    else:
-        return Session(shared, served, settings)
-    if chosen.server != served.server:
-        raise SettingsError(
-            f"the program's kubeconfig is for {chosen.server}, but the built-in provider serves {served.server}",
-            "start it with that kubeconfig and context, or use the kubernetes plugin (provider: plugin)",
-        )
-    same = chosen.content == served.content and chosen.context == served.context
-    return Session(shared if same else Objects(chosen.connect()), chosen, settings)
+    def __init__(self, served: Kubeconfig) -> None:
+        self.served = served
+        self._lock = threading.Lock()
+        self._by_user: dict[bytes, Objects] = {}
+        self.objects_of(served)
+
+    def objects_of(self, kubeconfig: Kubeconfig) -> Objects:
+        """One connection for each set of credentials. Raises SettingsError where these cannot be loaded."""
+        key = orjson.dumps([kubeconfig.content, kubeconfig.context], option=orjson.OPT_SORT_KEYS)
+        digest = hashlib.sha256(key).digest()
+        with self._lock:
+            if digest not in self._by_user:
+                self._by_user[digest] = Objects(kubeconfig.connect())
+            return self._by_user[digest]
+
+    def close(self) -> None:
+        with self._lock:
+            for objects in self._by_user.values():
+                objects.connection.close()
+
+    def configure(self, settings: "Settings") -> Session:
+        """A session for the settings, with their credentials where they bring some.
+
+        Raises SettingsError where they ask for what is not covered, or for another cluster than the one served.
+        """
+        settings.refuse_uncovered()
+        context, cluster = settings.get("context"), settings.get("cluster")
+        chosen = self.served
+        if "kubeconfig" in settings:
+            chosen = Kubeconfig.read(_kubeconfig_text(settings["kubeconfig"]), context, cluster)
+        elif context or cluster:
+            chosen = Kubeconfig.read(orjson.dumps(chosen.content).decode(), context, cluster)
+        if chosen.server != self.served.server:
+            raise SettingsError(
+                f"the program's kubeconfig is for {chosen.server}, but the built-in provider serves "
+                f"{self.served.server}",
+                "start it with that kubeconfig and context, or use the kubernetes plugin (provider: plugin)",
+            )
+        return Session(self.objects_of(chosen), chosen, settings)
 
 
 def _kubeconfig_text(value: str) -> str:

@@ -10,7 +10,7 @@ from plimsoll.model.errors import PlimsollError
 
 # The part of kubectl's JSONPath that waiting uses: fields, indexes and equality filters.
 _STEP: Final = re.compile(
-    r"""\.(?P<field>(?:[^.\[\]\\]|\\.)+)
+    r"""\.(?P<field>(?:[^.\[\]\\\s]|\\.)+)
     | \[\s*(?P<index>\d+|\*)\s*\]
     | \[\s*'(?P<quoted>[^']+)'\s*\]
     | \[\?\(\s*@\.(?P<key>[\w.-]+)\s*==\s*(?P<quote>["'])(?P<value>.*?)(?P=quote)\s*\)\]""",

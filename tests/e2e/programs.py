@@ -1,6 +1,7 @@
 """Small Pulumi programs, run through one Kubernetes provider or another, and what they leave in the cluster."""
 
 import json
+import os
 import shutil
 import subprocess
 import uuid
@@ -27,14 +28,17 @@ class Deployment:
         self.stack = automation.create_stack(
             f"s-{uuid.uuid4().hex[:6]}",
             "conformance",
-            lambda: self._program(),
-            automation.LocalWorkspaceOptions(
+            self._run,
+            opts=automation.LocalWorkspaceOptions(
                 work_dir=str(folder),
                 env_vars=environment | {"PULUMI_BACKEND_URL": f"file://{self.state}"},
             ),
         )
         for key, value in (config or {}).items():
             self.stack.set_config(key, automation.ConfigValue(value))
+
+    def _run(self) -> None:
+        self._program()
 
     def up(self, program: Program | None = None) -> dict[str, int]:
         """Runs the update; how many resources it created, updated, replaced, deleted or left the `same`."""
@@ -51,6 +55,10 @@ class Deployment:
     def destroy(self) -> dict[str, int]:
         return _counted(self.stack.destroy(on_event=_ignore).summary.resource_changes)
 
+    def attach(self, environment: dict[str, str]) -> None:
+        """From now on through another provider."""
+        self.stack.workspace.env_vars = environment | {"PULUMI_BACKEND_URL": f"file://{self.state}"}
+
     def outputs(self) -> dict[str, Any]:
         return {key: output.value for key, output in self.stack.outputs().items()}
 
@@ -60,8 +68,9 @@ class Deployment:
 
     def resource(self, name: str) -> dict[str, Any]:
         """A resource of the state, by its logical name."""
-        resources = self.stack.export_stack().deployment["resources"]
-        return next(r for r in resources if r["urn"].endswith(f"::{name}"))
+        exported = self.stack.export_stack().deployment or {}
+        found: dict[str, Any] = next(r for r in exported["resources"] if r["urn"].endswith(f"::{name}"))
+        return found
 
 
 def _ignore(_event: automation.EngineEvent) -> None:
@@ -86,9 +95,8 @@ def plugin_is_here(environment: dict[str, str]) -> bool:
     """Whether an engine in this environment finds the official plugin, on PATH or installed."""
     if shutil.which(PLUGIN, path=environment.get("PATH")):
         return True
-    listed = subprocess.run(
-        ["pulumi", "plugin", "ls", "--json"], env=environment, capture_output=True, text=True, check=False
-    )
+    command = ["pulumi", "plugin", "ls", "--json"]
+    listed = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
     return listed.returncode == 0 and any(p["name"] == "kubernetes" for p in json.loads(listed.stdout or "[]"))
 
 

@@ -1,8 +1,8 @@
 """The same programs through the built-in provider and, where it is present, the official plugin: same objects."""
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,21 +29,40 @@ pytestmark = pytest.mark.e2e
 
 NAMESPACE = "conformance"
 GROUP = "conformance.plimsoll.dev"
-Deploy = Callable[..., Deployment]
+SHELVES = f"""
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: shelves.{GROUP}}}
+spec:
+  group: {GROUP}
+  scope: Namespaced
+  names: {{kind: Shelf, plural: shelves}}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+"""
 
 
-@pytest.fixture(scope="module", params=["attached", "plugin"])
-def environment(request: pytest.FixtureRequest, byo_sandbox: Sandbox) -> Iterator[dict[str, str]]:
+@contextmanager
+def through(provider: str, sandbox: Sandbox) -> Iterator[dict[str, str]]:
     """What an engine needs to reach the sandbox through one provider or the other."""
-    variables = dict(os.environ) | byo_sandbox.environ()
+    variables = sandbox.environ()
     variables.pop("PULUMI_DEBUG_PROVIDERS", None)
-    if request.param == "plugin":
+    if provider == "plugin":
         if not plugin_is_here(variables):
             pytest.skip("the official kubernetes plugin is not on this machine")
         yield variables
         return
-    with serve(byo_sandbox.kubeconfig) as served:
+    with serve(sandbox.kubeconfig) as served:
         yield variables | served.environment
+
+
+@pytest.fixture(scope="module", params=["attached", "plugin"])
+def environment(request: pytest.FixtureRequest, byo_sandbox: Sandbox) -> Iterator[dict[str, str]]:
+    with through(request.param, byo_sandbox) as variables:
+        yield variables
 
 
 @pytest.fixture
@@ -57,8 +76,7 @@ def cluster(byo_sandbox: Sandbox, kube: Callable[..., Kube]) -> Kube:
 def deploy(
     environment: dict[str, str], cluster: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Deployment]:
-    for key, value in environment.items():
-        monkeypatch.setenv(key, value)
+    monkeypatch.setenv("PATH", environment["PATH"])
     with deployment(tmp_path / "stack", environment) as made:
         yield made
 
@@ -460,12 +478,7 @@ def test_a_chart_from_a_folder(deploy: Deployment, cluster: Kube, tmp_path: Path
     (templates.parent / "Chart.yaml").write_text("{apiVersion: v2, name: shop, version: 0.1.0}")
     (templates.parent / "values.yaml").write_text("{size: 1, word: none, extra: true}")
     (templates.parent / "crds").mkdir()
-    (templates.parent / "crds" / "shelf.yaml").write_text(
-        "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: shelves.%s},"
-        " spec: {group: %s, scope: Namespaced, names: {kind: Shelf, plural: shelves}, versions: [{name: v1,"
-        " served: true, storage: true, schema: {openAPIV3Schema: {type: object,"
-        " x-kubernetes-preserve-unknown-fields: true}}}]}}" % (GROUP, GROUP)
-    )
+    (templates.parent / "crds" / "shelf.yaml").write_text(SHELVES)
     (templates / "objects.yaml").write_text(
         f"""
 apiVersion: {GROUP}/v1
@@ -491,10 +504,11 @@ kind: ConfigMap
 metadata: {{name: hook, annotations: {{"helm.sh/hook": post-install}}}}
 """
     )
-    values: dict[str, Any] = {"size": 2, "word": pulumi.Output.secret("hush-hush")}
+    values: dict[str, Any] = {"size": 2}
 
     def program() -> None:
-        chart = k8s.helm.v4.Chart("shop", chart=str(templates.parent), namespace=NAMESPACE, values=values)
+        given = values | {"word": pulumi.Output.secret("hush-hush")}
+        chart = k8s.helm.v4.Chart("shop", chart=str(templates.parent), namespace=NAMESPACE, values=given)
         pulumi.export("count", chart.resources.apply(len))
 
     assert deploy.preview(program)["create"] == 6
@@ -512,3 +526,43 @@ metadata: {{name: hook, annotations: {{"helm.sh/hook": post-install}}}}
     changes = deploy.up()
     assert (changes["update"], changes["delete"]) == (1, 1)
     assert cluster.get("v1", "ServiceAccount", "extra", NAMESPACE) is None
+
+
+def test_both_providers_make_the_same_objects_and_read_each_others_state(
+    byo_sandbox: Sandbox, cluster: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = named("both")
+
+    def program() -> None:
+        pinned = {"pulumi.com/patchFieldManager": "both"}
+        metadata = unawaited(name, NAMESPACE, **pinned)
+        k8s.core.v1.ConfigMap("settings", metadata=metadata, data={"a": "1"})
+        k8s.core.v1.Secret("secret", metadata=metadata, string_data={"a": "1"})
+        k8s.core.v1.Pod("pod", metadata=metadata, spec=pod_template()["spec"])
+        spec = {"serviceName": "s", "selector": {"matchLabels": {"a": name}}, "template": pod_template(a=name)}
+        k8s.apps.v1.StatefulSet("set", metadata=metadata, spec=spec)
+
+    def objects() -> list[dict[str, Any]]:
+        kinds = [("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "Pod"), ("apps/v1", "StatefulSet")]
+        return [without_chance(cluster.get(version, kind, name, NAMESPACE)) for version, kind in kinds]
+
+    with through("plugin", byo_sandbox) as plugin, through("attached", byo_sandbox) as attached:
+        made = []
+        for number, (first, second) in enumerate(((plugin, attached), (attached, plugin))):
+            monkeypatch.setenv("PATH", first["PATH"])
+            with deployment(tmp_path / str(number), first) as there:
+                there.up(program)
+                made.append(objects())
+                there.attach(second)
+                assert there.preview() == {"same": 5}
+                assert there.refresh() == {"same": 5}
+        assert made[0] == made[1]
+
+
+def without_chance(obj: dict[str, Any] | None) -> dict[str, Any]:
+    """An object without what differs from one creation to the next."""
+    assert obj is not None
+    metadata = {k: v for k, v in obj["metadata"].items() if k not in ("uid", "resourceVersion", "creationTimestamp")}
+    ours = [entry for entry in metadata.pop("managedFields") if entry["manager"] == "both"]
+    owned = [{key: value for key, value in entry.items() if key != "time"} for entry in ours]
+    return {**obj, "metadata": metadata, "owned": owned, "status": None}

@@ -1,0 +1,221 @@
+import threading
+from typing import Any
+
+import pytest
+
+from plimsoll.connection import RequestError
+from plimsoll.provider.awaiting import Interruption
+from plimsoll.provider.operations import create, delete, read, update
+from plimsoll.provider.session import Call
+from plimsoll.provider.state import FIELD_MANAGER, INPUTS, InitializationFailedError
+from plimsoll.provider.values import UNKNOWN, Secret
+from tests.provider.apiserver import Apiserver
+from tests.provider.conftest import Sessions
+
+PATH = "/api/v1/namespaces/default/configmaps"
+PODS = "/api/v1/namespaces/default/pods"
+TOKEN = "kubernetes:core/v1:ConfigMap"
+
+
+def a_config_map(name: str = "one", **data: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data}
+
+
+def a_pod(**annotations: str) -> dict[str, Any]:
+    metadata = {"name": "pod", "namespace": "default", "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}
+
+
+def test_a_create_is_one_request_once_the_kind_is_known(call: Call, cluster: Apiserver) -> None:
+    create(call, a_config_map("first"))
+    cluster.requests.clear()
+    state = create(call, a_config_map("second", a="1"))
+    assert cluster.requests == [f"POST {PATH}"]
+    assert state.id == "default/second"
+    assert state.properties["data"] == {"a": "1"}
+    assert state.properties[INPUTS] == a_config_map("second", a="1")
+
+
+def test_an_update_is_one_request_once_the_fields_are_applied(call: Call, cluster: Apiserver) -> None:
+    made = create(call, a_config_map(a="1"))
+    applied = update(call, made.properties, a_config_map(a="2"), [])
+    cluster.requests.clear()
+    state = update(call, applied.properties, a_config_map(a="3"), [])
+    assert cluster.requests == [f"PATCH {PATH}/one"]
+    assert state.properties[FIELD_MANAGER] == made.properties[FIELD_MANAGER]
+
+
+def test_an_update_that_a_controller_overtakes_looks_again(call: Call, cluster: Apiserver) -> None:
+    made = create(call, a_config_map(a="1"))
+    cluster.fail("PATCH", (409, "the object has been modified; please apply your changes to the latest version"))
+    assert update(call, made.properties, a_config_map(a="2"), []).properties["data"] == {"a": "2"}
+
+
+def test_a_field_that_others_own_is_a_conflict_with_a_hint(call: Call, cluster: Apiserver) -> None:
+    made = create(call, a_config_map(a="1"))
+    made = update(call, made.properties, a_config_map(a="2"), [])
+    cluster.fail("PATCH", (409, 'Apply failed with 1 conflict: conflict with "kubectl": .data.a'))
+    with pytest.raises(RequestError, match=r"kubectl(.|\n)*patchForce"):
+        update(call, made.properties, a_config_map(a="3"), [])
+
+
+def test_an_object_that_was_made_anew_is_updated_all_the_same(call: Call, cluster: Apiserver) -> None:
+    made = create(call, a_config_map(a="1"))
+    made = update(call, made.properties, a_config_map(a="2"), [])
+    cluster.fail("PATCH", (409, "uid mismatch: the provided object specified uid u"))
+    assert update(call, made.properties, a_config_map(a="3"), []).id == "default/one"
+
+
+def test_an_object_that_has_gone_is_not_brought_back_by_an_update(call: Call, cluster: Apiserver) -> None:
+    made = create(call, a_config_map(a="1"))
+    made = update(call, made.properties, a_config_map(a="2"), [])
+    cluster.change(f"{PATH}/one", None)
+    cluster.fail("PATCH", (409, "uid mismatch: and no existing object was found"))
+    with pytest.raises(RequestError, match="has gone"):
+        update(call, made.properties, a_config_map(a="3"), [])
+    assert cluster.objects == {}
+
+
+def test_a_secret_goes_out_plain_and_comes_back_hidden(call: Call, cluster: Apiserver) -> None:
+    state = create(call, a_config_map(a=Secret("hush")))
+    assert cluster.objects[f"{PATH}/one"]["data"] == {"a": "hush"}
+    assert state.properties["data"] == {"a": Secret("hush")}
+    assert state.properties[INPUTS]["data"] == {"a": Secret("hush")}
+
+
+@pytest.mark.parametrize("failure", [429, 503, "drop before"])
+def test_a_create_that_did_not_happen_is_tried_again(call: Call, cluster: Apiserver, failure: Any) -> None:
+    cluster.fail("POST", failure)
+    assert create(call, a_config_map()).id == "default/one"
+
+
+def test_a_create_whose_answer_is_lost_is_not_made_twice(call: Call, cluster: Apiserver) -> None:
+    cluster.fail("POST", "drop after")
+    assert create(call, a_config_map()).id == "default/one"
+    assert cluster.requests.count(f"POST {PATH}") == 1
+
+
+def test_an_object_of_others_is_not_taken_over_when_an_answer_is_lost(call: Call, cluster: Apiserver) -> None:
+    create(call, a_config_map(theirs="1"))
+    cluster.fail("POST", "drop before")
+    with pytest.raises(RequestError, match="already exists"):
+        create(call, a_config_map(ours="1"))
+    assert cluster.objects[f"{PATH}/one"]["data"] == {"theirs": "1"}
+
+
+def test_an_upsert_applies_over_what_is_there(sessions: Sessions, cluster: Apiserver) -> None:
+    cluster.change(f"{PATH}/one", a_config_map(a="1"))
+    upserting = Call(sessions(upsertExistingObjects="true"), Interruption())
+    assert create(upserting, a_config_map(a="2")).id == "default/one"
+    assert cluster.objects[f"{PATH}/one"]["data"] == {"a": "2"}
+
+
+def test_an_object_that_is_still_leaving_is_waited_for(call: Call, cluster: Apiserver) -> None:
+    leaving = a_config_map(a="1")
+    leaving["metadata"] |= {"uid": "old", "deletionTimestamp": "now", "finalizers": ["x"]}
+    cluster.change(f"{PATH}/one", leaving)
+
+    def leave() -> None:
+        assert cluster.watched.wait(10)
+        cluster.change(f"{PATH}/one", None)
+
+    leaver = threading.Thread(target=leave)
+    leaver.start()
+    state = create(call, a_config_map(a="2"))
+    leaver.join()
+    assert state.properties["data"] == {"a": "2"}
+
+
+def test_a_preview_changes_nothing(sessions: Sessions, cluster: Apiserver) -> None:
+    preview = Call(sessions(), Interruption(), preview=True)
+    assert create(preview, a_config_map(a="1")).id == ""
+    unknown = create(preview, a_config_map(a=UNKNOWN))
+    assert unknown.properties["data"] == {"a": UNKNOWN}
+    absent = {"apiVersion": "nobody/v1", "kind": "Thing", "metadata": {"name": "x"}}
+    assert create(preview, absent).properties == absent
+    assert cluster.objects == {}
+
+
+def test_a_pod_is_waited_for_until_it_is_ready(call: Call, cluster: Apiserver) -> None:
+    def become_ready() -> None:
+        assert cluster.watched.wait(10)
+        pod = cluster.objects[f"{PODS}/pod"]
+        cluster.change(f"{PODS}/pod", {**pod, "status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+
+    kubelet = threading.Thread(target=become_ready)
+    kubelet.start()
+    state = create(call, a_pod())
+    kubelet.join()
+    assert state.properties["status"]["conditions"][0]["status"] == "True"
+
+
+def test_skip_await_waits_for_nothing(call: Call, cluster: Apiserver) -> None:
+    state = create(call, a_pod(**{"pulumi.com/skipAwait": "true"}))
+    cluster.objects[f"{PODS}/pod"]["metadata"]["finalizers"] = ["x"]
+    delete(call, "kubernetes:core/v1:Pod", "default/pod", state.properties)
+    assert not any("GET" in request and request.endswith("pods") for request in cluster.requests)
+
+
+def test_waiting_ends_with_the_time_allowed_and_the_state_is_kept(sessions: Sessions, cluster: Apiserver) -> None:
+    with pytest.raises(InitializationFailedError, match="not Ready") as caught:
+        create(Call(sessions(), Interruption(), seconds=0.05), a_pod())
+    assert caught.value.state.id == "default/pod"
+    assert caught.value.state.properties[INPUTS] == a_pod()
+
+
+def test_cancel_ends_the_waiting(sessions: Sessions, cluster: Apiserver) -> None:
+    session = sessions()
+
+    def cancel() -> None:
+        assert cluster.watched.wait(10)
+        session.cancel()
+
+    user = threading.Thread(target=cancel)
+    user.start()
+    with pytest.raises(InitializationFailedError, match="interrupted"):
+        create(Call(session, session.interruption()), a_pod())
+    user.join()
+
+
+def test_deleting_waits_for_the_object_to_go(call: Call, cluster: Apiserver) -> None:
+    state = create(call, a_config_map())
+    cluster.objects[f"{PATH}/one"]["metadata"]["finalizers"] = ["x"]
+
+    def finalize() -> None:
+        assert cluster.watched.wait(10)
+        cluster.change(f"{PATH}/one", None)
+
+    finalizer = threading.Thread(target=finalize)
+    finalizer.start()
+    delete(call, TOKEN, state.id, state.properties)
+    finalizer.join()
+    assert cluster.objects == {}
+
+
+def test_what_has_gone_already_is_deleted(call: Call) -> None:
+    delete(call, TOKEN, "default/one", a_config_map())
+    delete(call, "kubernetes:nobody/v1:Thing", "default/x", {"apiVersion": "nobody/v1", "kind": "Thing"})
+
+
+def test_a_refresh_brings_the_declared_fields_as_they_are_now(call: Call, cluster: Apiserver) -> None:
+    inputs = a_config_map(a=Secret("1"))
+    made = create(call, inputs)
+    live = cluster.objects[f"{PATH}/one"]
+    cluster.change(f"{PATH}/one", {**live, "data": {"a": "2", "theirs": "3"}})
+    state = read(call.session, TOKEN, made.id, inputs, made.properties)
+    assert state.inputs["data"] == {"a": Secret("2")}
+    assert state.properties["data"] == {"a": Secret("2"), "theirs": "3"}
+    assert state.properties[FIELD_MANAGER] == made.properties[FIELD_MANAGER]
+
+
+def test_a_refresh_drops_what_has_gone(call: Call) -> None:
+    assert read(call.session, TOKEN, "default/one", a_config_map(), {}).id == ""
+
+
+def test_an_import_takes_the_whole_object_but_what_the_server_sets(call: Call, cluster: Apiserver) -> None:
+    live = a_config_map(a="1")
+    live["metadata"] |= {"uid": "u", "creationTimestamp": "t"}
+    cluster.change(f"{PATH}/one", live | {"status": {}})
+    state = read(call.session, TOKEN, "default/one", {}, {})
+    assert state.inputs == a_config_map(a="1")
+    assert state.id == "default/one"

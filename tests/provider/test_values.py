@@ -1,0 +1,93 @@
+import pytest
+from google.protobuf import struct_pb2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.model.errors import PlimsollError
+from plimsoll.provider.values import (
+    UNKNOWN,
+    Secret,
+    decode,
+    encode,
+    has_secrets,
+    has_unknowns,
+    mark_secrets,
+    plain,
+    secret_texts,
+)
+
+leaves = st.one_of(st.booleans(), st.integers(-(2**53), 2**53), st.text(), st.floats(-1e9, 1e9))
+values = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.lists(inner), st.dictionaries(st.text(), inner), st.builds(Secret, leaves | st.lists(leaves))
+    ),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(), values))
+def test_what_is_encoded_decodes_to_the_same(properties: dict[str, object]) -> None:
+    assert decode(encode(properties)) == properties
+
+
+@given(st.dictionaries(st.text(), values))
+def test_plain_values_hold_no_secret_mark(properties: dict[str, object]) -> None:
+    assert not has_secrets(plain(properties))
+
+
+def test_whole_numbers_are_int_so_that_the_apiserver_takes_them() -> None:
+    struct = struct_pb2.Struct()
+    struct.update({"replicas": 3.0, "share": 0.5, "on": True})
+    decoded = decode(struct)
+    assert decoded == {"replicas": 3, "share": 0.5, "on": True}
+    assert isinstance(decoded["replicas"], int)
+    assert decoded["on"] is True
+
+
+def test_nulls_of_objects_are_left_out() -> None:
+    struct = struct_pb2.Struct()
+    struct.update({"gone": None, "kept": [None]})
+    assert decode(struct) == {"kept": [None]}
+
+
+def test_schema_extensions_are_dashed_for_the_apiserver_and_underscored_for_the_sdk() -> None:
+    schema = {"x_kubernetes_preserve_unknown_fields": True}
+    decoded = decode(encode(schema))
+    assert decoded == {"x-kubernetes-preserve-unknown-fields": True}
+    assert "x_kubernetes_preserve_unknown_fields" in encode(decoded, underscored=True).fields
+
+
+def test_unknowns_are_found_inside_secrets_and_lists() -> None:
+    assert has_unknowns({"a": [{"b": Secret(UNKNOWN)}]})
+    assert not has_unknowns({"a": [{"b": Secret("known")}]})
+
+
+def test_secrets_are_marked_in_place_and_arrays_as_a_whole() -> None:
+    live = {"spec": {"open": "1", "hidden": "2", "list": ["3", "4"]}, "status": {"hidden": "5"}}
+    source = {"spec": {"hidden": Secret("2"), "list": ["3", Secret("4")]}}
+    assert mark_secrets(live, source) == {
+        "spec": {"open": "1", "hidden": Secret("2"), "list": Secret(["3", "4"])},
+        "status": {"hidden": "5"},
+    }
+
+
+def test_data_of_a_secret_is_always_secret() -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "data": {"a": "x"}, "stringData": {"b": "y"}}
+    marked = mark_secrets(secret, {})
+    assert marked["data"] == Secret({"a": "x"})
+    assert marked["stringData"] == Secret({"b": "y"})
+
+
+def test_a_secret_does_not_show_itself() -> None:
+    assert "hunter" not in repr(Secret("hunter"))
+
+
+def test_texts_of_secrets_are_found_however_deep() -> None:
+    assert set(secret_texts({"a": Secret({"b": ["x", 1]}), "c": "y", "d": [Secret("z")]})) == {"x", "z"}
+
+
+def test_archives_are_refused() -> None:
+    archive = {"4dabf18193072939515e22adb298388d": "0def7320c3a5731c473e5ecbe6d01bc7", "path": "/tmp"}
+    with pytest.raises(PlimsollError, match="archive"):
+        decode(encode({"file": archive}))
