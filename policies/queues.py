@@ -71,12 +71,12 @@ def queues_are_known(args: StackValidationArgs, report_violation: ReportViolatio
 
 
 def _problem(queue: str, known: Queues) -> str | None:
-    leaves = ", ".join(sorted(known.leaves)) or "none"
     if queue in known.leaves:
         return None
+    leaves = f" (known: {', '.join(sorted(known.leaves))})" if known.leaves else ""
     if queue in known.parents:
-        return f"which has child queues and schedules nothing itself: name a leaf ({leaves})"
-    return f"which nobody declares: name one of {leaves}, or list it in the policy's configuration 'queues'"
+        return f"which has child queues and schedules nothing itself: name a leaf{leaves}"
+    return f"which nobody declares{leaves}: declare it, or list it in the policy's configuration 'queues'"
 
 
 def _queues_wanted(resource_type: str, props: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -113,7 +113,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
         return Settings.model_validate(values)
     except ValidationError as error:
         raise PlimsollError(
-            f"{stack_file()}: {PROJECT}:{describe_errors(error)}",
+            f"{stack_file()}: {describe_errors(error).removeprefix('object: ')}",
             "correct the file, or the value with `pulumi config set --path`",
         ) from None
 
@@ -126,4 +126,4 @@ def _parsed(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        raise PlimsollError(f"{stack_file()}: {PROJECT}:{name}: {text!r} is a text, not a list or an object") from None
+        raise PlimsollError(f"{stack_file()}: {name}: {text!r} is a text, not a list or an object") from None

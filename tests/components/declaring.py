@@ -1,0 +1,68 @@
+"""Runs a Pulumi program with mocks, in a context of its own, and shows what it declared."""
+
+import os
+from collections.abc import Callable
+from contextvars import copy_context
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import yaml
+
+GOLDEN = Path(__file__).parent / "golden"
+UPDATE = "PLIMSOLL_UPDATE_GOLDEN"
+
+
+class _Recorder(pulumi.runtime.Mocks):
+    def __init__(self) -> None:
+        self.resources: list[dict[str, Any]] = []
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        if not args.typ.startswith("plimsoll:"):
+            self.resources.append({"type": args.typ, "name": args.name, "inputs": _whole(args.inputs)})
+        return (f"{args.name}-id", args.inputs)
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
+        return {}
+
+
+def declared(
+    program: Callable[[], Any], stack: str = "test", config: dict[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """Type, name and inputs of each Kubernetes resource that the program declares, in order of type and name."""
+    recorder = _Recorder()
+
+    def run() -> None:
+        pulumi.runtime.set_mocks(recorder, project="plimsoll", stack=stack, preview=False)
+        pulumi.runtime.set_all_config(config or {})
+        pulumi.runtime.test(program)()
+
+    # The settings of Pulumi are context variables: those of this run end with its context.
+    copy_context().run(run)
+    return sorted(recorder.resources, key=lambda each: (each["type"], each["name"]))
+
+
+def assert_golden(name: str, resources: list[dict[str, Any]]) -> None:
+    """Compares with the file of that name; `PLIMSOLL_UPDATE_GOLDEN=1 pytest tests/components` writes it anew."""
+    path = GOLDEN / f"{name}.yaml"
+    text = yaml.safe_dump_all(resources, width=120)
+    if os.environ.get(UPDATE):
+        path.write_text(text)
+    assert path.exists(), f"{path.name} is missing: run the tests with {UPDATE}=1"
+    assert resources == list(yaml.safe_load_all(path.read_text()))
+
+
+def _whole(value: Any) -> Any:
+    """The wire of Pulumi has no whole numbers; the engine's providers take them back to integers."""
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def manifest(resources: list[dict[str, Any]], kind: str, name: str | None = None) -> dict[str, Any]:
+    """The inputs of the only resource of that kind, and name where one is given."""
+    found = [each["inputs"] for each in resources if each["type"].endswith(f":{kind}") and name in (None, each["name"])]
+    assert len(found) == 1, f"{len(found)} of {kind} {name or ''}"
+    return found[0]

@@ -1,0 +1,71 @@
+"""Every component can be offered to other languages, and its arguments are the fields of its model."""
+
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi.provider.experimental.analyzer import Analyzer
+
+from components.environment import Environment
+from components.foundation import Foundation
+from components.gpu_discovery import GpuDiscovery
+from components.node_pool import NodePool
+from components.queue import Queue
+from components.workspace import Workspace
+from plimsoll.model.base import Declared
+from plimsoll.model.environment import EnvironmentSpec
+from plimsoll.model.gpu_discovery import GpuDiscoverySpec
+from plimsoll.model.node_pool_spec import NodePoolSpec
+from plimsoll.model.queue import QueueSpec
+from plimsoll.model.workspace import WorkspaceSpec
+
+
+@pytest.mark.parametrize(
+    ("component", "model", "others"),
+    [
+        (Environment, EnvironmentSpec, {"name"}),
+        (Queue, QueueSpec, {"name"}),
+        (NodePool, NodePoolSpec, {"name"}),
+        (Workspace, WorkspaceSpec, {"name", "namespace", "labels"}),
+        (GpuDiscovery, GpuDiscoverySpec, {"auto_provisioning", "existing", "pool_taints"}),
+    ],
+)
+def test_arguments_are_the_fields_of_the_model(
+    component: type[pulumi.ComponentResource], model: type[Declared], others: set[str]
+) -> None:
+    arguments = component.__init__.__annotations__["args"]
+    assert set(arguments.__annotations__) == set(model.model_fields) | others
+    assert_covered(arguments, model)
+
+
+def assert_covered(arguments: Any, model: type[Declared]) -> None:
+    """Nested argument types have the nested models' fields too."""
+    for name, annotation in arguments.__annotations__.items():
+        nested = _typed_dict_in(annotation)
+        field = model.model_fields.get(name)
+        inner = _model_in(field.annotation) if field else None
+        if nested and inner:
+            assert set(nested.__annotations__) == set(inner.model_fields), f"{arguments.__name__}.{name}"
+            assert_covered(nested, inner)
+
+
+def _typed_dict_in(annotation: Any) -> Any:
+    return next((each for each in _flattened(annotation) if hasattr(each, "__total__")), None)
+
+
+def _model_in(annotation: Any) -> type[Declared] | None:
+    found = (each for each in _flattened(annotation) if isinstance(each, type) and issubclass(each, Declared))
+    return next(found, None)
+
+
+def _flattened(annotation: Any) -> Any:
+    yield annotation
+    for each in getattr(annotation, "__args__", ()):
+        yield from _flattened(each)
+
+
+@pytest.mark.parametrize("component", [Foundation, Environment, Queue, NodePool, Workspace, GpuDiscovery])
+def test_component_has_a_schema(component: type[pulumi.ComponentResource]) -> None:
+    definition = Analyzer("plimsoll").analyze([component])["component_definitions"][component.__name__]
+    assert definition.outputs
+    assert all(field.optional for field in definition.inputs.values())

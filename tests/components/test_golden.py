@@ -1,0 +1,137 @@
+"""What each component declares, whole: a change of a golden file is a change for every user."""
+
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.environment import Environment
+from components.foundation import Foundation
+from components.gpu_discovery import GpuDiscovery
+from components.node_pool import NodePool
+from components.queue import Queue
+from components.workspace import Workspace
+from tests.components.declaring import assert_golden, declared
+
+KWOK = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}
+
+
+def _foundation() -> None:
+    Foundation("plimsoll", {"labels": {"team": "gpu"}})
+
+
+def _environment() -> None:
+    Environment(
+        "prod",
+        {
+            "node_auto_provisioning": "enabled",
+            "limits": {"gpus": 64},
+            "access": [{"namespaces": ["research"], "queues": [], "gpus": 8}],
+            "node_claims": {"node_class_ref": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass"}},
+        },
+    )
+
+
+def _queue() -> None:
+    parent = Queue("research", {"display_name": "Research", "resources": {"gpu": {"quota": 8, "limit": 16}}})
+    Queue("inference", {"parent_queue": parent.queue_name, "priority": 200})
+
+
+def _node_pool() -> None:
+    NodePool(
+        "gpu",
+        {
+            "node_class_ref": KWOK,
+            "requirements": [
+                {"key": "nvidia.com/gpu.product", "operator": "Exists"},
+                {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"], "min_values": 1},
+            ],
+            "labels": {"team": "gpu"},
+            "taints": [{"key": "sku", "value": "gpu"}],
+            "startup_taints": [{"key": "nvidia.com/driver", "effect": "NoExecute"}],
+            "limits": {"nvidia.com/gpu": "16"},
+            "disruption": {"budgets": [{"nodes": "0", "schedule": "@daily", "duration": "8h"}]},
+            "expire_after": "Never",
+            "weight": 10,
+        },
+    )
+
+
+def _static_node_pool() -> None:
+    NodePool("fixed", {"node_class_ref": KWOK, "replicas": 3, "limits": {"nodes": "4"}})
+
+
+def _workspace() -> None:
+    Workspace(
+        "phi",
+        {
+            "namespace": "inference",
+            "labels": {"team": "gpu"},
+            "resource": {"label_selector": {"match_labels": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}}},
+            "inference": {"preset": {"name": "phi-4"}, "replicas": 2, "gpu_memory_gib": 30.5},
+            "queue": "inference",
+        },
+    )
+
+
+def _workspace_with_template() -> None:
+    Workspace(
+        "own",
+        {
+            "resource": {"instance_type": "p5.48xlarge"},
+            "inference": {"template": {"spec": {"containers": [{"name": "main", "image": "own:1"}]}}},
+        },
+    )
+
+
+def _gpu_discovery() -> None:
+    GpuDiscovery("gpu-discovery", {"auto_provisioning": False, "pool_taints": [{"key": "sku", "value": "gpu"}]})
+
+
+def _gpu_discovery_with_everything() -> None:
+    GpuDiscovery(
+        "gpu-discovery",
+        {
+            "auto_provisioning": True,
+            "chart": "oci://charts.example/charts/nvidia-device-plugin",
+            "version": "0.18.0",
+            "namespace": "kube-system",
+            "create_namespace": False,
+            "gfd": {"mode": "on", "no_timestamp": True, "sleep_interval": "30s"},
+            "nfd": "off",
+            "mig_strategy": "mixed",
+            "config": {"map": {"shared": "version: v1\n"}, "default": "shared"},
+            "runtime_class_name": "nvidia",
+            "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "gpu"}],
+            "node_selector": {"gpu": "yes"},
+            "affinity": {"nodeAffinity": {}},
+            "image": {"repository": "charts.example/device-plugin", "tag": "v0.18.0"},
+            "image_pull_secrets": ["pull"],
+            "device_list_strategy": "cdi-cri",
+            "cdi": {"nvidia_hook_path": "/usr/bin/nvidia-ctk"},
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        _foundation,
+        _environment,
+        _queue,
+        _node_pool,
+        _static_node_pool,
+        _workspace,
+        _workspace_with_template,
+        _gpu_discovery,
+        _gpu_discovery_with_everything,
+    ],
+)
+def test_component_declares_what_its_golden_file_says(program: Any) -> None:
+    assert_golden(program.__name__.strip("_"), declared(program))
+
+
+def test_a_run_with_mocks_leaves_no_settings_behind() -> None:
+    before = pulumi.get_stack()
+    declared(_queue, stack="another")
+    assert pulumi.get_stack() == before

@@ -1,0 +1,97 @@
+"""Which parts of the chart are installed: what is asked for, less what the cluster has."""
+
+from typing import Any
+
+import pytest
+
+from components.gpu_discovery import ExistingGpuSoftwareArgs, GpuDiscovery, GpuDiscoveryArgs
+from tests.components.declaring import declared, manifest
+
+CHART = "Chart"
+
+
+def parts(**args: Any) -> tuple[bool, bool, bool] | None:
+    """Device plugin, GFD, NFD, as the chart's values have them; None where there is no chart."""
+    given: GpuDiscoveryArgs = {**args}
+    resources = declared(lambda: GpuDiscovery("gpu-discovery", given))
+    if not any(each["type"].endswith(":Chart") for each in resources):
+        assert resources == [], "a namespace without a chart"
+        return None
+    values = manifest(resources, CHART)["values"]
+    return (values["devicePlugin"]["enabled"], values["gfd"]["enabled"], values["nfd"]["enabled"])
+
+
+@pytest.mark.parametrize(
+    ("auto_provisioning", "mode", "gfd"),
+    [
+        (False, "auto", True),
+        (True, "auto", False),
+        (False, "off", False),
+        (True, "on", True),
+        (True, True, True),  # a bare `on` of YAML 1.1
+        (False, False, False),
+    ],
+)
+def test_gfd_is_on_by_itself_exactly_where_nodes_are_brought(auto_provisioning: bool, mode: Any, gfd: bool) -> None:
+    assert parts(auto_provisioning=auto_provisioning, gfd={"mode": mode}) == (True, gfd, gfd)
+
+
+def test_device_plugin_is_installed_unless_switched_off() -> None:
+    assert parts() == (True, True, True)
+    assert parts(nvidia_device_plugin={"enabled": False}) == (False, True, True)
+
+
+@pytest.mark.parametrize(
+    ("existing", "installed"),
+    [
+        ({"device_plugin": ["kube-system/nvidia-device-plugin-daemonset"]}, (False, True, True)),
+        ({"gfd": ["kube-system/gpu-feature-discovery"]}, (True, False, False)),
+        ({"nfd": ["nfd/nfd-worker"]}, (True, True, False)),
+        ({"gpu_operator": ["gpu-operator/gpu-operator"]}, None),
+        ({"device_plugin": ["a/b"], "gfd": ["a/c"]}, None),
+    ],
+)
+def test_what_is_there_is_left_alone(
+    existing: ExistingGpuSoftwareArgs, installed: tuple[bool, bool, bool] | None
+) -> None:
+    assert parts(existing=existing) == installed
+
+
+def test_nothing_asked_for_is_no_chart() -> None:
+    assert parts(enabled=False) is None
+    assert parts(auto_provisioning=True, nvidia_device_plugin={"enabled": False}) is None
+
+
+def test_taints_of_the_pools_are_tolerated_beside_the_charts_own() -> None:
+    taints = [{"key": "sku", "value": "gpu"}, {"key": "nvidia.com/gpu"}, {"key": "sku", "value": "big"}]
+    resources = declared(lambda: GpuDiscovery("gpu-discovery", {"pool_taints": taints}))
+    values = manifest(resources, CHART)["values"]
+    tolerations = [
+        {"key": "CriticalAddonsOnly", "operator": "Exists"},
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "sku", "operator": "Exists", "effect": "NoSchedule"},
+    ]
+    assert values["tolerations"] == tolerations
+    assert values["nfd"]["worker"]["tolerations"] == tolerations
+
+
+@pytest.mark.parametrize(
+    ("args", "chart", "version", "repository"),
+    [
+        ({}, "nvidia-device-plugin", "0.17.2", "https://nvidia.github.io/k8s-device-plugin"),
+        ({"repository": "https://charts.example"}, "nvidia-device-plugin", "0.17.2", "https://charts.example"),
+        (
+            {"chart": "oci://charts.example/plugin", "version": "0.18.0"},
+            "oci://charts.example/plugin",
+            "0.18.0",
+            None,
+        ),
+        ({"chart": "./charts/plugin"}, "./charts/plugin", None, None),
+    ],
+)
+def test_the_chart_comes_from_a_repository_a_registry_or_a_path(
+    args: GpuDiscoveryArgs, chart: str, version: str | None, repository: str | None
+) -> None:
+    inputs = manifest(declared(lambda: GpuDiscovery("gpu-discovery", args)), CHART)
+    assert (inputs["chart"], inputs.get("version")) == (chart, version)
+    assert inputs.get("repositoryOpts", {}).get("repo") == repository
