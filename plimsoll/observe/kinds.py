@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
 
+import orjson
 from pydantic import Field
 from pydantic.aliases import AliasPath
 
@@ -62,7 +64,8 @@ class Definition(ObservedObject):
 
 
 def _read_pod(raw: dict[str, Any]) -> Pod | None:
-    """Keeps pods that ask for devices or for a share of one, and our own; of a container what it asks for.
+    """Keeps pods that ask for devices or for a share of one, and our own; of a container what it asks for, and of
+    the conditions the one that scheduling goes by.
 
     A pod asks for devices when it names an extended resource (one with a domain other than kubernetes.io): which
     of them are GPUs is the Environment's to say, and may change.
@@ -75,7 +78,15 @@ def _read_pod(raw: dict[str, Any]) -> Pod | None:
     if not (ours or shares or any(_asks_devices(item) for items in groups.values() for item in items)):
         return None
     raw["spec"] = spec | {name: [_trimmed(item) for item in items] for name, items in groups.items()}
+    status = raw.get("status") or {}
+    raw["status"] = status | {
+        "conditions": [item for item in status.get("conditions") or () if _says_unscheduled(item)]
+    }
     return Pod.read(raw)
+
+
+def _says_unscheduled(condition: Any) -> bool:
+    return isinstance(condition, dict) and condition.get("type") == "PodScheduled"
 
 
 def _asks_devices(container: Any) -> bool:
@@ -90,7 +101,16 @@ def _asks_devices(container: Any) -> bool:
 def _trimmed(container: Any) -> Any:
     if not isinstance(container, dict):
         return container
-    return {key: container[key] for key in ("name", "resources", "restartPolicy") if key in container}
+    kept = {key: container[key] for key in ("name", "restartPolicy") if key in container}
+    if container.get("resources"):
+        kept["resources"] = _shared(orjson.dumps(container["resources"]))
+    return kept
+
+
+@lru_cache(maxsize=4096)
+def _shared(text: bytes) -> Any:
+    """One value for all that are alike: a hundred thousand pods ask for a few hundred different things."""
+    return orjson.loads(text)
 
 
 def _read_workspace(raw: dict[str, Any]) -> Workspace:

@@ -45,7 +45,10 @@ class Store(Generic[T]):
         try:
             if metadata.get("annotations"):
                 metadata["annotations"].pop(LAST_APPLIED, None)
-            return key, self.kind.read(raw)
+            value = self.kind.read(raw)
+            if value is not None:
+                value.model_fields_set.clear()  # half a KiB an object, which nobody asks for
+            return key, value
         except InvalidObjectError as error:
             message = error.message
         except (AttributeError, TypeError, ValueError) as error:
