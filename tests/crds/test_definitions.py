@@ -1,0 +1,99 @@
+"""The generated definitions are what Kubernetes takes, and say what the models say."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from plimsoll.model.base import Declared
+from plimsoll.model.crd import definitions, environment_definition, workspace_definition
+from plimsoll.model.structural import structural
+
+FORBIDDEN = {"$ref", "$defs", "definitions", "anyOf", "oneOf", "allOf", "const", "title", "default", "examples"}
+
+
+def schema_of(definition: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every value's schema with its path."""
+    yield path, schema
+    for name, item in schema.get("properties", {}).items():
+        yield from nodes(item, f"{path}.{name}")
+    if "items" in schema:
+        yield from nodes(schema["items"], f"{path}[]")
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield from nodes(schema["additionalProperties"], f"{path}{{}}")
+
+
+def at(schema: dict[str, Any], *names: str) -> dict[str, Any]:
+    for name in names:
+        schema = schema["properties"][name]
+    return schema
+
+
+@pytest.mark.parametrize("definition", definitions(), ids=lambda each: each["metadata"]["name"])
+def test_schemas_are_structural(definition: dict[str, Any]) -> None:
+    for path, schema in nodes(schema_of(definition)):
+        assert "type" in schema, path
+        assert not FORBIDDEN & set(schema), path
+        assert not ("properties" in schema and "additionalProperties" in schema), path
+
+
+@pytest.mark.parametrize("definition", definitions(), ids=lambda each: each["metadata"]["name"])
+def test_specs_are_bounded_so_that_rules_have_a_cost(definition: dict[str, Any]) -> None:
+    for path, schema in nodes(at(schema_of(definition), "spec")):
+        if schema["type"] == "string" and "enum" not in schema:
+            assert "maxLength" in schema, path
+        if schema["type"] == "array":
+            assert "maxItems" in schema, path
+        if "additionalProperties" in schema:
+            assert "maxProperties" in schema, path
+
+
+def test_fields_have_kaitos_names() -> None:
+    spec = at(schema_of(workspace_definition()), "spec")
+    assert set(at(spec, "resource")["properties"]) >= {"instanceType", "labelSelector", "count"}
+    inference = at(spec, "inference")["properties"]
+    assert set(inference) >= {"preset", "template", "replicas", "perReplicaNodeCount", "gpuMemoryGiB"}
+    assert inference["template"] == {
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+        "description": "A PodTemplateSpec, handed to the workload as it is.",
+    }
+
+
+def test_bounds_and_choices_are_the_models() -> None:
+    spec = at(schema_of(workspace_definition()), "spec")
+    assert at(spec, "inference", "replicas")["minimum"] == 0
+    memory = at(spec, "inference", "gpuMemoryGiB")
+    assert (memory["minimum"], memory["exclusiveMinimum"]) == (0, True)
+    environment = at(schema_of(environment_definition()), "spec")
+    assert at(environment, "nodeAutoProvisioning")["enum"] == ["enabled", "disabled"]
+
+
+def test_descriptions_come_from_the_docstrings() -> None:
+    spec = at(schema_of(workspace_definition()), "spec")
+    assert at(spec, "queue")["description"].startswith("KAI queue")
+    assert "GiB" in at(spec, "inference", "gpuMemoryGiB")["description"]
+
+
+def test_status_is_a_subresource_with_conditions_by_type() -> None:
+    for definition in definitions():
+        assert definition["spec"]["versions"][0]["subresources"] == {"status": {}}
+        conditions = at(schema_of(definition), "status", "conditions")
+        assert conditions["x-kubernetes-list-type"] == "map"
+        assert conditions["x-kubernetes-list-map-keys"] == ["type"]
+    status = at(schema_of(environment_definition()), "status")["properties"]
+    assert (status["nodeClaims"]["type"], status["workloads"]["type"]) == ("integer", "integer")
+
+
+def test_a_field_of_two_types_is_refused() -> None:
+    class Loose(Declared):
+        amount: int | str = Field(default=1)
+
+    with pytest.raises(ValueError, match="no single type"):
+        structural(Loose)

@@ -1,0 +1,70 @@
+"""Resources as the engine hands them to a policy, and a rule's violations."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pulumi_policy import PolicyResource, PolicyResourceOptions, ResourceValidationArgs, StackValidationArgs
+
+from plimsoll.model.labels import QUEUE
+from policies import resources as types
+
+OPTIONS: Any = PolicyResourceOptions(False, [], False, None, [], None, [])
+DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+
+Resource = tuple[str, dict[str, Any]]
+"""Type and inputs."""
+
+
+def a_workspace(instance_type: str | None = None, queue: str | None = "inference", name: str = "phi") -> Resource:
+    resource = {"instanceType": instance_type} if instance_type else {}
+    spec: dict[str, Any] = {"resource": resource, "inference": {"preset": {"name": "phi-4"}}}
+    return types.WORKSPACE, {"metadata": {"name": name}, "spec": spec | ({"queue": queue} if queue else {})}
+
+
+def an_environment(auto_provisioning: str | None = None, provisioner: str | None = None) -> Resource:
+    spec = {"nodeAutoProvisioning": auto_provisioning, "provisioner": provisioner}
+    return types.ENVIRONMENT, {
+        "metadata": {"name": "e"},
+        "spec": {key: value for key, value in spec.items() if value is not None},
+    }
+
+
+def a_queue(name: str, parent: str | None = None) -> Resource:
+    return types.QUEUE_TYPE, {"metadata": {"name": name}, "spec": {"parentQueue": parent} if parent else {}}
+
+
+def a_node_claim(name: str = "claim") -> Resource:
+    return types.NODE_CLAIM, {"metadata": {"name": name}, "spec": {}}
+
+
+def a_pod_template(
+    gpus: int | str = 1, queue: str | None = None, annotations: dict[str, str] | None = None, where: str = "limits"
+) -> dict[str, Any]:
+    return {
+        "metadata": {"labels": {QUEUE: queue} if queue else {}, "annotations": annotations or {}},
+        "spec": {"containers": [{"name": "main", "resources": {where: {"nvidia.com/gpu": gpus}}}]},
+    }
+
+
+def a_deployment(template: dict[str, Any], labels: dict[str, str] | None = None) -> Resource:
+    return DEPLOYMENT, {"metadata": {"name": "own", "labels": labels or {}}, "spec": {"template": template}}
+
+
+def violations(rule: Callable[..., Any], *given: Resource, config: Mapping[str, Any] | None = None) -> list[str]:
+    """What a rule on one resource reports, over all that are given."""
+    found: list[str] = []
+    for number, (resource_type, props) in enumerate(given):
+        args = ResourceValidationArgs(resource_type, props, f"urn:{number}", f"r{number}", OPTIONS, None, config)
+        rule(args, lambda message, urn=None: found.append(message))
+    return found
+
+
+def stack_violations(rule: Callable[..., Any], *given: Resource, config: Mapping[str, Any] | None = None) -> list[str]:
+    """What a rule on a whole stack reports."""
+    found: list[str] = []
+    resources = [
+        PolicyResource(resource_type, props, f"urn:{number}", f"r{number}", OPTIONS, None, None, [], {})
+        for number, (resource_type, props) in enumerate(given)
+    ]
+    rule(StackValidationArgs(resources, config), lambda message, urn=None: found.append(message))
+    return found

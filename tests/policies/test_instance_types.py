@@ -1,0 +1,76 @@
+"""A Workspace names an instance type exactly where nodes are provisioned."""
+
+from typing import Any
+
+import pytest
+
+from policies.instance_types import instance_type_fits_configured_mode, instance_type_fits_declared_mode
+from tests.policies.resources import (
+    a_deployment,
+    a_pod_template,
+    a_workspace,
+    an_environment,
+    stack_violations,
+    violations,
+)
+
+FORBIDDEN = "instanceType must be empty when node auto-provisioning is disabled (BYO scenario)"
+REQUIRED = "instanceType is required when node auto-provisioning is enabled"
+
+CASES = [
+    ("disabled", "p5.48xlarge", FORBIDDEN),
+    ("disabled", None, None),
+    ("enabled", "p5.48xlarge", None),
+    ("enabled", None, REQUIRED),
+]
+
+
+@pytest.mark.parametrize(("mode", "instance_type", "words"), CASES)
+def test_mode_from_the_configuration(mode: str, instance_type: str | None, words: str | None) -> None:
+    config = {"nodeAutoProvisioning": mode}
+    found = violations(instance_type_fits_configured_mode, a_workspace(instance_type), config=config)
+    assert_said(found, words)
+
+
+@pytest.mark.parametrize(("mode", "instance_type", "words"), CASES)
+def test_mode_from_the_stacks_environment(mode: str, instance_type: str | None, words: str | None) -> None:
+    found = stack_violations(instance_type_fits_declared_mode, a_workspace(instance_type), an_environment(mode))
+    assert_said(found, words)
+
+
+def assert_said(found: list[str], words: str | None) -> None:
+    if words is None:
+        assert found == []
+    else:
+        assert len(found) == 1
+        assert found[0].startswith("Workspace phi: ")
+        assert words in found[0]
+
+
+def test_an_environment_that_says_nothing_brings_its_nodes() -> None:
+    found = stack_violations(instance_type_fits_declared_mode, a_workspace("p5.48xlarge"), an_environment())
+    assert_said(found, FORBIDDEN)
+
+
+def test_the_configuration_comes_before_the_stacks_environment() -> None:
+    given = (a_workspace("p5.48xlarge"), an_environment("disabled"))
+    config = {"provisioner": "nodeclaim"}
+    assert stack_violations(instance_type_fits_declared_mode, *given, config=config) == []
+    assert violations(instance_type_fits_configured_mode, *given, config=config) == []
+
+
+@pytest.mark.parametrize("config", [None, {}])
+def test_without_a_mode_nothing_is_said(config: Any) -> None:
+    assert violations(instance_type_fits_configured_mode, a_workspace("p5.48xlarge"), config=config) == []
+    assert stack_violations(instance_type_fits_declared_mode, a_workspace("p5.48xlarge"), config=config) == []
+
+
+def test_other_kinds_are_none_of_its_business() -> None:
+    config = {"nodeAutoProvisioning": "enabled"}
+    assert violations(instance_type_fits_configured_mode, a_deployment(a_pod_template()), config=config) == []
+
+
+def test_every_wrong_workspace_is_named() -> None:
+    given = (a_workspace("p5", name="a"), a_workspace(None, name="b"), a_workspace("p5", name="c"), an_environment())
+    found = stack_violations(instance_type_fits_declared_mode, *given)
+    assert [text.split(":")[0] for text in found] == ["Workspace a", "Workspace c"]

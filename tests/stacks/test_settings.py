@@ -1,0 +1,76 @@
+"""A stack's configuration is checked as a whole, and errors name the stack's file and the field."""
+
+import json
+from typing import Any
+
+import pulumi
+import pytest
+
+from plimsoll.model.errors import PlimsollError
+from stacks.settings import Settings, settings_of
+from tests.components.declaring import declared
+
+WORKSPACE = {"inference": {"preset": {"name": "phi-4"}}}
+
+
+def refusal(**values: Any) -> str:
+    with pytest.raises(PlimsollError) as caught:
+        settings_of({"layer": "environment", **values})
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"workspaces": {"a": {**WORKSPACE, "queu": "x"}}}, "workspaces.a.queu: unknown field"),
+        ({"workspaces": {"a": {"inference": {"replicas": "many"}}}}, "workspaces.a.inference.replicas"),
+        ({"nodePools": {"gpu": {}}}, "nodePools.gpu.nodeClassRef: Field required"),
+        ({"queues": {"a": {"resources": {"gpu": {"quota": -3}}}}}, "queues.a.resources.gpu.quota"),
+        ({"environment": {"nodeAutoProvisioning": "on"}}, "environment.nodeAutoProvisioning"),
+        ({"environments": {}}, "environments: unknown field"),
+        ({"layer": "capacity"}, "layer"),
+        ({"queues": {"a": {"parentQueue": "b"}, "b": {"parentQueue": "a"}}}, "goes in a circle: a -> b -> a"),
+        ({"queues": {"a": {"parentQueue": "a"}}}, "goes in a circle: a -> a"),
+        ({"layer": "foundation", "queues": {"a": {}}}, "queues: belongs into a stack of the layer environment"),
+    ],
+)
+def test_errors_name_the_file_and_the_field(values: dict[str, Any], words: str) -> None:
+    text = refusal(**values)
+    assert text.startswith(f"stacks/Pulumi.{pulumi.get_stack()}.yaml: ")
+    assert words in text
+
+
+def test_all_errors_are_said_at_once() -> None:
+    text = refusal(workspaces={"a": {}, "b": {"x": 1}}, extra=1)
+    assert "workspaces.b.x: unknown field" in text
+    assert "extra: unknown field" in text
+
+
+def test_queues_come_after_their_parents() -> None:
+    tree = {"a": {"parentQueue": "m"}, "m": {"parentQueue": "z"}, "z": {}, "b": {"parentQueue": "elsewhere"}}
+    order = list(Settings.model_validate({"layer": "environment", "queues": tree}).queues_in_order())
+    assert sorted(order) == sorted(tree)
+    assert order.index("z") < order.index("m") < order.index("a")
+
+
+def run_stack(stack: str, **config: Any) -> list[dict[str, Any]]:
+    from stacks.program import run
+
+    texts = {f"plimsoll:{key}": value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
+    return declared(run, stack=stack, config=texts)
+
+
+def test_the_program_ends_with_the_message_alone() -> None:
+    with pytest.raises(pulumi.RunError, match=r"stacks/Pulumi\.prod\.yaml: workspaces\.a\.x: unknown field") as caught:
+        run_stack("prod", layer="environment", workspaces={"a": {**WORKSPACE, "x": 1}})
+    assert caught.value.__cause__ is None
+
+
+def test_a_text_where_an_object_belongs() -> None:
+    with pytest.raises(pulumi.RunError, match="queues: 'all of them' is a text"):
+        run_stack("prod", layer="environment", queues="all of them")
+
+
+def test_empty_defaults_of_the_project_count_as_absent() -> None:
+    made = run_stack("prod", layer="foundation", queues={}, namespaces=[], gpuDiscovery={})
+    assert any(each["type"].endswith(":CustomResourceDefinition") for each in made)
