@@ -1,0 +1,226 @@
+"""Where states lie, read without a process: a folder, an S3 bucket; any other backend through the CLI."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from plimsoll.apply.errors import ApplyError, BackendUnreachableError, StateFolderFullError
+from plimsoll.apply.settings import PROJECT
+from plimsoll.apply.state import State
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_STACKS: Final = f".pulumi/stacks/{PROJECT}/"
+_HISTORY: Final = f".pulumi/history/{PROJECT}/"
+_ROOM: Final = 4 * 1024 * 1024
+"""Bytes that must be free beyond what the states take: a lock, a history entry and the engine's log are written too."""
+
+
+class Backend(Protocol):
+    """Names and states of the project's stacks. Every method may raise BackendUnreachableError."""
+
+    def stacks(self) -> list[str]: ...
+
+    def read(self, stack: str) -> State | None:
+        """None where there is no such stack."""
+
+    def tag(self, stack: str) -> str | None:
+        """The tag of the state as it is now; None where the backend tells none."""
+
+    def prune(self, stack: str, keep: int) -> None:
+        """Removes all but the newest `keep` entries of the stack's history."""
+
+    def check_room(self) -> None:
+        """Raises StateFolderFullError where the next states would not fit."""
+
+
+def open_backend(url: str, export: Callable[[str], bytes], names: Callable[[], list[str]]) -> Backend:
+    """`export` and `names` ask the CLI, for a backend that is neither a folder nor S3."""
+    scheme = urlsplit(url).scheme
+    if scheme == "file":
+        return FolderBackend(_folder(url))
+    if scheme == "s3":
+        return S3Backend(url)
+    return ExportingBackend(export, names)
+
+
+def _folder(url: str) -> Path:
+    parts = urlsplit(url)
+    path = unquote(parts.path)
+    return Path.home() / path.lstrip("/") if parts.netloc == "~" else Path(path)
+
+
+class FolderBackend:
+    """file://"""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise BackendUnreachableError(
+                f"the backend's folder {folder}: {error.strerror}", "name a folder that can be written with --backend"
+            ) from None
+
+    def stacks(self) -> list[str]:
+        return sorted(path.stem for path in (self._folder / _STACKS).glob("*.json"))
+
+    def read(self, stack: str) -> State | None:
+        path = self._path(stack)
+        try:
+            tag = _stat_tag(path.stat())
+            return State.read(stack, path.read_bytes(), tag)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise BackendUnreachableError(f"{path}: {error.strerror}", "make it readable") from None
+
+    def tag(self, stack: str) -> str | None:
+        try:
+            return _stat_tag(self._path(stack).stat())
+        except OSError:
+            return "missing"
+
+    def prune(self, stack: str, keep: int) -> None:
+        folder = self._folder / _HISTORY / stack
+        names = (path.name for path in folder.glob("*")) if folder.is_dir() else ()
+        for name in _outdated(names, keep):
+            with contextlib.suppress(FileNotFoundError):
+                (folder / name).unlink()
+
+    def check_room(self) -> None:
+        states = sum(path.stat().st_size for path in (self._folder / _STACKS).glob("*.json"))
+        free = shutil.disk_usage(self._folder).free
+        if free < _ROOM + 3 * states:
+            raise StateFolderFullError(
+                f"{self._folder}: {free >> 20} MiB free is too little for the state of the capacity stacks",
+                f"make {(_ROOM + 3 * states) >> 20} MiB free, or move the backend; nothing was changed",
+            )
+
+    def _path(self, stack: str) -> Path:
+        return self._folder / _STACKS / f"{stack}.json"
+
+
+class S3Backend:
+    """s3://bucket[/prefix][?region=&endpoint=&profile=&s3ForcePathStyle=true]"""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+        self._bucket = parts.netloc
+        prefix = parts.path.strip("/")
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._client = _s3_client(query)
+
+    def stacks(self) -> list[str]:
+        names = (key.rpartition("/")[2] for key in self._keys(_STACKS))
+        return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+
+    def read(self, stack: str) -> State | None:
+        try:
+            answer = self._asked(lambda: self._client.get_object(Bucket=self._bucket, Key=self._key(stack)))
+        except KeyError:
+            return None
+        return State.read(stack, answer["Body"].read(), answer["ETag"])
+
+    def tag(self, stack: str) -> str | None:
+        try:
+            return str(self._asked(lambda: self._client.head_object(Bucket=self._bucket, Key=self._key(stack)))["ETag"])
+        except KeyError:
+            return "missing"
+
+    def prune(self, stack: str, keep: int) -> None:
+        folder = f"{_HISTORY}{stack}/"
+        for name in _outdated((key.rpartition("/")[2] for key in self._keys(folder)), keep):
+            key = f"{self._prefix}{folder}{name}"
+            self._asked(partial(self._client.delete_object, Bucket=self._bucket, Key=key))
+
+    def check_room(self) -> None:
+        """A bucket is never full."""
+
+    def _key(self, stack: str) -> str:
+        return f"{self._prefix}{_STACKS}{stack}.json"
+
+    def _keys(self, folder: str) -> list[str]:
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=self._bucket, Prefix=self._prefix + folder
+        )
+        keys: list[str] = self._asked(lambda: [item["Key"] for page in pages for item in page.get("Contents", [])])
+        return keys
+
+    def _asked(self, ask: Callable[[], Any]) -> Any:
+        """Raises KeyError where the object does not exist."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            return ask()
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") in ("NoSuchKey", "404"):
+                raise KeyError from None
+            raise _unreachable(self._bucket, error) from None
+        except BotoCoreError as error:
+            raise _unreachable(self._bucket, error) from None
+
+
+def _s3_client(query: dict[str, str]) -> "S3Client":
+    # Imported here: half a second and 40 MB that other backends do not need.
+    import boto3
+    from botocore.config import Config
+
+    style: Any = {"addressing_style": "path"} if query.get("s3ForcePathStyle") == "true" else {}
+    session = boto3.Session(profile_name=query.get("profile"))
+    return session.client(
+        "s3",
+        region_name=query.get("region"),
+        endpoint_url=query.get("endpoint"),
+        config=Config(s3=style, connect_timeout=5, read_timeout=30, retries={"mode": "standard", "max_attempts": 4}),
+    )
+
+
+def _unreachable(bucket: str, error: Exception) -> ApplyError:
+    return BackendUnreachableError(
+        f"the backend's bucket {bucket}: {error}", "check its name, endpoint and credentials"
+    )
+
+
+class ExportingBackend:
+    """Any backend of the CLI, by a process for each question; it tells no tags and keeps its own history."""
+
+    def __init__(self, export: Callable[[str], bytes], names: Callable[[], list[str]]) -> None:
+        self._export = export
+        self._names = names
+
+    def stacks(self) -> list[str]:
+        return sorted(self._names())
+
+    def read(self, stack: str) -> State | None:
+        return State.read(stack, self._export(stack), None) if stack in self._names() else None
+
+    def tag(self, stack: str) -> str | None:
+        return None
+
+    def prune(self, stack: str, keep: int) -> None:
+        """Services prune by their own rules."""
+
+    def check_room(self) -> None:
+        """Not ours to know."""
+
+
+def _stat_tag(stat: os.stat_result) -> str:
+    return f"{stat.st_ino}-{stat.st_mtime_ns}-{stat.st_size}"
+
+
+def _outdated(names: Any, keep: int) -> list[str]:
+    """History files but those of the newest `keep` updates: `<stack>-<nanoseconds>.{history,checkpoint}.json`."""
+    by_update: dict[int, list[str]] = {}
+    for name in names:
+        stamp = name.partition(".")[0].rpartition("-")[2]
+        if stamp.isdecimal():
+            by_update.setdefault(int(stamp), []).append(name)
+    return [name for stamp in sorted(by_update, reverse=True)[keep:] for name in by_update[stamp]]

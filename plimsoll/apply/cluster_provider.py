@@ -1,0 +1,97 @@
+"""The kubernetes provider that the engines use: the plugin, or the built-in one attached."""
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from plimsoll.apply.errors import ProviderMissingError
+from plimsoll.apply.settings import ApplySettings, plugin_version
+from plimsoll.model.errors import PlimsollError
+
+_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_INSTALL_SECONDS: Final = 300
+
+
+@dataclass(frozen=True)
+class ClusterProvider:
+    """`environment` for the engines' processes, `inputs` of the provider resource, `version` of the plugin."""
+
+    environment: Mapping[str, str]
+    inputs: Mapping[str, str]
+    version: str
+    close: Callable[[], None]
+
+
+def open_provider(settings: ApplySettings, pulumi: Path) -> ClusterProvider:
+    """Raises ProviderMissingError where the plugin is wanted and cannot be had; nothing else takes its place."""
+    version = plugin_version()
+    # An existing object of ours is taken over rather than failed on: a killed update may have made it.
+    inputs = {"upsertExistingObjects": "true"}
+    if settings.context:
+        inputs["context"] = settings.context
+    if settings.provider == "plugin":
+        _need_plugin(settings, pulumi, version)
+        ambient = {"KUBECONFIG": str(settings.kubeconfig)} if settings.kubeconfig else {}
+        return ClusterProvider(ambient, inputs, version, lambda: None)
+    from plimsoll.provider import serve
+
+    served = serve(_kubeconfig(settings), settings.context)
+    return ClusterProvider(served.environment, inputs, version, served.stop)
+
+
+def _need_plugin(settings: ApplySettings, pulumi: Path, version: str) -> None:
+    home = settings.pulumi_home or Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+    if any((home / "plugins").glob(f"resource-kubernetes-v{version}*/pulumi-resource-kubernetes*")):
+        return
+    command = [str(pulumi), "plugin", "install", "resource", "kubernetes", f"v{version}"]
+    try:
+        subprocess.run(
+            command,
+            env={**os.environ, "PULUMI_HOME": str(home), "PULUMI_SKIP_UPDATE_CHECK": "true"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_INSTALL_SECONDS,
+            check=True,
+        )
+    except subprocess.SubprocessError as error:
+        output = getattr(error, "stderr", None)
+        reason = (output or str(error)).strip().splitlines()[-1:]
+        raise ProviderMissingError(
+            f"the kubernetes plugin v{version} is not installed in {home / 'plugins'} and cannot be had: "
+            f"{' '.join(reason)}",
+            f"run `pulumi plugin install resource kubernetes v{version}` where the network allows it and copy it "
+            "there, or choose the built-in provider with --provider attached",
+        ) from None
+
+
+def _kubeconfig(settings: ApplySettings) -> Path:
+    """The kubeconfig that the connection uses; in a pod, one made of its service account."""
+    if settings.kubeconfig is not None:
+        return settings.kubeconfig
+    named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    if named:
+        return named[0]
+    host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    if host is None:
+        return Path.home() / ".kube" / "config"
+    if not (_ACCOUNT / "token").is_file():
+        raise PlimsollError("the pod has no service account token", "set automountServiceAccountToken, or --kubeconfig")
+    address = f"[{host}]" if ":" in host else host
+    cluster = {"server": f"https://{address}:{port}", "certificate-authority": str(_ACCOUNT / "ca.crt")}
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "pod",
+        "clusters": [{"name": "pod", "cluster": cluster}],
+        "users": [{"name": "pod", "user": {"tokenFile": str(_ACCOUNT / "token")}}],
+        "contexts": [{"name": "pod", "context": {"cluster": "pod", "user": "pod"}}],
+    }
+    path = settings.work_folder / "pod.kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    return path

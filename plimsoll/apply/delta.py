@@ -1,0 +1,108 @@
+"""A Plan's parts for the stacks: which shard owns what."""
+
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from plimsoll.apply.errors import DeletionCapError, PlanMismatchError
+from plimsoll.apply.state import State, owner_of
+from plimsoll.model.labels import SHARD
+from plimsoll.model.plan import Creation, Deletion, ObjectKey, Plan, Update
+
+_SPREAD: Final = 40
+"""From so many creations on, a delta is spread over the shards side by side, whoever owns the objects."""
+
+
+@dataclass
+class Part:
+    """What one stack is to do of a Plan."""
+
+    creations: list[Creation] = field(default_factory=list)
+    updates: list[Update] = field(default_factory=list)
+    deletions: list[Deletion] = field(default_factory=list)
+
+    @property
+    def keys(self) -> list[ObjectKey]:
+        return _keys(self)
+
+
+def only(plan: Plan, keys: Container[ObjectKey]) -> Plan:
+    """The Plan's operations on some objects."""
+    return Plan(
+        creations=tuple(each for each in plan.creations if each.key in keys),
+        updates=tuple(each for each in plan.updates if each.key in keys),
+        deletions=tuple(each for each in plan.deletions if each.key in keys),
+    )
+
+
+def check(plan: Plan, deletion_cap: int) -> None:
+    """Raises DeletionCapError, or PlanMismatchError for a Plan that no update can equal."""
+    if len(plan.deletions) > deletion_cap:
+        raise DeletionCapError(
+            f"the plan deletes {len(plan.deletions)} objects, the cap is {deletion_cap}: nothing was changed",
+            "raise the deletion cap if so many are meant to go",
+        )
+    twice = sorted(str(key) for key, count in Counter(_keys(plan)).items() if count > 1)
+    if twice:
+        raise PlanMismatchError(f"the plan names {twice[0]} in two operations")
+    for update in plan.updates:
+        if update.key.kind == "NodeClaim":
+            raise PlanMismatchError(f"the plan changes {update.key}: a NodeClaim cannot change, only go")
+    for creation in plan.creations:
+        if creation.key.kind == "Secret":
+            raise PlanMismatchError(f"the plan creates {creation.key}: capacity stacks hold no Secrets")
+
+
+def assign(plan: Plan, states: Mapping[str, State], ready: Sequence[str], room: int) -> dict[str, Part]:
+    """The Plan's parts by stack.
+
+    An object goes where it is, else where its owner's objects are, else where its label says (deletions), else to the
+    stack of `ready` (best first) that has room. Raises KeyError where `ready` is empty.
+    """
+    homes = {key: stack for stack, state in states.items() for key in state.resources}
+    load = Counter({stack: len(state.resources) for stack, state in states.items()})
+    owners: dict[tuple[str, str], Counter[str]] = {}
+    for stack, state in states.items():
+        for resource in state.resources.values():
+            owners.setdefault(resource.owner, Counter())[stack] += 1
+    parts: dict[str, Part] = {}
+
+    def part(stack: str) -> Part:
+        return parts.setdefault(stack, Part())
+
+    for update in plan.updates:
+        part(homes.get(update.key) or _labelled(update.manifest, states) or ready[0]).updates.append(update)
+    for deletion in plan.deletions:
+        part(homes.get(deletion.key) or ready[0]).deletions.append(deletion)
+    fresh = [creation for creation in plan.creations if creation.key not in homes]
+    spread = len(fresh) >= _SPREAD
+    for creation in plan.creations:
+        if creation.key in homes:
+            part(homes[creation.key]).creations.append(creation)
+            continue
+        owner = owner_of(creation.manifest)
+        owner = owner if all(owner) else (creation.owner.namespace, creation.owner.name)
+        theirs = owners.setdefault(owner, Counter())
+        stack = min(ready, key=lambda name: (load[name] >= room, load[name] if spread else 0))
+        if not spread:
+            stack = next((each for each, _ in theirs.most_common() if load[each] < room), stack)
+        part(stack).creations.append(creation)
+        load[stack] += 1
+        theirs[stack] += 1
+    return parts
+
+
+def _keys(operations: Plan | Part) -> list[ObjectKey]:
+    return [
+        *(creation.key for creation in operations.creations),
+        *(update.key for update in operations.updates),
+        *(deletion.key for deletion in operations.deletions),
+    ]
+
+
+def _labelled(manifest: Mapping[str, object], states: Mapping[str, State]) -> str | None:
+    metadata = manifest.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    stack = labels.get(SHARD) if isinstance(labels, dict) else None
+    return stack if stack in states else None

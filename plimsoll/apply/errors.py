@@ -1,0 +1,219 @@
+"""What can go wrong between a Plan and the cluster, as types; the engine's output is read here and nowhere else."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from plimsoll.model.errors import PlimsollError
+
+
+class ApplyError(PlimsollError):
+    """A delta, or a part of it, that was not applied."""
+
+
+class EngineMissingError(ApplyError):
+    """No pulumi CLI, or one too old."""
+
+
+class ProviderMissingError(ApplyError):
+    """The kubernetes plugin is wanted and cannot be had."""
+
+
+class PassphraseError(ApplyError):
+    """The passphrase file cannot be read, or its content does not open the stack."""
+
+
+class BackendUnreachableError(ApplyError):
+    """The state backend does not answer, or refuses."""
+
+
+class StateFolderFullError(ApplyError):
+    """No room for the state: nothing was started."""
+
+
+class StateUnreadableError(ApplyError):
+    """The stack's checkpoint is damaged."""
+
+
+class StateChangedError(ApplyError):
+    """Somebody else changed the stack's state under an armed update, which ended without touching anything."""
+
+
+class PlanMismatchError(ApplyError):
+    """The operations of the update are not those of the Plan: it ended before the first foreign one."""
+
+
+class DeletionCapError(ApplyError):
+    """The Plan deletes more than one update may."""
+
+
+class ClusterUnreachableError(ApplyError):
+    """The apiserver does not answer."""
+
+
+class LeaseHeldError(ApplyError):
+    """Another writer holds the environment's Lease."""
+
+
+class LeaseLostError(ApplyError):
+    """The environment's Lease was lost: running updates were interrupted."""
+
+
+class UpdateInterruptedError(ApplyError):
+    """The update was asked to stop; what it had begun is finished, the rest not started."""
+
+
+class UpdateFailedError(ApplyError):
+    """The engine failed for a reason that has no type of its own."""
+
+
+@dataclass(frozen=True)
+class LockHolder:
+    """Who holds a stack's lock: one process of the engine."""
+
+    user: str
+    host: str
+    pid: int
+    since: str
+    """RFC 3339."""
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.host} (pid {self.pid}) since {self.since}"
+
+
+class LockedError(ApplyError):
+    """The stack is locked by somebody who may still be alive."""
+
+    def __init__(self, stack: str, holders: tuple[LockHolder, ...]) -> None:
+        names = ", ".join(str(holder) for holder in holders) or "another update"
+        super().__init__(
+            f"stack {stack} is locked by {names}",
+            "wait for that update to end; if its process is dead, run `pulumi cancel` on the stack",
+        )
+        self.holders = holders
+
+
+class FailureKind(StrEnum):
+    """Why one object was not created, changed or deleted."""
+
+    CONFLICT = "Conflict"
+    """Another field manager owns a field, or the object changed in between."""
+    UNREACHABLE = "Unreachable"
+    POLICY = "PolicyViolation"
+    REFUSED = "Refused"
+    """The apiserver or an admission webhook said no."""
+    NO_SUCH_KIND = "NoSuchKind"
+    BEING_DELETED = "BeingDeleted"
+    """An object of that name is still on its way out."""
+    NOT_OURS = "NotOurs"
+    """An object of that name exists and was not made by this environment."""
+    GONE = "Gone"
+    NOT_STARTED = "NotStarted"
+    """The update ended before it came to this object."""
+    OTHER = "Other"
+
+
+RETRYABLE: Final = frozenset({FailureKind.CONFLICT, FailureKind.UNREACHABLE})
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why one object of the Plan is not as planned."""
+
+    kind: FailureKind
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}: {self.message}"
+
+
+_LOCK: Final = re.compile(r"created by (?P<user>[^\s@]*)@(?P<host>\S+) \(pid (?P<pid>\d+)\) at (?P<since>\S+)")
+
+_Builder = Callable[[str, str], ApplyError]
+
+
+def _locked(stack: str, text: str) -> ApplyError:
+    holders = (
+        LockHolder(found["user"], found["host"], int(found["pid"]), found["since"]) for found in _LOCK.finditer(text)
+    )
+    return LockedError(stack, tuple(holders))
+
+
+def _as(kind: type[ApplyError], message: str, hint: str) -> _Builder:
+    return lambda stack, text: kind(f"stack {stack}: {message}: {_gist(text)}", hint)
+
+
+_ENGINE_ERRORS: Final[tuple[tuple[re.Pattern[str], _Builder], ...]] = (
+    (re.compile(r"currently locked by|\[409\] Conflict: Another update"), _locked),
+    (
+        re.compile(r"update canceled|\^C received|code: -2\b"),
+        _as(UpdateInterruptedError, "the update was interrupted", "what it had begun is finished; run it again"),
+    ),
+    (
+        re.compile(r"incorrect passphrase|passphrase must be set|could not decrypt|failed to decrypt"),
+        _as(PassphraseError, "the passphrase does not open it", "name the file with the stack's passphrase"),
+    ),
+    (
+        re.compile(r"no space left on device|disk quota exceeded|file too large"),
+        _as(StateFolderFullError, "no room for its state", "free space in the folder of the backend"),
+    ),
+    (
+        re.compile(r"snapshot integrity failure|failed to load checkpoint|unmarshal.*checkpoint"),
+        _as(StateUnreadableError, "its state cannot be read", "restore it with `pulumi stack import` from a backup"),
+    ),
+    (
+        re.compile(r"no resource plugin|could not load plugin|failed to load plugin|Could not attach to plugin"),
+        _as(
+            ProviderMissingError,
+            "the kubernetes provider is missing",
+            "run `pulumi plugin install resource kubernetes`",
+        ),
+    ),
+    (
+        re.compile(
+            r"unable to open bucket|failed to (?:connect|list)|blob \(key.*\) \(code=(?!NotFound)|"
+            r"problem logging in|could not (?:list|get) .*bucket|dial tcp|no such host|NoSuchBucket|InvalidAccessKeyId"
+        ),
+        _as(BackendUnreachableError, "its backend does not answer", "check the backend's address and credentials"),
+    ),
+)
+
+_OBJECT_FAILURES: Final[tuple[tuple[re.Pattern[str], FailureKind], ...]] = (
+    (re.compile(r"policy|violat", re.IGNORECASE), FailureKind.POLICY),
+    (
+        re.compile(r"cannot be reached|connection refused|i/o timeout|no such host|EOF|unreachable"),
+        FailureKind.UNREACHABLE,
+    ),
+    (re.compile(r"conflict|has been modified", re.IGNORECASE), FailureKind.CONFLICT),
+    (re.compile(r"serves no |no matches for kind|could not find the requested resource"), FailureKind.NO_SUCH_KIND),
+    (
+        re.compile(
+            r"denied|forbidden|is invalid|Invalid value|immutable|not found|already exists|Required value|quota"
+        ),
+        FailureKind.REFUSED,
+    ),
+)
+
+
+def engine_error(stack: str, output: str) -> ApplyError:
+    """The typed error behind what a failed CLI process printed (standard output and error together)."""
+    for pattern, build in _ENGINE_ERRORS:
+        if pattern.search(output):
+            return build(stack, output)
+    return UpdateFailedError(f"stack {stack}: {_gist(output)}")
+
+
+def object_failure(message: str) -> Failure:
+    """The failure behind the engine's diagnostics of one resource."""
+    text = " ".join(message.split()) or "the engine gave no reason"
+    kind = next((kind for pattern, kind in _OBJECT_FAILURES if pattern.search(text)), FailureKind.OTHER)
+    return Failure(kind, text)
+
+
+def _gist(output: str) -> str:
+    """The lines that say what went wrong, at most 500 characters."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    telling = [line for line in lines if "error" in line.lower()] or lines[-3:]
+    return " ".join(dict.fromkeys(telling))[:500] or "the engine gave no reason"

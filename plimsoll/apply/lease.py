@@ -1,0 +1,264 @@
+"""One writer per environment, by a Lease (coordination.k8s.io/v1), with the protocol of client-go's leader election.
+
+The Kubernetes client's own `leaderelection` is not used: it ends with an exception when the apiserver cannot be
+reached, cannot be stopped or release its Lease, and reads the wall clock.
+"""
+
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import structlog
+
+from plimsoll.apply.errors import LeaseHeldError, LeaseLostError
+from plimsoll.apply.settings import LeaseSettings
+from plimsoll.connection import Connection, ConnectionFailedError, RequestError
+from plimsoll.model.errors import PlimsollError
+
+EXPIRED_HOLDERS: Final = "plimsoll.dev/expired-holders"
+"""Annotation: identities whose Lease expired and whose locks and operations nobody has cleared yet, by commas."""
+_MOST_HOLDERS: Final = 16
+
+log = structlog.get_logger(__name__)
+
+
+def new_identity() -> str:
+    """`hostname_pid_random`: a hostname has no underscore."""
+    return f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"
+
+
+@dataclass(frozen=True)
+class _Observation:
+    """A Lease's record and when it was first seen so: its expiry is measured on the own clock from there."""
+
+    holder: str
+    renewed: str
+    since: float
+    alive: bool
+    """Whether it was seen to change."""
+
+
+class Lease:
+    """The Lease of one environment. `on_lost` is called once, on the renewing thread, when it is lost."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        name: str,
+        settings: LeaseSettings,
+        on_lost: Callable[[LeaseLostError], None],
+        *,
+        identity: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self.identity = identity or new_identity()
+        self._connection = connection
+        self._settings = settings
+        self._on_lost = on_lost
+        self._clock = clock
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{settings.namespace}/leases"
+        self._lease: dict[str, Any] = {}
+        self._observed: _Observation | None = None
+        self._renewed_at = 0.0
+        self._holding = False
+        self._released = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._writing = threading.Lock()
+
+    @property
+    def held(self) -> bool:
+        """Whether it is ours for sure. False after a long sleep of this process too, before any thread notices."""
+        return self._holding and self._clock() - self._renewed_at < self._settings.renew_deadline
+
+    @property
+    def expired_holders(self) -> tuple[str, ...]:
+        """Identities of writers that ended without releasing the Lease, and were not settled since."""
+        annotations = (self._lease.get("metadata") or {}).get("annotations") or {}
+        return tuple(filter(None, str(annotations.get(EXPIRED_HOLDERS, "")).split(",")))
+
+    def acquire(self, wait: float | None = 0.0) -> None:
+        """Takes the Lease and keeps it renewed until `release`. `wait` in seconds; None: for ever.
+
+        A holder that is silent is waited for as long as its Lease lasts, whatever `wait` says: only then it is known
+        to be dead. Raises LeaseHeldError naming the holder, or PlimsollError where the cluster refuses.
+        """
+        began = self._clock()
+        self._released.clear()
+        self._observed = None
+        announced = False
+        while not self._try_acquire():
+            observed = self._observed
+            holder = observed.holder if observed else "another writer"
+            if observed is not None and observed.alive and wait is not None and self._clock() - began >= wait:
+                raise LeaseHeldError(
+                    f"the Lease {self._settings.namespace}/{self.name} is held by {holder}",
+                    "one writer at a time: stop the other one, or wait for it to end",
+                )
+            if not announced:
+                log.info("waiting for the Lease", lease=self.name, holder=holder)
+                announced = True
+            if self._released.wait(min(1.0, self._settings.retry_period)):
+                raise LeaseLostError(f"the Lease {self.name} was not waited for any longer")
+        self._holding = True
+        log.info("holding the Lease", lease=self.name, identity=self.identity)
+        self._thread = threading.Thread(target=self._renew_until_released, name=f"lease-{self.name}", daemon=True)
+        self._thread.start()
+
+    def settle(self) -> None:
+        """Forgets the expired holders: what they left behind has been cleared."""
+        if self.expired_holders:
+            with self._writing:
+                self._write(holder=self.identity, expired=())
+
+    def release(self) -> None:
+        """Gives the Lease back, or stops waiting for it. Never raises: an unreachable cluster lets it expire."""
+        self._released.set()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        if not self._holding:
+            return
+        self._holding = False
+        try:
+            with self._writing:
+                self._write(holder="", expired=self.expired_holders)
+            log.info("released the Lease", lease=self.name)
+        except PlimsollError as error:
+            log.warning("the Lease could not be released and will expire", lease=self.name, error=error.message)
+
+    def _try_acquire(self) -> bool:
+        try:
+            lease = self._connection.request("GET", f"{self._path}/{self.name}")
+        except RequestError as error:
+            if error.code != 404:
+                raise
+            return self._create()
+        self._lease = lease
+        spec = lease.get("spec") or {}
+        holder, renewed = str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or "")
+        now = self._clock()
+        before = self._observed
+        if before is None or (before.holder, before.renewed) != (holder, renewed):
+            before = _Observation(holder, renewed, now, alive=before is not None)
+        self._observed = before
+        duration = float(spec.get("leaseDurationSeconds") or self._settings.duration)
+        if holder and holder != self.identity and now < before.since + duration:
+            return False
+        expired = self.expired_holders
+        if holder and holder != self.identity:
+            log.info("the holder of the Lease is silent: taking it over", lease=self.name, holder=holder)
+            expired = (*(each for each in expired if each != holder), holder)[-_MOST_HOLDERS:]
+        try:
+            with self._writing:
+                self._write(holder=self.identity, expired=expired, taken=True)
+        except RequestError as error:
+            if error.code == 409:
+                return False
+            raise
+        return True
+
+    def _create(self) -> bool:
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self.name, "namespace": self._settings.namespace},
+            "spec": {"acquireTime": _micro_time(), "leaseTransitions": 0, **self._record(self.identity)},
+        }
+        started = self._clock()
+        try:
+            self._lease = self._connection.request("POST", self._path, body)
+        except RequestError as error:
+            if error.reason == "AlreadyExists":
+                return False
+            if error.code == 404:
+                raise LeaseHeldError(
+                    f"the Lease {self.name} cannot be made: there is no namespace {self._settings.namespace}",
+                    "apply the foundation stack first",
+                ) from None
+            raise
+        self._renewed_at = started
+        return True
+
+    def _write(self, *, holder: str, expired: tuple[str, ...], taken: bool = False) -> None:
+        """Replaces the Lease that was read last. Raises RequestError of code 409 where it has changed since."""
+        started = self._clock()
+        spec = dict(self._lease.get("spec") or {}) | self._record(holder)
+        if taken:
+            spec["acquireTime"] = _micro_time()
+            spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
+        metadata = dict(self._lease["metadata"])
+        annotations = {
+            key: value for key, value in (metadata.get("annotations") or {}).items() if key != EXPIRED_HOLDERS
+        }
+        if expired:
+            annotations[EXPIRED_HOLDERS] = ",".join(expired)
+        metadata["annotations"] = annotations
+        metadata.pop("managedFields", None)
+        body = {**self._lease, "metadata": metadata, "spec": spec}
+        timeout = max(1.0, self._settings.renew_deadline - self._settings.retry_period)
+        self._lease = self._connection.request("PUT", f"{self._path}/{self.name}", body, timeout=timeout)
+        if holder:
+            self._renewed_at = started
+
+    def _record(self, holder: str) -> dict[str, Any]:
+        # Like client-go, a released Lease lasts a second.
+        duration = max(1, round(self._settings.duration)) if holder else 1
+        return {"holderIdentity": holder, "leaseDurationSeconds": duration, "renewTime": _micro_time()}
+
+    def _renew_until_released(self) -> None:
+        while not self._released.wait(self._pause()):
+            reason = self._renew()
+            if reason is not None:
+                self._holding = False
+                log.error("lost the Lease", lease=self.name, reason=reason)
+                self._on_lost(
+                    LeaseLostError(
+                        f"the Lease {self._settings.namespace}/{self.name} was lost: {reason}",
+                        "nothing more is applied until it is held again",
+                    )
+                )
+                return
+
+    def _pause(self) -> float:
+        """Seconds to the next try: sooner after a failed one, as the deadline nears."""
+        since = self._clock() - self._renewed_at
+        return max(0.2, min(self._settings.retry_period, (self._settings.renew_deadline - since) / 2))
+
+    def _renew(self) -> str | None:
+        """None where it is still ours, else why it is lost."""
+        try:
+            with self._writing:
+                self._write(holder=self.identity, expired=self.expired_holders)
+            return None
+        except RequestError as error:
+            if error.code == 404:
+                return "it was deleted"
+            if error.code == 409:
+                return self._taken_over()
+            failure: PlimsollError = error
+        except ConnectionFailedError as error:
+            failure = error
+        log.warning("the Lease could not be renewed", lease=self.name, error=failure.message)
+        return None if self.held else f"it could not be renewed: {failure.message}"
+
+    def _taken_over(self) -> str | None:
+        """After a conflict: who holds it now. None where it is still us (somebody touched its metadata)."""
+        try:
+            self._lease = self._connection.request("GET", f"{self._path}/{self.name}")
+        except (RequestError, ConnectionFailedError) as error:
+            return None if self.held else f"it could not be renewed: {error.message}"
+        holder = str((self._lease.get("spec") or {}).get("holderIdentity") or "")
+        if holder == self.identity:
+            return None
+        return f"{holder or 'nobody'} holds it now"
+
+
+def _micro_time() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

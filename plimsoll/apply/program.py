@@ -1,0 +1,102 @@
+"""The capacity program: blocks until a delta comes, registers what is new, then what stays."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import pulumi
+
+PROVIDER_NAME: Final = "cluster"
+
+
+class Declared(NamedTuple):
+    """One resource of the program."""
+
+    token: str
+    """Such as `kubernetes:apps/v1:Deployment`."""
+    name: str
+    """Logical name, stable over the life of the object."""
+    inputs: Mapping[str, Any]
+
+
+class Order(NamedTuple):
+    """What a program is to declare. Whatever else the state holds is deleted by the engine."""
+
+    first: tuple[Declared, ...]
+    """New and changed resources: registered, and waited for, before the rest."""
+    kept: tuple[Declared, ...]
+    """Resources as they stand in the state."""
+
+
+class CalledOffError(pulumi.RunError):
+    """Ends a program that must not touch anything: after an error the engine deletes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__("called off: nothing was changed")
+
+
+class _Object(pulumi.CustomResource):
+    """A resource of any type: its properties are passed as they are."""
+
+    def __init__(self, declared: Declared, options: pulumi.ResourceOptions) -> None:
+        super().__init__(declared.token, declared.name, dict(declared.inputs), options)
+
+
+class Program:
+    """One run of the capacity program. `release` and `call_off` may come from any thread, before or after its start."""
+
+    def __init__(self, provider_inputs: Mapping[str, str], version: str, on_armed: Callable[[], None]) -> None:
+        self._provider_inputs = dict(provider_inputs)
+        self._version = version
+        self._on_armed = on_armed
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._given: asyncio.Future[Order] | None = None
+        self._decision: Order | CalledOffError | None = None
+
+    def release(self, order: Order) -> bool:
+        """Gives the program its order; False where it was called off before."""
+        return self._decide(order)
+
+    def call_off(self) -> bool:
+        """Ends the program unchanged; False where it was released before."""
+        return self._decide(CalledOffError())
+
+    async def __call__(self) -> None:
+        with self._lock:
+            self._loop = asyncio.get_running_loop()
+            self._given = self._loop.create_future()
+            if self._decision is not None:
+                _settle(self._given, self._decision)
+        provider = pulumi.ProviderResource(
+            "kubernetes", PROVIDER_NAME, self._provider_inputs, pulumi.ResourceOptions(version=self._version)
+        )
+        await provider.id.future()
+        self._on_armed()
+        order = await self._given
+        options = pulumi.ResourceOptions(provider=provider)
+        first = [_Object(declared, options) for declared in order.first]
+        # The rest is registered afterwards: a hundred registrations ahead would cost the new objects a second. A
+        # resource that fails is the engine's to report, and no reason to leave the others out (and so delete them).
+        await asyncio.gather(*(resource.id.future() for resource in first), return_exceptions=True)
+        for declared in order.kept:
+            _Object(declared, options)
+
+    def _decide(self, decision: Order | CalledOffError) -> bool:
+        with self._lock:
+            if self._decision is not None:
+                return isinstance(self._decision, Order) == isinstance(decision, Order)
+            self._decision = decision
+            if self._loop is not None and self._given is not None and not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(_settle, self._given, decision)
+        return True
+
+
+def _settle(given: "asyncio.Future[Order]", decision: Order | CalledOffError) -> None:
+    if given.done():
+        return
+    if isinstance(decision, CalledOffError):
+        given.set_exception(decision)
+    else:
+        given.set_result(decision)

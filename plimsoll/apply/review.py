@@ -1,0 +1,232 @@
+"""The operations that a part of a Plan comes to, computed from the state and the live objects before any is begun."""
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from plimsoll.apply.delta import Part
+from plimsoll.apply.errors import (
+    ClusterUnreachableError,
+    Failure,
+    FailureKind,
+    PlanMismatchError,
+    object_failure,
+)
+from plimsoll.apply.program import Declared, Order
+from plimsoll.apply.state import Manifest, State, declare, importable, urn_of
+from plimsoll.apply.update import Operation
+from plimsoll.connection import ConnectionFailedError, RequestError
+from plimsoll.model.labels import FIELD_MANAGER, SHARD, WORKSPACE_UID
+from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update
+from plimsoll.provider.awaiting import SKIP_AWAIT
+from plimsoll.provider.identity import Kind, kind_of
+from plimsoll.provider.objects import NoSuchKindError, Objects
+from plimsoll.provider.operations import PATCH_FIELD_MANAGER
+
+_SIDE_BY_SIDE: Final = 16
+
+
+@dataclass
+class Review:
+    """What is to be done, what is done already, and how the state must be mended first."""
+
+    creations: dict[ObjectKey, Declared] = field(default_factory=dict)
+    updates: dict[ObjectKey, Declared] = field(default_factory=dict)
+    deletions: set[ObjectKey] = field(default_factory=set)
+    done: set[ObjectKey] = field(default_factory=set)
+    """Already as planned: an earlier delta that the Plan had not seen yet."""
+    forgotten: set[ObjectKey] = field(default_factory=set)
+    failed: dict[ObjectKey, Failure] = field(default_factory=dict)
+    drop: set[ObjectKey] = field(default_factory=set)
+    """Entries of the state whose object has gone: to be dropped before an object of that name is touched."""
+    adopt: dict[ObjectKey, tuple[Manifest, Manifest]] = field(default_factory=dict)
+    """Our objects that the state does not know: (live, inputs)."""
+
+    @property
+    def mends(self) -> bool:
+        """Whether the state must be edited before an update can equal the Plan."""
+        return bool(self.drop or self.adopt)
+
+    @property
+    def begins(self) -> bool:
+        """Whether anything is left to do for the engine, or to mend."""
+        return bool(self.mends or self.creations or self.updates or self.deletions)
+
+    def operations(self, state: State) -> dict[ObjectKey, tuple[str, Operation]]:
+        """What the engine is to do: URN and operation of each object."""
+        created = {key: (urn_of(state.stack, each), Operation.CREATE) for key, each in self.creations.items()}
+        updated = {key: (state.resources[key].urn, Operation.UPDATE) for key in self.updates}
+        deleted = {key: (state.resources[key].urn, Operation.DELETE) for key in self.deletions}
+        return created | updated | deleted
+
+    def order(self, state: State) -> Order:
+        """The program's order. What stays is declared exactly as the state has it."""
+        first = (*self.creations.values(), *self.updates.values())
+        moved = self.updates.keys() | self.deletions
+        return Order(first, tuple(each.declared for key, each in state.resources.items() if key not in moved))
+
+
+class Reviewer:
+    """Looks at live objects through one connection, several at a time."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def review(self, part: Part, state: State) -> Review:
+        """Raises ClusterUnreachableError, or PlanMismatchError where the engine would do more than the Plan says."""
+        if state.foreign:
+            raise PlanMismatchError(
+                f"stack {state.stack} holds {state.foreign[0]}, which the loop did not declare and would delete",
+                "move it to another stack with `pulumi state move`",
+            )
+        condemned = [str(each.key) for each in state.resources.values() if each.condemned]
+        if condemned:
+            raise PlanMismatchError(
+                f"stack {state.stack}: {condemned[0]} is marked for replacement or deletion in its state",
+                "run `pulumi state untaint`, or `pulumi state delete` for a resource that is gone",
+            )
+        review = Review()
+        steps: list[tuple[Callable[..., None], Any]] = [
+            *((self._creation, each) for each in part.creations),
+            *((self._update, each) for each in part.updates),
+            *((self._deletion, each) for each in part.deletions),
+        ]
+        self._all(lambda step: step[0](review, state, step[1]), steps)
+        return review
+
+    def live(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, Manifest | None]:
+        """The live objects; None for one that does not exist. Raises ClusterUnreachableError."""
+        found: dict[ObjectKey, Manifest | None] = {}
+
+        def look(key: ObjectKey) -> None:
+            found[key] = self._get(key)
+
+        self._all(look, list(keys))
+        return found
+
+    def labelled(self, stacks: Iterable[str], kinds: Iterable[Kind]) -> list[Manifest]:
+        """Live objects of the kinds whose label names one of the stacks. Raises ClusterUnreachableError."""
+        found: list[Manifest] = []
+        selector = f"{SHARD} in ({','.join(sorted(stacks))})"
+        for kind in kinds:
+            try:
+                mapping = self._objects.mapping(kind)
+                path = f"{mapping.prefix}/{mapping.plural}"
+                listed = self._objects.connection.request("GET", path, query={"labelSelector": selector})
+            except NoSuchKindError:
+                continue
+            except ConnectionFailedError as error:
+                raise _unreachable(error) from None
+            # Items of a list do not say what they are.
+            found += [{**item, "apiVersion": kind.api_version, "kind": kind.kind} for item in listed.get("items", [])]
+        return found
+
+    def _all(self, work: Callable[[Any], None], items: list[Any]) -> None:
+        """Results are kept by key, so that the order in which threads end does not matter."""
+        try:
+            if len(items) < 2:
+                for item in items:
+                    work(item)
+                return
+            with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(items)), thread_name_prefix="review") as pool:
+                list(pool.map(work, items))
+        except ConnectionFailedError as error:
+            raise _unreachable(error) from None
+
+    def _get(self, key: ObjectKey) -> Manifest | None:
+        kind = kind_of({"apiVersion": key.api_version, "kind": key.kind})
+        return self._objects.get(kind, key.namespace, key.name)
+
+    def _creation(self, review: Review, state: State, creation: Creation) -> None:
+        key, known = creation.key, state.resources.get(creation.key)
+        live = self._get(key)
+        manifest = stamped(creation.manifest, state.stack)
+        if live is None:
+            if known is not None:
+                review.drop.add(key)
+            review.creations[key] = declare(manifest)
+        elif live["metadata"].get("deletionTimestamp"):
+            review.failed[key] = Failure(FailureKind.BEING_DELETED, f"{key} is still being deleted")
+        elif known is not None and known.uid == live["metadata"]["uid"]:
+            review.done.add(key)
+        elif is_ours(live, manifest):
+            review.adopt[key] = (live, importable(live))
+            review.done.add(key)
+        else:
+            if known is not None:
+                review.drop.add(key)
+            review.failed[key] = _not_ours(key)
+
+    def _update(self, review: Review, state: State, update: Update) -> None:
+        key, known = update.key, state.resources.get(update.key)
+        live = self._get(key)
+        manifest = stamped(update.manifest, state.stack)
+        if live is None or live["metadata"].get("deletionTimestamp"):
+            review.failed[key] = Failure(FailureKind.GONE, f"{key} has gone")
+        elif known is None and not is_ours(live, manifest):
+            review.failed[key] = _not_ours(key)
+        elif (failure := self._dry_run(manifest)) is not None:
+            review.failed[key] = failure
+        else:
+            if known is None or known.uid != live["metadata"]["uid"]:
+                review.adopt[key] = (live, importable(live))
+            review.updates[key] = declare(manifest)
+
+    def _deletion(self, review: Review, state: State, deletion: Deletion) -> None:
+        key, known = deletion.key, state.resources.get(deletion.key)
+        live = self._get(key)
+        if live is None and known is not None:
+            review.deletions.add(key)  # the provider finds nothing, which is what was wanted
+        elif live is None or deletion.uid not in ("", live["metadata"]["uid"]):
+            if known is not None:
+                review.drop.add(key)
+            review.forgotten.add(key)
+        elif known is None and SHARD not in (live["metadata"].get("labels") or {}):
+            review.failed[key] = _not_ours(key)
+        else:
+            if known is None:
+                review.adopt[key] = (live, importable(live))
+            review.deletions.add(key)
+
+    def _dry_run(self, manifest: Manifest) -> Failure | None:
+        """Why the apiserver would not take the change in place: the engine would replace the object instead."""
+        try:
+            self._objects.apply(copy.deepcopy(manifest), FIELD_MANAGER, force=False, dry_run=True)
+        except RequestError as error:
+            conflict = error.code == 409
+            return Failure(
+                FailureKind.CONFLICT if conflict else FailureKind.REFUSED, object_failure(str(error)).message
+            )
+        return None
+
+
+def stamped(manifest: Mapping[str, Any], stack: str) -> Manifest:
+    """The manifest with its shard's label, and with what keeps the provider from waiting."""
+    copied: Manifest = copy.deepcopy(dict(manifest))
+    metadata = copied["metadata"]
+    metadata["labels"] = {**(metadata.get("labels") or {}), SHARD: stack}
+    metadata["annotations"] = {
+        **(metadata.get("annotations") or {}),
+        SKIP_AWAIT: "true",
+        PATCH_FIELD_MANAGER: FIELD_MANAGER,
+    }
+    return copied
+
+
+def is_ours(live: Manifest, manifest: Manifest) -> bool:
+    """Whether a live object was made by this environment's writer for the same Workspace."""
+    labels = live["metadata"].get("labels") or {}
+    wanted = manifest["metadata"]["labels"]
+    return SHARD in labels and labels.get(WORKSPACE_UID) == wanted.get(WORKSPACE_UID)
+
+
+def _not_ours(key: ObjectKey) -> Failure:
+    return Failure(
+        FailureKind.NOT_OURS, f"{key} exists and is not Plimsoll's: rename the Workspace, or remove the object"
+    )
+
+
+def _unreachable(error: ConnectionFailedError) -> ClusterUnreachableError:
+    return ClusterUnreachableError(f"{error.message}; nothing was changed", error.hint)

@@ -1,0 +1,102 @@
+"""How deltas are applied."""
+
+import importlib.metadata
+from pathlib import Path
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from plimsoll.model.base import Declared
+
+PROJECT: Final = "plimsoll"
+"""Pulumi project of the capacity stacks."""
+
+
+class LeaseSettings(Declared):
+    """The Lease that makes one writer. Durations in seconds, as in client-go's leader election."""
+
+    name: str | None = None
+    """Absent: `plimsoll-<environment>`."""
+    namespace: str = "plimsoll-system"
+    duration: float = Field(default=15.0, gt=0)
+    """How long a silent holder is waited for."""
+    renew_deadline: float = Field(default=10.0, gt=0)
+    """A holder that could not renew for this long counts the Lease as lost."""
+    retry_period: float = Field(default=5.0, gt=0)
+    """Between two renewals, and between two tries to acquire."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "LeaseSettings":
+        if not self.retry_period < self.renew_deadline < self.duration:
+            raise ValueError("retryPeriod < renewDeadline < duration must hold")
+        return self
+
+
+class ApplySettings(Declared):
+    """Settings of an Applier."""
+
+    environment: Annotated[str, Field(pattern=r"^[a-z0-9](?:[-a-z0-9]{0,38}[a-z0-9])?$")]
+    """Name of the environment: a DNS label of at most 40 characters, part of the stacks' names."""
+    work_folder: Path
+    """Holds a folder for each stack and, by default, the state; made where it is missing."""
+    passphrase_file: Path
+    """The secrets provider's passphrase; read by the engine alone."""
+    backend: str = ""
+    """URL of the state backend; empty: the folder `state` in the work folder."""
+    secrets_provider: str = "passphrase"
+    shards: int = Field(default=4, ge=1, le=64)
+    """Stacks that new owners are spread over; those that exist already are served too."""
+    armed_shards: int = Field(default=1, ge=0, le=64)
+    """Updates kept started ahead of need; each costs about 110 MB."""
+    objects_per_shard: int = Field(default=150, ge=1)
+    """A stack that holds this many takes no new objects while another has room."""
+    provider: Literal["plugin", "attached"] = "plugin"
+    kubeconfig: Path | None = None
+    context: str | None = None
+    pulumi: Path | None = None
+    """The CLI; absent: the one on PATH."""
+    pulumi_home: Path | None = None
+    deletion_cap: int = Field(default=50, ge=1)
+    """Most deletions in one Plan; drain is exempt."""
+    policy_packs: tuple[Path, ...] = ()
+    history: int = Field(default=50, ge=1)
+    """Updates remembered for each stack; older ones are removed."""
+    lease: LeaseSettings = LeaseSettings()
+
+    @field_validator("backend")
+    @classmethod
+    def _absolute(cls, backend: str) -> str:
+        parts = urlsplit(backend)
+        if backend and not parts.scheme:
+            raise ValueError("must be a URL such as file:///var/lib/plimsoll or s3://bucket/prefix")
+        if parts.scheme == "file" and (
+            parts.netloc not in ("", "~") or not (parts.path.startswith("/") or parts.netloc)
+        ):
+            raise ValueError("a file backend must name an absolute folder: file:///folder")
+        return backend
+
+    @property
+    def backend_url(self) -> str:
+        return self.backend or f"file://{(self.work_folder / 'state').absolute()}"
+
+    @property
+    def lease_name(self) -> str:
+        return self.lease.name or f"plimsoll-{self.environment}"
+
+    def stack_name(self, number: int) -> str:
+        return f"{self.stack_prefix}{number}"
+
+    @property
+    def stack_prefix(self) -> str:
+        return f"capacity-{self.environment}-"
+
+    def shard_number(self, stack: str) -> int | None:
+        """The number in the name of one of this environment's stacks; None for any other name."""
+        number = stack.removeprefix(self.stack_prefix)
+        return int(number) if number != stack and number.isdecimal() else None
+
+
+def plugin_version() -> str:
+    """Version of the pulumi-kubernetes SDK that is installed: the plugin's too. The SDK itself is never imported."""
+    return importlib.metadata.version("pulumi-kubernetes")

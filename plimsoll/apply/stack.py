@@ -1,0 +1,171 @@
+"""One capacity stack as the Automation API sees it, without the processes that a loop has no use for."""
+
+import json
+from collections.abc import Callable, Mapping
+from concurrent import futures
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+import yaml
+from google.protobuf import empty_pb2
+from pulumi.automation import (
+    LocalWorkspace,
+    OutputMap,
+    ProjectRuntimeInfo,
+    ProjectSettings,
+    Stack,
+    UpdateSummary,
+)
+from pulumi.automation._server import LanguageServer
+from pulumi.automation.errors import CommandError
+from pulumi.runtime.proto import events_pb2_grpc, language_pb2, language_pb2_grpc
+
+from plimsoll.apply.engine import Engine
+from plimsoll.apply.errors import StateFolderFullError, engine_error
+from plimsoll.apply.program import Program
+from plimsoll.apply.settings import PROJECT
+
+_UNLIMITED: Final = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+EngineEvent = Mapping[str, Any]
+"""One line of the engine's event log, see apitype.EngineEvent."""
+
+
+class CapacityStack(Stack):
+    """A stack in a work folder of its own; nothing is started by making one.
+
+    Errors of the CLI are raised as types of `plimsoll.apply.errors`.
+    """
+
+    engine: Engine
+
+    def __init__(
+        self, name: str, work_dir: Path, engine: Engine, environment: Mapping[str, str], secrets_provider: str
+    ) -> None:
+        self.name = name
+        self.engine = engine
+        self._work_dir = work_dir
+        try:
+            work_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            workspace = LocalWorkspace(
+                work_dir=str(work_dir),
+                env_vars=dict(environment),
+                secrets_provider=secrets_provider,
+                project_settings=ProjectSettings(name=PROJECT, runtime=ProjectRuntimeInfo("python")),
+                pulumi_command=engine,
+            )
+        except OSError as error:
+            raise StateFolderFullError(
+                f"{work_dir}: {error.strerror}", "choose another work folder, or make room in it"
+            ) from None
+        # The library's constructor would run `stack select`, which rewrites files that all stacks share.
+        self.workspace = workspace
+
+    def outputs(self) -> OutputMap:
+        """A capacity stack has none: asking would start two processes."""
+        return {}
+
+    def info(self, show_secrets: bool = True) -> UpdateSummary | None:
+        """None: the history is kept, but not listed after each update."""
+        return None
+
+    def init(self) -> None:
+        """`pulumi stack init`; the stack must not exist."""
+        self._command(["stack", "init", self.name, "--secrets-provider", self._secrets_provider, "--no-select"])
+
+    def remember_salt(self, salt: str) -> None:
+        """Writes the stack's settings file anew: another host may have made the stack."""
+        path = self._work_dir / f"Pulumi.{self.name}.yaml"
+        text = yaml.safe_dump({"encryptionsalt": salt})
+        try:
+            if not path.exists() or path.read_text() != text:
+                path.write_text(text)
+        except OSError as error:
+            raise StateFolderFullError(f"{path}: {error.strerror}", "make room in the work folder") from None
+
+    def update(self, program: Program, on_event: Callable[[EngineEvent], None], policy_packs: tuple[Path, ...]) -> None:
+        """`pulumi up` with an inline program, to its end, and nothing after it.
+
+        `on_event` is called on a thread of the event log's server, for each event but debug messages.
+        """
+        server = grpc.server(futures.ThreadPoolExecutor(max_workers=8), options=_UNLIMITED)
+        language_pb2_grpc.add_LanguageRuntimeServicer_to_server(_InlineLanguage(program), server)
+        events_pb2_grpc.add_EventsServicer_to_server(_Events(on_event), server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        args = ["up", "--yes", "--skip-preview", "--suppress-outputs", "--suppress-progress", "--continue-on-error"]
+        args += ["--color", "never", "--exec-kind", "auto.inline"]
+        args += [f"--client=127.0.0.1:{port}", "--event-log", f"tcp://127.0.0.1:{port}"]
+        for pack in policy_packs:
+            args += ["--policy-pack", str(pack.absolute())]
+        try:
+            self._command([*args, "--stack", self.name])
+        finally:
+            program.call_off()
+            server.stop(grace=5.0).wait()
+
+    def replace_state(self, deployment: Mapping[str, Any]) -> None:
+        """`pulumi stack import`: puts a deployment (format version 3) in the place of the state."""
+        path = self._work_dir / f"{self.name}.import.json"
+        try:
+            path.write_text(json.dumps({"version": 3, "deployment": deployment}))
+            self._command(["stack", "import", "--file", str(path), "--stack", self.name])
+        except OSError as error:
+            raise StateFolderFullError(f"{path}: {error.strerror}", "make room in the work folder") from None
+        finally:
+            path.unlink(missing_ok=True)
+
+    def break_lock(self) -> None:
+        """`pulumi cancel`: removes whoever's lock. The caller has made sure that its holder is dead."""
+        self._command(["cancel", "--yes", "--stack", self.name])
+
+    def destroy_resources(self) -> None:
+        """`pulumi destroy`: deletes every object of the stack, in one process, without a program."""
+        args = ["destroy", "--yes", "--skip-preview", "--suppress-progress", "--continue-on-error", "--color", "never"]
+        self._command([*args, "--stack", self.name])
+
+    def remove(self) -> None:
+        """`pulumi stack rm`; the stack must be empty."""
+        self._command(["stack", "rm", "--yes", self.name])
+
+    def export(self) -> bytes:
+        """`pulumi stack export`."""
+        return self._command(["stack", "export", "--stack", self.name]).encode()
+
+    def list_names(self) -> list[str]:
+        """`pulumi stack ls`: names of the project's stacks."""
+        return [str(each["name"]) for each in json.loads(self._command(["stack", "ls", "--json"]))]
+
+    @property
+    def _secrets_provider(self) -> str:
+        assert isinstance(self.workspace, LocalWorkspace)
+        return self.workspace.secrets_provider or "passphrase"
+
+    def _command(self, args: list[str]) -> str:
+        assert isinstance(self.workspace, LocalWorkspace)
+        try:
+            return self.engine.run(args, self.workspace.work_dir, self.workspace.env_vars).stdout
+        except CommandError as error:
+            raise engine_error(self.name, str(error)) from None
+
+
+class _InlineLanguage(LanguageServer):
+    """The library's server of an inline program; an engine that goes before the program ends is no error."""
+
+    def Run(self, request: Any, context: Any) -> Any:  # noqa: N802
+        try:
+            return super().Run(request, context)  # type: ignore[no-untyped-call]
+        except grpc.RpcError:
+            return language_pb2.RunResponse()
+
+
+class _Events(events_pb2_grpc.EventsServicer):
+    def __init__(self, on_event: Callable[[EngineEvent], None]) -> None:
+        self._on_event = on_event
+
+    def StreamEvents(self, request_iterator: Any, context: Any) -> Any:  # noqa: N802
+        for request in request_iterator:
+            event = json.loads(request.event)
+            if event.get("diagnosticEvent", {}).get("severity") != "debug":
+                self._on_event(event)
+        return empty_pb2.Empty()

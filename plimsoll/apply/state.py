@@ -1,0 +1,183 @@
+"""The state of one capacity stack: what the engine believes to exist."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from plimsoll.apply.errors import StateUnreadableError
+from plimsoll.apply.program import PROVIDER_NAME, Declared
+from plimsoll.apply.settings import PROJECT
+from plimsoll.model.errors import PlimsollError
+from plimsoll.model.labels import FIELD_MANAGER, WORKSPACE, WORKSPACE_NAMESPACE
+from plimsoll.model.plan import ObjectKey
+from plimsoll.provider.identity import id_of, kind_of, type_of
+from plimsoll.provider.state import state_of
+
+_STACK_TYPE: Final = "pulumi:pulumi:Stack"
+_PROVIDER_TYPE: Final = "pulumi:providers:kubernetes"
+_FORMAT: Final = 3
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One Kubernetes object of a stack."""
+
+    urn: str
+    key: ObjectKey
+    uid: str
+    declared: Declared
+    owner: tuple[str, str]
+    """(namespace, name) of the Workspace by its labels, each empty where not said."""
+    condemned: bool = False
+    """The engine would delete or replace it at the next update, whatever the program says."""
+
+
+@dataclass(frozen=True)
+class Pending:
+    """An operation that was begun and never ended: the engine was killed."""
+
+    operation: str
+    """`creating`, `updating`, `deleting`, ..."""
+    urn: str
+    key: ObjectKey
+    inputs: Manifest
+
+
+@dataclass(frozen=True)
+class State:
+    """A stack's checkpoint. `tag` changes with every write of it; None where the backend tells none."""
+
+    stack: str
+    tag: str | None
+    deployment: Mapping[str, Any]
+    resources: Mapping[ObjectKey, Resource]
+    pending: tuple[Pending, ...]
+    foreign: tuple[str, ...]
+    """URNs of what is neither the stack, its provider nor an object."""
+    salt: str | None
+    """Of the passphrase secrets provider."""
+
+    @classmethod
+    def read(cls, stack: str, content: bytes, tag: str | None) -> "State":
+        """From a checkpoint file or an exported stack. Raises StateUnreadableError."""
+        try:
+            parsed = orjson.loads(content)
+            deployment = parsed["checkpoint"].get("latest") if "checkpoint" in parsed else parsed["deployment"]
+            deployment = deployment or {}
+            records = deployment.get("resources") or []
+            resources = [_resource(record) for record in records if _is_object(record)]
+            operations = deployment.get("pending_operations") or []
+            pending = tuple(_pending(operation) for operation in operations if _is_object(operation["resource"]))
+            salt = ((deployment.get("secrets_providers") or {}).get("state") or {}).get("salt")
+        except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
+            raise StateUnreadableError(
+                f"stack {stack}: its state is not a Pulumi checkpoint: {error}",
+                "restore it with `pulumi stack import` from a backup",
+            ) from None
+        own = {stack_urn(stack), provider_urn(stack), *(each.urn for each in resources)}
+        foreign = tuple(str(record["urn"]) for record in records if record["urn"] not in own)
+        return cls(stack, tag, deployment, {each.key: each for each in resources}, pending, foreign, salt)
+
+    @classmethod
+    def empty(cls, stack: str) -> "State":
+        return cls(stack, None, {}, {}, (), (), None)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether operations are pending, of whatever kind."""
+        return bool(self.deployment.get("pending_operations"))
+
+    @property
+    def adoptable(self) -> bool:
+        """Whether objects can be written into it: the stack and its provider are known."""
+        return {_STACK_TYPE, _PROVIDER_TYPE} <= {
+            str(record.get("type")) for record in self.deployment.get("resources") or []
+        }
+
+    def edited(self, drop: Iterable[ObjectKey] = (), adopt: Iterable[tuple[Manifest, Manifest]] = ()) -> dict[str, Any]:
+        """The deployment without pending operations and without `drop`, and with the (live, inputs) of `adopt`."""
+        adopted = [_record(self, live, inputs) for live, inputs in adopt]
+        gone = {self.resources[key].urn for key in drop if key in self.resources} | {each["urn"] for each in adopted}
+        kept = [each for each in self.deployment.get("resources") or [] if each["urn"] not in gone]
+        deployment = {key: value for key, value in self.deployment.items() if key != "pending_operations"}
+        return {**deployment, "resources": [*kept, *adopted]}
+
+
+def declare(manifest: Mapping[str, Any]) -> Declared:
+    """The resource that stands for an object; its logical name is a function of the object's key."""
+    key = ObjectKey.of(dict(manifest))
+    token = type_of(kind_of(dict(manifest)))
+    return Declared(token, f"{key.namespace}/{key.name}" if key.namespace else key.name, manifest)
+
+
+def urn_of(stack: str, declared: Declared) -> str:
+    return f"urn:pulumi:{stack}::{PROJECT}::{declared.token}::{declared.name}"
+
+
+def owner_of(manifest: Mapping[str, Any]) -> tuple[str, str]:
+    labels = (manifest.get("metadata") or {}).get("labels") or {}
+    return (str(labels.get(WORKSPACE_NAMESPACE, "")), str(labels.get(WORKSPACE, "")))
+
+
+def importable(live: Manifest) -> Manifest:
+    """A live object as if it had been declared: without what the apiserver and controllers write."""
+    metadata = live["metadata"]
+    kept = {key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if metadata.get(key)}
+    return {key: value for key, value in live.items() if key != "status"} | {"metadata": kept}
+
+
+def _is_object(record: Mapping[str, Any]) -> bool:
+    return str(record.get("type", "")).startswith("kubernetes:")
+
+
+def _resource(record: Mapping[str, Any]) -> Resource:
+    inputs = record["inputs"]
+    declared = Declared(str(record["type"]), str(record["urn"]).rpartition("::")[2], inputs)
+    metadata = (record.get("outputs") or {}).get("metadata") or {}
+    return Resource(
+        urn=str(record["urn"]),
+        key=_key(inputs),
+        uid=str(metadata.get("uid") or ""),
+        declared=declared,
+        owner=owner_of(inputs),
+        condemned=bool(record.get("delete") or record.get("taint") or record.get("pendingReplacement")),
+    )
+
+
+def _pending(operation: Mapping[str, Any]) -> Pending:
+    record = operation["resource"]
+    return Pending(str(operation["type"]), str(record["urn"]), _key(record["inputs"]), record["inputs"])
+
+
+def _key(inputs: Manifest) -> ObjectKey:
+    return ObjectKey.of({**inputs, "apiVersion": kind_of(inputs).api_version})
+
+
+def _record(state: State, live: Manifest, inputs: Manifest) -> dict[str, Any]:
+    """A resource of the state as the provider would have left it after creating the object."""
+    records = {str(each["type"]): each for each in state.deployment.get("resources") or []}
+    if not state.adoptable:
+        raise PlimsollError(f"stack {state.stack} has no provider yet: nothing can be adopted into it")
+    provider = records[_PROVIDER_TYPE]
+    declared = declare(inputs)
+    return {
+        "urn": urn_of(state.stack, declared),
+        "custom": True,
+        "id": id_of(live),
+        "type": declared.token,
+        "inputs": inputs,
+        "outputs": state_of(live, inputs, FIELD_MANAGER, str(live["apiVersion"])),
+        "parent": records[_STACK_TYPE]["urn"],
+        "provider": f"{provider['urn']}::{provider['id']}",
+    }
+
+
+def provider_urn(stack: str) -> str:
+    return f"urn:pulumi:{stack}::{PROJECT}::{_PROVIDER_TYPE}::{PROVIDER_NAME}"
+
+
+def stack_urn(stack: str) -> str:
+    return f"urn:pulumi:{stack}::{PROJECT}::{_STACK_TYPE}::{PROJECT}-{stack}"

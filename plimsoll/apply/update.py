@@ -1,0 +1,233 @@
+"""One `pulumi up` of one stack: started, told what to do or called off, watched to its end."""
+
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from plimsoll.apply.errors import ApplyError, Failure, FailureKind, PlanMismatchError, UpdateFailedError, object_failure
+from plimsoll.apply.program import Order, Program
+from plimsoll.apply.stack import CapacityStack, EngineEvent
+from plimsoll.apply.state import provider_urn, stack_urn
+
+_HARMLESS: Final = frozenset({"same", "read", "refresh"})
+_SETTING_UP: Final = frozenset({"same", "create", "update"})
+_CALLED_OFF_SECONDS: Final = 5.0
+_INTERRUPT_SECONDS: Final = 30.0
+"""An engine that has not ended so long after an interrupt is interrupted again, then killed."""
+
+log = structlog.get_logger(__name__)
+
+
+class Operation(StrEnum):
+    """What the engine is to do to one resource, in the engine's words."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass
+class Progress:
+    """What the engine has said so far. Changed under the update's condition alone."""
+
+    done: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Outputs by URN: each operation that succeeded."""
+    failed: set[str] = field(default_factory=set)
+    messages: dict[str, list[str]] = field(default_factory=dict)
+    first_operation_at: float | None = None
+    last_operation_at: float | None = None
+
+
+class Update:
+    """An armed update: its engine idles, with the stack's lock held, until `execute` or `call_off`."""
+
+    def __init__(
+        self, stack: CapacityStack, provider_inputs: Mapping[str, str], version: str, policy_packs: tuple[Path, ...]
+    ) -> None:
+        self.stack = stack
+        self._program = Program(provider_inputs, version, self._on_armed)
+        self._policy_packs = policy_packs
+        self._events: queue.SimpleQueue[EngineEvent | None] = queue.SimpleQueue()
+        self._condition = threading.Condition()
+        self._armed = False
+        self._ended = False
+        self._executing = False
+        self._error: ApplyError | None = None
+        self._expected: Mapping[str, Operation] = {}
+        self._progress = Progress()
+        self._setting_up = {stack_urn(stack.name), provider_urn(stack.name)}
+        self._runner = threading.Thread(target=self._run, name=f"up-{stack.name}", daemon=True)
+        self._watcher = threading.Thread(target=self._watch, name=f"events-{stack.name}", daemon=True)
+
+    @property
+    def armed(self) -> bool:
+        """Started, and waiting for its order."""
+        with self._condition:
+            return self._armed and not self._ended and not self._executing
+
+    @property
+    def executed(self) -> bool:
+        """Whether it was released."""
+        return self._executing
+
+    @property
+    def error(self) -> ApplyError | None:
+        """Why it ended otherwise than in success; None while it runs."""
+        return self._error
+
+    def start(self) -> None:
+        self._watcher.start()
+        self._runner.start()
+
+    def wait_armed(self, seconds: float) -> None:
+        """Returns once it is armed. Raises the ApplyError that it ended with before."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._armed or self._ended, seconds)
+            if self._ended:
+                raise self._error or UpdateFailedError(f"stack {self.stack.name}: the update ended by itself")
+            if self._armed:
+                return
+        self.call_off()
+        raise UpdateFailedError(f"stack {self.stack.name}: the engine did not start within {seconds:.0f} s")
+
+    def execute(self, order: Order, expected: Mapping[str, Operation]) -> Progress:
+        """Releases the program and returns once each expected operation, by URN, has succeeded or failed.
+
+        The engine may still be registering what stays; `join` awaits its end. Raises the ApplyError that ended it
+        before all of them were done, unless operations failed: then the progress tells which and why.
+        """
+        with self._condition:
+            self._expected = dict(expected)
+            self._executing = True
+        if not self._program.release(order):
+            raise self._error or UpdateFailedError(f"stack {self.stack.name}: the update was called off")
+        with self._condition:
+            self._condition.wait_for(self._settled)
+            progress = self._progress
+            if self._error is not None and not progress.failed and expected.keys() - progress.done.keys():
+                raise self._error
+            return progress
+
+    def failure(self, urn: str) -> Failure:
+        """Why the operation on a resource failed."""
+        with self._condition:
+            messages = self._progress.messages.get(urn)
+            if messages:
+                return object_failure(" ".join(messages))
+            if urn in self._progress.failed:
+                return object_failure(self._error.message if self._error else "")
+            said = self._error.message if self._error else "the engine did not come to it"
+            return Failure(FailureKind.NOT_STARTED, said)
+
+    def call_off(self) -> None:
+        """Ends an update that was not released, without touching anything, and awaits its end."""
+        if self._program.call_off():
+            self._await_end(_CALLED_OFF_SECONDS)
+        else:
+            self.interrupt()
+            self._await_end(_INTERRUPT_SECONDS)
+
+    def interrupt(self) -> None:
+        """Asks the engine to end: what it has begun is finished, nothing more is started. Takes no lock."""
+        self.stack.engine.interrupt()
+
+    def abort(self, error: ApplyError) -> None:
+        """Interrupts it for a reason that `execute` then raises."""
+        with self._condition:
+            self._error = self._error or error
+        if not self._program.call_off():
+            self.interrupt()
+
+    def join(self) -> None:
+        """Awaits its end, however long."""
+        self._runner.join()
+        self._watcher.join()
+
+    def _settled(self) -> bool:
+        return self._ended or self._expected.keys() <= self._progress.done.keys()
+
+    def _await_end(self, seconds: float) -> None:
+        for escalate in (self.interrupt, self.interrupt, self.stack.engine.kill):
+            self._runner.join(seconds)
+            if not self._runner.is_alive():
+                break
+            log.warning("the engine does not end", stack=self.stack.name, seconds=seconds)
+            escalate()
+        self.join()
+
+    def _on_armed(self) -> None:
+        with self._condition:
+            self._armed = True
+            self._condition.notify_all()
+
+    def _run(self) -> None:
+        error: ApplyError | None = None
+        try:
+            self.stack.update(self._program, self._events.put, self._policy_packs)
+        except ApplyError as failed:
+            error = failed
+        except Exception as failed:
+            log.exception("the update failed", stack=self.stack.name)
+            error = UpdateFailedError(f"stack {self.stack.name}: {type(failed).__name__}: {failed}")
+        self._events.put(None)
+        self._watcher.join()
+        with self._condition:
+            self._error = self._error or error
+            self._ended = True
+            self._condition.notify_all()
+
+    def _watch(self) -> None:
+        while (event := self._events.get()) is not None:
+            foreign = self._take(event)
+            if foreign is not None:
+                log.error("the engine does what was not planned", stack=self.stack.name, operation=foreign)
+                self.abort(
+                    PlanMismatchError(
+                        f"stack {self.stack.name}: the engine began what was not planned: {foreign}",
+                        "its state was changed by others, or an object would be replaced; see `pulumi preview`",
+                    )
+                )
+
+    def _take(self, event: EngineEvent) -> str | None:
+        """Notes an event. The operation, where it is a foreign one."""
+        if "resourcePreEvent" in event:
+            return self._begun(event["resourcePreEvent"]["metadata"])
+        with self._condition:
+            progress = self._progress
+            if "resOutputsEvent" in event:
+                metadata = event["resOutputsEvent"]["metadata"]
+                urn = metadata["urn"]
+                if urn in self._expected:
+                    progress.done[urn] = (metadata.get("new") or {}).get("outputs") or {}
+                    progress.last_operation_at = time.monotonic()
+                    self._condition.notify_all()
+            elif "resOpFailedEvent" in event:
+                progress.failed.add(event["resOpFailedEvent"]["metadata"]["urn"])
+            elif "diagnosticEvent" in event:
+                diagnostic = event["diagnosticEvent"]
+                if diagnostic.get("severity") == "error" and diagnostic.get("urn"):
+                    progress.messages.setdefault(diagnostic["urn"], []).append(str(diagnostic.get("message", "")))
+            elif "policyEvent" in event:
+                policy = event["policyEvent"]
+                if policy.get("enforcementLevel") == "mandatory" and policy.get("resourceUrn"):
+                    message = f"policy {policy.get('policyName')} violated: {policy.get('message')}"
+                    progress.messages.setdefault(policy["resourceUrn"], []).append(message)
+                    progress.failed.add(policy["resourceUrn"])
+        return None
+
+    def _begun(self, metadata: Mapping[str, Any]) -> str | None:
+        urn, operation = metadata["urn"], metadata["op"]
+        if operation in _HARMLESS or (urn in self._setting_up and operation in _SETTING_UP):
+            return None
+        with self._condition:
+            if self._expected.get(urn) == operation:
+                self._progress.first_operation_at = self._progress.first_operation_at or time.monotonic()
+                return None
+        return f"{operation} {urn.rpartition('::')[2]}"
