@@ -105,7 +105,8 @@ class Shard:
 
     def apply(self, part: Part) -> "Future[Outcome]":
         """Does its part of a Plan; the future is there as soon as the engine has confirmed every operation."""
-        future = self._submit(lambda: self._apply(part))
+        began, armed = time.monotonic(), self.armed
+        future = self._submit(lambda: self._apply(part, began, armed))
         self._submit(self._settle)
         return future
 
@@ -170,10 +171,8 @@ class Shard:
             if idle:
                 self._on_idle()
 
-    def _apply(self, part: Part) -> Outcome:
-        began = time.monotonic()
-        armed = self.armed
-        if not armed and not (review := self._reviewer.review(part, self._read())).begins:
+    def _apply(self, part: Part, began: float, armed: bool) -> Outcome:
+        if not self.armed and not (review := self._reviewer.review(part, self._read())).begins:
             return _outcome(part, review, {})
         update, state, review = self._reviewed(part)
         reviewed = time.monotonic()
