@@ -47,6 +47,7 @@ def a_node(
     allocatable: int | str | None = None,
     instance_type: str | None = None,
     provider_id: str = "",
+    taints: Iterable[str] = (),
     more_labels: dict[str, str] | None = None,
 ) -> Node:
     """A node of the pool that a_workspace selects; `ready=None` leaves out every condition."""
@@ -61,7 +62,11 @@ def a_node(
             | (more_labels or {}),
             deletionTimestamp="2026-01-01T01:00:00Z" if deleting else None,
         ),
-        "spec": {"unschedulable": cordoned, "providerID": provider_id},
+        "spec": {
+            "unschedulable": cordoned,
+            "providerID": provider_id,
+            "taints": [{"key": key, "effect": "NoSchedule"} for key in taints],
+        },
         "status": {
             "conditions": [] if ready is None else [{"type": "Ready", "status": str(ready)}],
             "allocatable": {} if allocatable is None else {labels.GPU_RESOURCE: str(allocatable)},

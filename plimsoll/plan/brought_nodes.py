@@ -4,23 +4,22 @@ The algorithm is that of KAITO's cloud provider agnostic scheduling: at least on
 memory are the same on all of them, and a model that cannot span nodes fits one. Messages keep KAITO's known phrases.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.label_selector import LabelSelector
-from plimsoll.model.labels import GPU_MEMORY, GPU_PRESENT, NODEPOOL
+from plimsoll.model.labels import GPU_MEMORY, NODEPOOL
 from plimsoll.model.node import Node
 from plimsoll.model.verdict import Reason
 from plimsoll.model.workspace import Workspace
 from plimsoll.plan.estimator import NodeGpus
 from plimsoll.plan.gpu_labels import GpuLabels, InvalidGpuLabel
-from plimsoll.plan.node_index import NodeIndex
+from plimsoll.plan.node_index import NodeIndex, gpu_devices
+from plimsoll.plan.node_refusals import invalid_labels, none_matches, not_uniform
 from plimsoll.plan.refusal import Refusal
-from plimsoll.plan.shortlist import SHOWN, counted, shortlist
+from plimsoll.plan.shortlist import counted, shortlist
 from plimsoll.plan.sizing import Sizing, nodes_in_all, nodes_per_replica, replica_need
-
-PCI_PRESENT: Final = "feature.node.kubernetes.io/pci-10de.present"
-"""NVIDIA's charts run their DaemonSets where this label or `nvidia.com/gpu.present` is `true`."""
+from plimsoll.plan.tolerations import Tolerance, Tolerances
 
 
 class Survey(NamedTuple):
@@ -42,7 +41,8 @@ class BroughtNodes:
     def __init__(self, index: NodeIndex, environment: EnvironmentSpec) -> None:
         self._index = index
         self._environment = environment
-        self._surveys: dict[str, Survey | Refusal] = {}
+        self._surveys: dict[tuple[str, str], Survey | Refusal] = {}
+        self._tolerances = Tolerances(environment)
 
     def judge(self, workspace: Workspace) -> Sizing | Refusal:
         """How many nodes the Workspace takes of those it matches, or why it may not."""
@@ -60,25 +60,25 @@ class BroughtNodes:
                 "resource.labelSelector is empty and would match every node: name the nodes by matchLabels or "
                 "matchExpressions",
             )
-        survey = self.survey(resource.label_selector)
+        survey = self._found(resource.label_selector, self._tolerances.of(workspace))
         if isinstance(survey, Refusal):
             return survey
         pools = self._foreign_pools(workspace.namespace, survey.usable)
         return pools or _size(workspace, survey)
 
-    def survey(self, selector: LabelSelector) -> Survey | Refusal:
-        """What the selector finds, or what is wrong with these nodes."""
-        text = str(selector)
-        found = self._surveys.get(text)
+    def _found(self, selector: LabelSelector, tolerance: Tolerance) -> Survey | Refusal:
+        """What the selector finds for pods that tolerate so much, or what is wrong with these nodes."""
+        key = (str(selector), tolerance.key)
+        found = self._surveys.get(key)
         if found is None:
-            found = self._surveys[text] = self._survey(selector, text)
+            found = self._surveys[key] = self._survey(selector, key[0], tolerance)
         return found
 
-    def _survey(self, selector: LabelSelector, text: str) -> Survey | Refusal:
+    def _survey(self, selector: LabelSelector, text: str, tolerance: Tolerance) -> Survey | Refusal:
         matching = self._index.matching(selector)
         nodes = [node for node in matching if not node.deleting]
         if not nodes:
-            return _none_matches(text, len(self._index.nodes), [node.name for node in matching])
+            return none_matches(text, len(self._index.nodes), [node.name for node in matching])
         groups: dict[GpuLabels, list[Node]] = {}
         usable: list[Node] = []
         unusable: list[str] = []
@@ -86,7 +86,7 @@ class BroughtNodes:
         invalid: list[tuple[Node, InvalidGpuLabel]] = []
         for node in nodes:
             gpus = self._index.gpus(node)
-            problem = self._unusable(node)
+            problem = self._unusable(node, tolerance)
             if problem:
                 unusable.append(f"{node.name} ({problem})")
             else:
@@ -98,14 +98,14 @@ class BroughtNodes:
             else:
                 invalid.append((node, gpus))
         if invalid:
-            return _invalid_labels(invalid)
+            return invalid_labels(invalid)
         if len({gpus.uniformity for gpus in groups}) > 1:
-            return _not_uniform(text, groups)
+            return not_uniform(text, groups)
         if not usable:
             return Refusal(
                 Reason.NO_USABLE_NODES,
                 f"None of the {counted(len(nodes), 'node')} that labelSelector {text!r} matches can be used: "
-                f"{shortlist(unusable)}; make one Ready and schedulable",
+                f"{shortlist(unusable)}; make one Ready and schedulable, or tolerate its taints",
             )
         return self._uniform(groups, usable, unusable, left_out)
 
@@ -141,16 +141,19 @@ class BroughtNodes:
         return [
             f"{node.name} ({amount} {resource})"
             for node in nodes
-            if (amount := _devices(node, resource)) is not None and amount < devices
+            if (amount := gpu_devices(node, resource)) is not None and amount < devices
         ]
 
-    def _unusable(self, node: Node) -> str:
+    def _unusable(self, node: Node, tolerance: Tolerance) -> str:
         """Why nothing may be placed on the node now; empty where it may."""
         if node.ready is False:
             return "not Ready"
         if node.unschedulable:
             return "cordoned"
-        if _devices(node, self._environment.gpu_resource) == 0:
+        taints = tolerance.kept_away(node)
+        if taints:
+            return f"tainted {' '.join(taints)}"
+        if gpu_devices(node, self._environment.gpu_resource) == 0:
             return f"0 {self._environment.gpu_resource} allocatable"
         return ""
 
@@ -210,57 +213,3 @@ def _size(workspace: Workspace, survey: Survey) -> Sizing | Refusal:
         gpus=survey.gpus.count,
         warnings=(*warnings, *deprecated),
     )
-
-
-def _none_matches(selector: str, nodes: int, deleting: list[str]) -> Refusal:
-    going = f" but {shortlist(deleting)}, which are being deleted" if deleting else ""
-    return Refusal(
-        Reason.NO_MATCHING_NODES,
-        f"No nodes found matching the specified label selector {selector!r}{going} ({counted(nodes, 'node')} looked "
-        "at): label the nodes so, or change resource.labelSelector",
-    )
-
-
-def _invalid_labels(invalid: list[tuple[Node, InvalidGpuLabel]]) -> Refusal:
-    node, problem = invalid[0]
-    more = f"; so do {shortlist([each.name for each, _ in invalid[1:]])}" if len(invalid) > 1 else ""
-    unseen = not {PCI_PRESENT, GPU_PRESENT} & node.labels.keys()
-    hint = (
-        f"; its node has neither {PCI_PRESENT} nor {GPU_PRESENT}, one of which NVIDIA's charts need to run there"
-        if unseen
-        else ""
-    )
-    return Refusal(
-        Reason.GPU_LABELS_INVALID,
-        f"Failed to get GPU config from nvidia labels on node {node.name}: {problem}{more}: run GPU Feature Discovery "
-        f"there, or narrow resource.labelSelector{hint}",
-    )
-
-
-def _not_uniform(selector: str, groups: dict[GpuLabels, list[Node]]) -> Refusal:
-    """Names nodes and values of each group, the largest first: most likely the one that is meant."""
-    alike: dict[tuple[str, int, int], list[str]] = {}
-    for gpus, nodes in groups.items():
-        alike.setdefault(gpus.uniformity, []).extend(node.name for node in nodes)
-    by_size = sorted(alike.items(), key=lambda item: (-len(item[1]), item[0]))
-    described = [f"{GpuLabels(*values)} on {shortlist(sorted(names))}" for values, names in by_size]
-    differing = [
-        name
-        for name, values in zip(("product", "count", "memory"), zip(*alike, strict=True), strict=True)
-        if len(set(values)) > 1
-    ]
-    return Refusal(
-        Reason.NON_UNIFORM_NODES,
-        f"Non-uniform GPU product/count/memory: the nodes that labelSelector {selector!r} matches differ in "
-        f"{' and '.join(differing)}: {'; '.join(described[:SHOWN])}"
-        + (f"; and {len(described) - SHOWN} more kinds" if len(described) > SHOWN else "")
-        + ": narrow resource.labelSelector to one of them",
-    )
-
-
-def _devices(node: Node, resource: str) -> int | None:
-    """Devices that pods may ask of the node; None where it says none, or nothing that is a number."""
-    try:
-        return node.allocatable_devices(resource)
-    except ValueError:
-        return None

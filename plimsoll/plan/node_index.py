@@ -1,6 +1,8 @@
 """Nodes found by selector without reading every node for every Workspace."""
 
 from collections.abc import Iterable
+from functools import cached_property
+from operator import attrgetter
 
 from plimsoll.model.label_selector import LabelSelector
 from plimsoll.model.node import Node
@@ -8,18 +10,26 @@ from plimsoll.plan.gpu_labels import READ, GpuLabels, InvalidGpuLabel, parse_gpu
 
 
 class NodeIndex:
-    """The nodes of one snapshot, sorted by name.
+    """The nodes of one snapshot.
 
     A label key is indexed when a selector first asks for it; answers are kept by selector, GPUs by the values of their
     labels: ten thousand nodes are a few dozen kinds.
     """
 
     def __init__(self, nodes: Iterable[Node]) -> None:
-        self.nodes = sorted(nodes, key=lambda node: node.name)
-        self.by_name = {node.name: node for node in self.nodes}
+        self._given = tuple(nodes)
         self._by_label: dict[str, dict[str, list[Node]]] = {}
         self._matching: dict[str, tuple[Node, ...]] = {}
         self._gpus: dict[tuple[str | None, ...], GpuLabels | InvalidGpuLabel] = {}
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """All nodes, sorted by name."""
+        return sorted(self._given, key=attrgetter("name"))
+
+    @cached_property
+    def by_name(self) -> dict[str, Node]:
+        return {node.name: node for node in self._given}
 
     def with_label(self, key: str, value: str) -> list[Node]:
         """Nodes that carry the label with that value, sorted by name."""
@@ -60,3 +70,11 @@ class NodeIndex:
         if found is None:
             found = self._gpus[values] = parse_gpu_labels(labels)
         return found
+
+
+def gpu_devices(node: Node, resource: str) -> int | None:
+    """Devices that pods may ask of the node; None where it says none, or nothing that is a number."""
+    try:
+        return node.allocatable_devices(resource)
+    except ValueError:
+        return None

@@ -16,7 +16,7 @@ from plimsoll.plan.budget import Budget
 from plimsoll.plan.catalog import Catalog
 from plimsoll.plan.declared import claim_names
 from plimsoll.plan.node_claim_manifest import node_claim_manifest
-from plimsoll.plan.node_index import NodeIndex
+from plimsoll.plan.node_index import NodeIndex, gpu_devices
 from plimsoll.plan.offered_types import OfferedType, OfferedTypes
 from plimsoll.plan.ownership import Ownership, alive, by_age, owner_of
 from plimsoll.plan.shortlist import counted, shortlist
@@ -134,11 +134,8 @@ class _Round:
             node = self._index.by_name.get(claim.node_name) or self._nodes_by_provider_id.get(claim.provider_id)
             if node is None or node.ready is not True or not node.usable:
                 continue
-            try:
-                devices = node.allocatable_devices(self._environment.spec.gpu_resource)
-            except ValueError:
-                continue
-            there += bool(devices) or offered.devices is None
+            shown = gpu_devices(node, self._environment.spec.gpu_resource)
+            there += bool(shown) or offered.devices is None
         return there
 
     def _workload(

@@ -1,14 +1,15 @@
 """Nodes that were there before (NAP): a Workspace uses ready ones that fit before any is made for it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.labels import NODEPOOL, WORKSPACE
 from plimsoll.model.node import Node
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.node_index import NodeIndex
+from plimsoll.plan.node_index import NodeIndex, gpu_devices
 from plimsoll.plan.ownership import by_age
+from plimsoll.plan.tolerations import Tolerance, Tolerances
 
 
 def brought_supply(
@@ -19,9 +20,10 @@ def brought_supply(
     Counted are Ready nodes that a non-empty selector matches, of the Workspace's instance type (case aside), that
     belong to no NodeClaim, no NodePool and no Workspace. The oldest Workspace chooses first.
     """
-    claimed = {claim.node_name for claim in snapshot.node_claims if claim.node_name}
-    claimed_ids = {claim.provider_id for claim in snapshot.node_claims if claim.provider_id}
-    free: dict[tuple[str, str], Iterator[str]] = {}
+    claimed = {claim.node_name for claim in snapshot.node_claims}
+    claimed |= {claim.provider_id for claim in snapshot.node_claims}
+    free: dict[tuple[str, str, str], Iterator[str]] = {}
+    tolerances = Tolerances(snapshot.environment.spec)
     taken: set[str] = set()
     counted: dict[tuple[str, str], tuple[str, ...]] = {}
     for workspace in sorted(snapshot.workspaces, key=by_age):
@@ -29,18 +31,13 @@ def brought_supply(
         resource = workspace.spec.resource
         if not target or resource.label_selector.empty:
             continue
-        wanted = (str(resource.label_selector), (resource.instance_type or "").casefold())
+        tolerance = tolerances.of(workspace)
+        wanted = (str(resource.label_selector), (resource.instance_type or "").casefold(), tolerance.key)
         # Each node is looked at once for each kind of wish: a node that one Workspace passed over suits no other.
         nodes = free.get(wanted)
         if nodes is None:
-            nodes = free[wanted] = (
-                node.name
-                for node in index.matching(resource.label_selector)
-                if node.instance_type.casefold() == wanted[1]
-                and node.name not in claimed
-                and node.provider_id not in claimed_ids
-                and _free(node, snapshot.environment.spec)
-            )
+            matching = index.matching(resource.label_selector)
+            nodes = free[wanted] = _free(matching, wanted[1], tolerance, snapshot.environment.spec, claimed)
         names = tuple(islice((name for name in nodes if name not in taken), target))
         taken.update(names)
         if names:
@@ -48,10 +45,16 @@ def brought_supply(
     return counted
 
 
-def _free(node: Node, environment: EnvironmentSpec) -> bool:
-    if not node.usable or NODEPOOL in node.labels or WORKSPACE in node.labels:
-        return False
-    try:
-        return node.allocatable_devices(environment.gpu_resource) != 0
-    except ValueError:
-        return False
+def _free(
+    nodes: Iterable[Node], instance_type: str, tolerance: Tolerance, environment: EnvironmentSpec, claimed: set[str]
+) -> Iterator[str]:
+    """Names of usable nodes of the type that nobody provisioned; `claimed` holds names and provider ids."""
+    for node in nodes:
+        if node.instance_type.casefold() != instance_type or not node.usable or tolerance.kept_away(node):
+            continue
+        if NODEPOOL in node.labels or WORKSPACE in node.labels:
+            continue
+        if node.name in claimed or (node.provider_id and node.provider_id in claimed):
+            continue
+        if gpu_devices(node, environment.gpu_resource) != 0:
+            yield node.name

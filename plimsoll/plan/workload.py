@@ -13,6 +13,7 @@ from plimsoll.model.verdict import Verdict
 from plimsoll.model.workspace import Inference, Workspace
 from plimsoll.plan.declared import object_labels, ownership_labels
 from plimsoll.plan.presets import preset
+from plimsoll.plan.tolerations import tolerations
 
 PORT = 8000
 HOSTNAME = "kubernetes.io/hostname"
@@ -78,9 +79,7 @@ def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environm
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     apart = _object(affinity, "podAntiAffinity")
     apart[required] = [*(apart.get(required) or []), alone]
-    tolerations = list(spec.get("tolerations") or [])
-    tolerations += [each for each in _tolerations(environment) if each not in tolerations]
-    spec["tolerations"] = tolerations
+    spec["tolerations"] = tolerations(environment.spec, inference.template)
     if queue:
         spec["schedulerName"] = environment.spec.queue_scheduler
     return template
@@ -147,18 +146,6 @@ def _require_nodes(node_affinity: dict[str, Any], workspace: Workspace, instance
         for term in theirs
         for expressions in ours
     ]
-
-
-def _tolerations(environment: Environment) -> list[dict[str, Any]]:
-    tolerations: list[dict[str, Any]] = [
-        {"key": "nvidia.com/gpu", "operator": "Exists"},
-        {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"},
-    ]
-    for taint in environment.spec.node_claims.taints:
-        toleration = {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
-        if toleration not in tolerations:
-            tolerations.append(toleration)
-    return tolerations
 
 
 def _object(parent: dict[str, Any], key: str) -> dict[str, Any]:

@@ -131,6 +131,7 @@ def test_replicas_from_three_to_one_delete_two() -> None:
         {"instance_type": "Standard_NC48ads_A100_v4"},
         {"pool": "b"},
         {"allocatable": 0},
+        {"taints": ["own"]},
         {"more_labels": {labels.NODEPOOL: "some"}},
         {"more_labels": {labels.WORKSPACE: "other"}},
     ],

@@ -9,7 +9,7 @@ from plimsoll.model.node import Node
 from plimsoll.model.verdict import Reason, Verdict
 from plimsoll.model.workspace import Workspace
 from plimsoll.plan.validating import validate
-from tests.builders import A100, V100, V100_MIB, a_node, a_snapshot, a_workspace, an_environment
+from tests.builders import A100, V100, V100_MIB, a_node, a_snapshot, a_template, a_workspace, an_environment
 
 
 def judged(*objects: Any, **environment: Any) -> Verdict:
@@ -170,7 +170,12 @@ def test_long_lists_of_nodes_are_cut() -> None:
 
 @pytest.mark.parametrize(
     ("state", "told"),
-    [({"ready": False}, "not Ready"), ({"cordoned": True}, "cordoned"), ({"allocatable": 0}, "0 nvidia.com/gpu")],
+    [
+        ({"ready": False}, "not Ready"),
+        ({"cordoned": True}, "cordoned"),
+        ({"allocatable": 0}, "0 nvidia.com/gpu"),
+        ({"taints": ["own"]}, "tainted own:NoSchedule"),
+    ],
 )
 def test_unusable_nodes_alone_are_refused_with_why(state: dict[str, Any], told: str) -> None:
     verdict = judged(a_workspace(), a_node("down", **state))
@@ -183,6 +188,21 @@ def test_an_unusable_node_without_labels_is_left_out_and_told() -> None:
     assert verdict.accepted
     assert verdict.node_names == ("up",)
     assert any("booting" in warning for warning in verdict.warnings)
+
+
+def test_taints_that_the_pods_tolerate_keep_nobody_away() -> None:
+    tolerant = a_template()
+    tolerant["spec"]["tolerations"] = [{"key": "own", "operator": "Exists"}]
+    assert judged(a_workspace(template=tolerant), a_node(taints=["own", "nvidia.com/gpu"])).accepted
+    assert not judged(a_workspace(), a_node(taints=["own"])).accepted
+    taints = {"nodeClaims": {"taints": [{"key": "own"}]}}
+    assert judged(a_workspace(), a_node(taints=["own"]), **taints).accepted
+
+
+def test_a_toleration_that_is_none_tolerates_nothing() -> None:
+    wrong = a_template()
+    wrong["spec"]["tolerations"] = [{"operator": "Perhaps"}, "all"]
+    assert judged(a_workspace(template=wrong), a_node(taints=["own"])).reason is Reason.NO_USABLE_NODES
 
 
 def test_bytes_are_read_as_mib_with_a_warning() -> None:
