@@ -26,17 +26,11 @@ Key = tuple[str, str]
 
 
 class _Known(NamedTuple):
-    """The newest status of a Workspace, and the resource version of the Workspace with it."""
-
-    version: str
-    status: WorkspaceStatus
-
-
-class _Written(NamedTuple):
-    """What was written, and the version of the Workspace that the snapshot held then."""
+    """The newest status of a Workspace, its resource version in the snapshot, and the newest one that is known."""
 
     seen: str
-    known: _Known
+    version: str
+    status: WorkspaceStatus
 
 
 class Reporter:
@@ -46,57 +40,58 @@ class Reporter:
         self._connection = connection
         self._recorder = Recorder(connection)
         self._writer = StatusWriter(connection)
-        self._written: dict[str, _Written] = {}
-        """By UID: until the watch shows a write, it stands in for what the snapshot holds."""
+        self._unreadable: dict[str, _Known] = {}
+        """By UID: Workspaces of which the snapshot holds the name alone."""
 
     def report(
         self, snapshot: Snapshot, plan: Plan, now: datetime, failures: Mapping[ObjectKey, object] | None = None
     ) -> None:
         """Writes the statuses that differ from the snapshot's, and an event for each change.
 
-        The plan's operations count as done but for those that `failures` names, with what went wrong. Returns when
-        the statuses are written; events follow.
+        The plan's operations count as done but for those that `failures` names, with what went wrong. Returns at once:
+        writing goes on beside the caller, and is done after `flush`, `close`, or at the end of the process.
         """
         known = self._known(snapshot)
-        # Before the statuses are written: the events tell the difference to what they were.
-        before = {key: each.status for key, each in known.items()}
-        self._recorder.record(all_events(plan, before, failures or {}), now)
+        events = all_events(plan, {key: each.status for key, each in known.items()}, failures or {})
+        self._recorder.record(events, now)
         holdings = Holdings(snapshot, plan.verdicts)
-        seen = {workspace.uid: workspace.resource_version for workspace in snapshot.workspaces}
-        writes = [*_environment(snapshot.environment, holdings), *_workspaces(snapshot, plan, holdings, now, known)]
-        for write, version in zip(writes, self._writer.write(writes), strict=True):
-            if version and write.kind == WORKSPACE:
-                status = WorkspaceStatus.model_validate(write.status)
-                self._written[write.uid] = _Written(seen.get(write.uid, ""), _Known(version, status))
+        self._writer.write(_environment(snapshot.environment, holdings))
+        self._writer.write(_workspaces(snapshot, plan, holdings, now, known))
+
+    def flush(self) -> None:
+        """Returns when the statuses reported so far are written, or could not be."""
+        self._writer.flush()
 
     def close(self) -> None:
-        """Returns when the events are written."""
+        """Returns when all is written, events too; nothing may be reported afterwards."""
         self._writer.close()
         self._recorder.close()
 
     def _known(self, snapshot: Snapshot) -> Mapping[Key, _Known]:
-        alive = {each.uid for each in snapshot.workspaces} | {each.ref.uid for each in snapshot.invalid_workspaces}
-        self._written = {uid: written for uid, written in self._written.items() if uid in alive}
-        statuses: dict[Key, _Known] = {}
-        for workspace in snapshot.workspaces:
-            written = self._written.get(workspace.uid)
-            if written is not None and written.seen == workspace.resource_version:
-                statuses[workspace.key] = written.known
-            else:
-                statuses[workspace.key] = _Known(workspace.resource_version, workspace.status)
-        for invalid in snapshot.invalid_workspaces:
-            written = self._written.get(invalid.ref.uid)
-            if written is None:
-                # The snapshot does not hold what cannot be read, and there is little of it.
-                found = self._read(invalid.ref)
-                if found is None:
-                    continue
-                written = self._written[invalid.ref.uid] = _Written("", found)
-            statuses[(invalid.ref.namespace, invalid.ref.name)] = written.known
-        return statuses
+        invalid = {each.ref.uid: each.ref for each in snapshot.invalid_workspaces}
+        self._writer.forget_all_but({each.uid for each in snapshot.workspaces} | invalid.keys())
+        self._unreadable = {uid: known for uid, known in self._unreadable.items() if uid in invalid}
+        for uid, ref in invalid.items():
+            # There is little of it, and it is asked for once.
+            if uid not in self._unreadable and (found := self._read(ref)) is not None:
+                self._unreadable[uid] = found
+        known = {
+            each.key: self._newest(each.uid, _Known(each.resource_version, each.resource_version, each.status))
+            for each in snapshot.workspaces
+        }
+        for uid, held in self._unreadable.items():
+            known[(invalid[uid].namespace, invalid[uid].name)] = self._newest(uid, held)
+        return known
+
+    def _newest(self, uid: str, held: _Known) -> _Known:
+        """What was written and the watch has not shown yet is newer than what the snapshot holds."""
+        promised = self._writer.promised(uid)
+        if promised is None or promised.seen != held.seen:
+            return held
+        return _Known(held.seen, promised.version, WorkspaceStatus.model_validate(promised.status))
 
     def _read(self, ref: WorkspaceRef) -> _Known | None:
-        """The status of a Workspace whose other fields do not fit; None where it cannot be had."""
+        """A Workspace whose other fields do not fit; None where it cannot be had."""
         try:
             raw = self._connection.request("GET", path_of(WORKSPACE, ref.namespace, ref.name), timeout=TIMEOUT)
         except (ConnectionFailedError, RequestError) as error:
@@ -104,9 +99,10 @@ class Reporter:
             return None
         version = str((raw.get("metadata") or {}).get("resourceVersion") or "")
         try:
-            return _Known(version, WorkspaceStatus.model_validate(raw.get("status") or {}))
+            status = WorkspaceStatus.model_validate(raw.get("status") or {})
         except ValueError:
-            return _Known(version, WorkspaceStatus())
+            status = WorkspaceStatus()
+        return _Known(version, version, status)
 
 
 def _workspaces(
@@ -124,7 +120,7 @@ def _workspaces(
         else:
             status = status_of(workspace, verdict, holdings, now, before.status)
         if differs(before.status, status):
-            yield StatusWrite(WORKSPACE, ref.namespace, ref.name, ref.uid, before.version, status)
+            yield StatusWrite(WORKSPACE, ref.namespace, ref.name, ref.uid, before.seen, before.version, status)
 
 
 def _environment(environment: Environment, holdings: Holdings) -> Iterator[StatusWrite]:
@@ -132,4 +128,5 @@ def _environment(environment: Environment, holdings: Holdings) -> Iterator[Statu
     status = environment_status(holdings)
     held = {"nodeClaims": environment.status.node_claims, "workloads": environment.status.workloads}
     if environment.uid and status != held:
-        yield StatusWrite("Environment", "", environment.name, environment.uid, environment.resource_version, status)
+        version = environment.resource_version
+        yield StatusWrite("Environment", "", environment.name, environment.uid, version, version, status)

@@ -1,7 +1,10 @@
-"""Writes statuses by server-side apply on the status subresource, several at a time."""
+"""Writes statuses by server-side apply on the status subresource, beside the loop, several at a time.
+
+An apiserver takes a hundred or two of them a second: a burst of a thousand Workspaces must not hold up the next delta.
+"""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NamedTuple
 
@@ -26,8 +29,10 @@ class StatusWrite(NamedTuple):
     """Empty for a cluster-scoped kind."""
     name: str
     uid: str
+    seen: str
+    """The resource version in the snapshot that the status was computed from."""
     version: str
-    """The resource version that is known: a write of the status ignores a wrong UID, but not a wrong version."""
+    """The newest known: a write of the status ignores a wrong UID, but not a wrong version."""
     status: dict[str, Any]
 
     @property
@@ -52,37 +57,87 @@ def path_of(kind: str, namespace: str, name: str) -> str:
 
 
 class StatusWriter:
-    """Failures are logged, never raised: a status says what is, and can be said later."""
+    """Takes statuses and writes the latest of each object; failures are logged, never raised."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        # Its threads are joined at the end of the process: what was taken by then is still written.
         self._threads = ThreadPoolExecutor(max_workers=WRITERS, thread_name_prefix="status")
-        self._unreachable = threading.Event()
+        self._lock = threading.Condition()
+        self._waiting: dict[str, StatusWrite] = {}
+        self._busy: set[str] = set()
+        self._promised: dict[str, StatusWrite] = {}
+        """By UID: what is written, or will be. A write that fails is no longer promised."""
 
-    def write(self, writes: Sequence[StatusWrite]) -> list[str]:
-        """The resource version after each write, empty where it could not be made.
+    def write(self, writes: Iterable[StatusWrite]) -> None:
+        """Takes statuses; one that still waits for the same object is replaced. Returns at once."""
+        taken = {write.uid: write for write in writes}
+        with self._lock:
+            self._waiting.update(taken)
+            self._promised.update(taken)
+        for _ in range(min(len(taken), WRITERS)):
+            self._threads.submit(self._drain)
 
-        Once the cluster cannot be reached, the rest is not tried.
-        """
-        self._unreachable.clear()
-        return list(self._threads.map(self._write, writes))
+    def promised(self, uid: str) -> StatusWrite | None:
+        """The last status taken for the object, unless it could not be written."""
+        with self._lock:
+            return self._promised.get(uid)
+
+    def forget_all_but(self, uids: Collection[str]) -> None:
+        """Drops what is known of objects that are gone."""
+        with self._lock:
+            self._promised = {uid: write for uid, write in self._promised.items() if uid in uids}
+
+    def flush(self) -> None:
+        """Returns when nothing waits or is under way."""
+        with self._lock:
+            self._lock.wait_for(lambda: not self._waiting and not self._busy)
 
     def close(self) -> None:
+        """Returns when what was taken is written; nothing may be written afterwards."""
         self._threads.shutdown(wait=True)
 
-    def _write(self, write: StatusWrite) -> str:
-        if self._unreachable.is_set():
-            return ""
-        try:
-            return self._apply(write)
-        except ConnectionFailedError as error:
-            if not self._unreachable.is_set():
-                log.warning("statuses are not written", error=error.message)
-            self._unreachable.set()
-        except RequestError as error:
-            if error.code not in (404, 409):  # gone, or changed again: the watch will tell
-                log.warning("status is not written", object=identify(write.manifest), error=error.message)
-        return ""
+    def _drain(self) -> None:
+        while (write := self._next()) is not None:
+            version = ""
+            try:
+                version = self._apply(write)
+            except ConnectionFailedError as error:
+                self._give_up(error)
+            except RequestError as error:
+                if error.code not in (404, 409):  # gone, or changed again: the watch will tell
+                    log.warning("status is not written", object=identify(write.manifest), error=error.message)
+            finally:
+                self._done(write, version)
+
+    def _next(self) -> StatusWrite | None:
+        """One that no other thread is at: two statuses of an object go one after the other."""
+        with self._lock:
+            uid = next((uid for uid in self._waiting if uid not in self._busy), None)
+            if uid is None:
+                return None
+            self._busy.add(uid)
+            return self._waiting.pop(uid)
+
+    def _done(self, write: StatusWrite, version: str) -> None:
+        with self._lock:
+            self._busy.discard(write.uid)
+            self._lock.notify_all()
+            if self._promised.get(write.uid) is not write:
+                return
+            if version:
+                self._promised[write.uid] = write._replace(version=version)
+            else:
+                del self._promised[write.uid]
+
+    def _give_up(self, error: ConnectionFailedError) -> None:
+        """Nobody there: the rest would fail as well, each after its time."""
+        with self._lock:
+            dropped = len(self._waiting) + 1
+            for uid in self._waiting:
+                self._promised.pop(uid, None)
+            self._waiting.clear()
+        log.warning("statuses are not written", objects=dropped, error=error.message)
 
     def _apply(self, write: StatusWrite) -> str:
         try:

@@ -112,6 +112,7 @@ def named(objects: tuple[Any, ...], name: str) -> Any:
 
 def report(reporter: Reporter, snapshot: Snapshot) -> None:
     reporter.report(snapshot, Plan(verdicts=validate(snapshot)), datetime.now(UTC))
+    reporter.flush()
 
 
 def test_heartbeats_are_followed_and_wake_nobody(admin: Kube, connection: Connection) -> None:

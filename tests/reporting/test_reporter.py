@@ -1,5 +1,6 @@
 """Statuses are written when they differ, and what cannot be written never stops the loop."""
 
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -30,16 +31,20 @@ class Recording(Connection):
         self.calls: list[tuple[str, str, Any]] = []
         self.errors: dict[str, PlimsollError] = {}
         self.answers: dict[str, dict[str, Any]] = {}
+        self.gate = threading.Event()
+        """Closed, no request is answered."""
+        self.gate.set()
 
     def request(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
         self.calls.append((method, path, body))
+        self.gate.wait(10)
         key = f"{method} {path}"
         if key in self.errors:
             raise self.errors[key]
         return self.answers.get(key, {"metadata": {"resourceVersion": "9"}})
 
     def statuses(self) -> dict[str, Any]:
-        """Written statuses by name; the calls so far are forgotten."""
+        """Written statuses by name; these calls are forgotten."""
         found = {body["metadata"]["name"]: body for method, path, body in self.calls if path.endswith("/status")}
         self.calls = [call for call in self.calls if not call[1].endswith("/status")]
         return found
@@ -92,6 +97,7 @@ def with_status(workspace: Workspace, written: dict[str, Any], version: str) -> 
 def test_a_status_is_written_for_the_version_that_was_seen(connection: Recording, reporter: Reporter) -> None:
     ws = a_seen("ws")
     reporter.report(seen(ws), verdicts(ws), NOW)
+    reporter.flush()
     ((_, body),) = connection.statuses().items()
     assert body["metadata"] == {"namespace": "default", "name": "ws", "resourceVersion": "1"}
     assert body["status"]["observedGeneration"] == 1
@@ -101,22 +107,27 @@ def test_a_status_is_written_for_the_version_that_was_seen(connection: Recording
 def test_what_the_cluster_holds_is_not_written_again(connection: Recording, reporter: Reporter) -> None:
     ws = a_seen("ws")
     reporter.report(seen(ws), verdicts(ws), NOW)
+    reporter.flush()
     written = connection.statuses()["ws"]
     reporter.report(seen(ws), verdicts(ws), NOW + timedelta(seconds=1))
+    reporter.flush()
     assert not connection.statuses(), "the watch has not shown the write yet"
     shown = with_status(ws, written, "2")
     reporter.report(seen(shown), verdicts(ws), NOW + timedelta(minutes=1))
+    reporter.flush()
     assert not connection.statuses()
 
 
 def test_a_restart_writes_nothing_that_is_there(connection: Recording, reporter: Reporter) -> None:
     ws = a_seen("ws")
     reporter.report(seen(ws), verdicts(ws), NOW)
+    reporter.flush()
     shown = with_status(ws, connection.statuses()["ws"], "2")
     reporter.close()
     connection.calls.clear()
     again = Reporter(connection)
     again.report(seen(shown), verdicts(shown), NOW + timedelta(hours=1))
+    again.flush()
     again.close()
     assert connection.calls == []
 
@@ -124,8 +135,10 @@ def test_a_restart_writes_nothing_that_is_there(connection: Recording, reporter:
 def test_what_somebody_else_changed_is_set_right(connection: Recording, reporter: Reporter) -> None:
     ws = a_seen("ws")
     reporter.report(seen(ws), verdicts(ws), NOW)
+    reporter.flush()
     connection.statuses()
     reporter.report(seen(a_seen("ws", version="3")), verdicts(ws), NOW)
+    reporter.flush()
     assert list(connection.statuses()) == ["ws"]
 
 
@@ -143,9 +156,11 @@ def test_one_that_cannot_be_written_hinders_no_other(
     bad, good = a_seen("bad"), a_seen("good")
     connection.errors["PATCH " + STATUS.format("bad")] = error
     reporter.report(seen(bad, good), verdicts(bad, good), NOW)
+    reporter.flush()
     assert set(connection.statuses()) == {"bad", "good"}
     connection.errors.clear()
     reporter.report(seen(bad, good), verdicts(bad, good), NOW)
+    reporter.flush()
     assert set(connection.statuses()) == {"bad"}, "tried again, the other one not"
 
 
@@ -156,6 +171,7 @@ def test_one_that_changed_meanwhile_is_written_if_it_is_the_same(connection: Rec
         connection.answers[f"GET {path}"] = {"metadata": {"uid": uid, "resourceVersion": "5"}}
         connection.errors[f"PATCH {path}/status"] = RequestError(409, "Conflict", "changed")
     reporter.report(seen(same, other), verdicts(same, other), NOW)
+    reporter.flush()
     tried = [
         (body["metadata"]["name"], body["metadata"]["resourceVersion"])
         for _, _, body in connection.calls
@@ -169,6 +185,7 @@ def test_an_unreachable_cluster_is_not_asked_for_each_of_a_thousand(connection: 
     for ws in workspaces:
         connection.errors["PATCH " + STATUS.format(ws.name)] = ConnectionFailedError("nobody there")
     reporter.report(seen(*workspaces), verdicts(*workspaces), NOW)
+    reporter.flush()
     assert len(connection.statuses()) < 100
 
 
@@ -176,7 +193,9 @@ def test_a_verdict_is_told_once(connection: Recording, reporter: Reporter) -> No
     ws = a_seen("ws")
     refusal = verdicts(ws, accepted=False, message="no node matches")
     reporter.report(seen(ws), refusal, NOW)
+    reporter.flush()
     reporter.report(seen(ws), refusal, NOW + timedelta(seconds=1))
+    reporter.flush()
     reporter.close()
     assert connection.event_notes() == ["NoMatchingNodes: no node matches"]
 
@@ -185,6 +204,7 @@ def test_an_event_that_is_there_counts_up(connection: Recording, reporter: Repor
     ws = a_seen("ws")
     connection.errors["POST " + EVENTS] = RequestError(409, "AlreadyExists", "there")
     reporter.report(seen(ws), verdicts(ws), NOW)
+    reporter.flush()
     reporter.close()
     ((_, _, body),) = [call for call in connection.calls if call[0] == "PATCH" and "/events/" in call[1]]
     assert body == {"series": {"count": 2, "lastObservedTime": "2026-01-01T12:00:00.000000Z"}}
@@ -195,9 +215,11 @@ def test_one_that_cannot_be_read_is_refused_in_its_status(connection: Recording,
     snapshot = a_snapshot().model_copy(update={"invalid_workspaces": (InvalidWorkspace(ref=ref, message="spec: x"),)})
     verdict = Verdict(workspace=ref, accepted=False, reason=Reason.INVALID_SPEC, message="spec: x")
     reporter.report(snapshot, Plan(verdicts=(verdict,)), NOW)
+    reporter.flush()
     (written,) = connection.statuses().values()
     assert written["status"]["conditions"][0]["reason"] == "InvalidSpec"
     reporter.report(snapshot, Plan(verdicts=(verdict,)), NOW)
+    reporter.flush()
     assert not connection.statuses()
 
 
@@ -206,10 +228,12 @@ def test_one_that_cannot_be_read_and_says_so_already_is_left_alone(connection: R
     snapshot = a_snapshot().model_copy(update={"invalid_workspaces": (InvalidWorkspace(ref=ref, message="spec: x"),)})
     verdict = Verdict(workspace=ref, accepted=False, reason=Reason.INVALID_SPEC, message="spec: x")
     reporter.report(snapshot, Plan(verdicts=(verdict,)), NOW)
+    reporter.flush()
     (written,) = connection.statuses().values()
     connection.answers["GET " + STATUS.format("bad").removesuffix("/status")] = written
     again = Reporter(connection)
     again.report(snapshot, Plan(verdicts=(verdict,)), NOW + timedelta(hours=1))
+    again.flush()
     again.close()
     assert not connection.statuses()
 
@@ -220,13 +244,30 @@ def test_the_environment_counts_what_it_has(connection: Recording, reporter: Rep
     claims = [a_claim("c1", ws), a_claim("c2", ws, deleting=True), a_claim("foreign", ("", ""))]
     snapshot = a_snapshot(*claims, environment=environment)
     reporter.report(snapshot, Plan(), NOW)
+    reporter.flush()
     (written,) = connection.statuses().values()
     assert (written["kind"], written["status"]) == ("Environment", {"nodeClaims": 2, "workloads": 0})
     held = environment.model_copy(update={"status": EnvironmentStatus.model_validate({"nodeClaims": 2})})
     reporter.report(a_snapshot(*claims, environment=held), Plan(), NOW)
+    reporter.flush()
     assert not connection.statuses()
 
 
 def test_the_defaults_have_no_status(connection: Recording, reporter: Reporter) -> None:
     reporter.report(a_snapshot(a_claim("c"), environment=Environment.default()), Plan(), NOW)
+    reporter.flush()
     assert not connection.statuses()
+
+
+def test_the_loop_is_not_held_up_and_the_last_status_wins(connection: Recording, reporter: Reporter) -> None:
+    ws = a_seen("ws")
+    connection.gate.clear()
+    for message in ("first", "second", "third"):
+        reporter.report(seen(ws), verdicts(ws, accepted=False, message=message), NOW)
+    connection.gate.set()
+    reporter.flush()
+    written = [
+        body["status"]["conditions"][0]["message"] for _, path, body in connection.calls if path.endswith("/status")
+    ]
+    assert written[-1] == "third"
+    assert len(written) <= 2, "what nobody will read is not written"
