@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import structlog
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential
 
-from plimsoll.apply import Applier, Outcome
+from plimsoll.apply import Applier, LeaseLostError, Outcome
+from plimsoll.model.errors import PlimsollError
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe import Observer
+from plimsoll.observe.observer import Observer
 from plimsoll.plan.expectations import Expectations
 from plimsoll.plan.planning import plan as make_plan
 from plimsoll.plan.validating import validate
@@ -54,6 +56,7 @@ class Loop:
 
     def tick(self) -> Tick:
         """One round. Raises what observing and applying raise; nothing is half-planned."""
+        self._applier.require_lease()
         snapshot = self._observer.snapshot()
         now = self._clock()
         if not self._expectations.met_by(snapshot, now):
@@ -67,12 +70,43 @@ class Loop:
         self._reporter.report(snapshot, plan, now, outcome.failed)
         return Tick(snapshot, plan, outcome)
 
-    def run(self, on_tick: Callable[[Tick], bool] = lambda _: True) -> None:
-        """Ticks at each change until `stop`, or until `on_tick` says False."""
+    def run(
+        self,
+        on_tick: Callable[[Tick], bool] = lambda _: True,
+        *,
+        patient: bool = True,
+        look_again: float = LOOK_AGAIN_SECONDS,
+    ) -> None:
+        """Ticks at each change until `stop`, or until `on_tick` says False.
+
+        Where `patient`, what may pass is logged and tried again with back-off, and only a lost Lease ends the loop;
+        else the first error does.
+        """
         while not self._stopping.is_set():
-            if not on_tick(self.tick()):
+            tick = self._patient_tick() if patient else self.tick()
+            if tick is None or not on_tick(tick):
                 return
-            self._observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, LOOK_AGAIN_SECONDS)
+            self._observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, look_again)
+
+    def _patient_tick(self) -> Tick | None:
+        """A tick that got through; None where the loop was stopped while it waited."""
+        retrying = Retrying(
+            retry=retry_if_exception(_may_pass),
+            wait=wait_exponential(multiplier=0.5, max=60.0),
+            sleep=self._sleep,
+            stop=lambda _: self._stopping.is_set(),
+            before_sleep=_log_retry,
+            reraise=True,
+        )
+        try:
+            return retrying(self.tick)
+        except PlimsollError:
+            if self._stopping.is_set():
+                return None
+            raise
+
+    def _sleep(self, seconds: float) -> None:
+        self._stopping.wait(seconds)
 
     def stop(self) -> None:
         """Ends `run` after the tick in progress; safe in a signal handler."""
@@ -86,3 +120,12 @@ class Loop:
             (deletion.uid for deletion in plan.deletions if deletion.key in deleted and deletion.uid),
             self._clock(),
         )
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, PlimsollError) and not isinstance(error, LeaseLostError)
+
+
+def _log_retry(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome is not None else None
+    log.error("tick failed", error=str(error), attempt=state.attempt_number, next_seconds=state.upcoming_sleep)

@@ -21,6 +21,7 @@ def environ(folder: Folder, settings: Settings, state: State, user: str) -> dict
         raise PlimsollError(f"There is no user {user!r} in a sandbox.", f"The users are {', '.join(USERS)}.")
     variables = {
         "PLIMSOLL_SANDBOX": folder.name,
+        "PLIMSOLL_PROVIDER": settings.provider,
         "KUBECONFIG": str(folder.kubeconfig(user)),
         "KUBECACHEDIR": str(folder.path / "kube-cache"),
         "HELM_CACHE_HOME": str(folder.path / "helm" / "cache"),

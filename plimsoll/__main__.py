@@ -1,0 +1,5 @@
+"""`python -m plimsoll`: the command line."""
+
+from plimsoll.cli import main
+
+main()

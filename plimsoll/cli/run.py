@@ -1,0 +1,103 @@
+"""`plimsoll run`: the loop as a controller, or once for a job."""
+
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import structlog
+import typer
+
+from plimsoll.cli.options import Backend, Context, EnvironmentName, Kubeconfig, PassphraseFile, Provider
+from plimsoll.cli.output import ERR, REFUSED, SETTLED, Format, Output
+from plimsoll.model.errors import PlimsollError
+
+if TYPE_CHECKING:
+    from plimsoll.apply import Applier
+    from plimsoll.cli.writer import Writer
+    from plimsoll.loop import Loop
+
+log = structlog.get_logger(__name__)
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def run(  # noqa: PLR0917 - options of a command, each given by name
+    once: Annotated[bool, typer.Option("--once", help="end when nothing is left to do: for a job")] = False,
+    timeout: Annotated[float, typer.Option(help="seconds that --once may take, nodes on their way included")] = 900.0,
+    environment: EnvironmentName = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    backend: Backend = "",
+    passphrase_file: PassphraseFile = None,
+    provider: Provider = "plugin",
+    shards: Annotated[int, typer.Option(help="capacity stacks that new Workspaces are spread over")] = 4,
+    armed: Annotated[int, typer.Option(help="updates started ahead of need; about 110 MB each")] = 1,
+    work_folder: Annotated[Path | None, typer.Option(help="folder of the engine's working files")] = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Keep the capacity: as a controller until it is stopped, or once for a job.
+
+    With --once: exit code 0 settled, 2 an intent is refused, 1 failed or not settled in time.
+    """
+    from plimsoll.cli.plan import render
+    from plimsoll.cli.settling import Settling
+    from plimsoll.cli.writer import WriterOptions, open_writer
+    from plimsoll.loop import LOOK_AGAIN_SECONDS, Loop
+
+    _log_to_stderr()
+    options = WriterOptions(
+        environment, kubeconfig, context, backend, passphrase_file, provider, shards, 0 if once else armed, work_folder
+    )
+    with open_writer(options) as writer:
+        loop = Loop(writer.observer, writer.applier, writer.reporter)
+        _stop_on_signal(loop, writer.applier)
+        _take_lease(writer, timeout if once else None)
+        if not once:
+            loop.run()
+            raise typer.Exit(SETTLED)
+        settling = Settling(timeout)
+        with ERR.status("settling"):
+            loop.run(settling.on_tick, patient=False, look_again=min(timeout, LOOK_AGAIN_SECONDS))
+        plan = settling.whole_plan()
+        if plan is not None:
+            render(plan, output)
+        if settling.unsettled:
+            raise PlimsollError(settling.unsettled, "run it again, or see `plimsoll status`")
+        raise typer.Exit(REFUSED if plan is not None and plan.refusals else SETTLED)
+
+
+def _take_lease(writer: "Writer", wait_seconds: float | None) -> None:
+    """Becomes the one writer of the environment; says so where another one has to end first."""
+    from plimsoll.apply import LeaseHeldError
+
+    try:
+        writer.applier.start()
+    except LeaseHeldError as held:
+        log.warning("waiting for the Lease", environment=writer.environment, held=held.message)
+        writer.applier.start(wait_seconds)
+    log.info("at work", environment=writer.environment, identity=writer.applier.identity)
+
+
+def _stop_on_signal(loop: "Loop", applier: "Applier") -> None:
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        loop.stop()
+        applier.interrupt()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+
+
+def _log_to_stderr() -> None:
+    """Lines for people on a terminal, JSON elsewhere; standard output is for results."""
+    renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger("info"),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
