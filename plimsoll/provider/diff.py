@@ -1,6 +1,7 @@
 """What an update would change: the live object, cut to what was declared, against what is declared now."""
 
 import base64
+import re
 from typing import Any, Literal, NamedTuple
 
 from plimsoll.model.quantity import parse_quantity
@@ -19,6 +20,8 @@ _SERVER_SET = (
 
 _QUANTITIES = frozenset({"capacity", "hard", "limits", "overhead", "requests", "sizeLimit"})
 """Fields below which the apiserver writes resource quantities in its own way."""
+
+_STEP = re.compile(r'\["(?P<quoted>(?:\\"|[^"])*)"\]|\[(?P<index>\d+)\]|\[\*\]|\.?(?P<field>[^.\[\]]+)')
 
 Path = tuple[str | int, ...]
 Verb = Literal["add", "delete", "update"]
@@ -132,21 +135,13 @@ def property_path(path: Path) -> str:
 def parse_property_path(text: str) -> Path:
     """The reverse of property_path."""
     path: list[str | int] = []
-    rest = text
-    while rest:
-        if rest.startswith('["'):
-            end = rest.index('"]')
-            path.append(rest[2:end].replace('\\"', '"'))
-            rest = rest[end + 2 :]
-        elif rest.startswith("["):
-            end = rest.index("]")
-            path.append("*" if rest[1:end] == "*" else int(rest[1:end]))
-            rest = rest[end + 1 :]
+    for match in _STEP.finditer(text):
+        if match["quoted"] is not None:
+            path.append(match["quoted"].replace('\\"', '"'))
+        elif match["index"] is not None:
+            path.append(int(match["index"]))
         else:
-            rest = rest.removeprefix(".")
-            end = next((i for i, mark in enumerate(rest) if mark in ".["), len(rest))
-            path.append(rest[:end])
-            rest = rest[end:]
+            path.append(match["field"] or "*")
     return tuple(path)
 
 

@@ -27,6 +27,8 @@ class Apiserver:
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
         self.requests: list[str] = []
+        self.applied_by: list[str] = []
+        """The field manager of each apply."""
         self.failures: list[tuple[str, Failure]] = []
         self.watched = threading.Event()
         self.url = ""
@@ -73,8 +75,14 @@ class Apiserver:
                 live["metadata"][operation["path"].rpartition("/")[2]] = operation["value"]
             self.change(key, live)
             return 200, live
+        wanted = body["metadata"].get("uid") if isinstance(body, dict) and method == "PATCH" else None
+        if wanted is not None and wanted != (live or {"metadata": {}})["metadata"].get("uid"):
+            return _status(409, "uid mismatch: the provided object specified another uid")
+        if method == "PATCH" and isinstance(body, dict):
+            self.applied_by.append(query["fieldManager"])
         if method in ("POST", "PATCH") and not query.get("dryRun"):
-            made = {**(live or {}), **body, "metadata": {"uid": str(uuid.uuid4()), **body["metadata"]}}
+            known = live["metadata"] if live else {"uid": str(uuid.uuid4())}
+            made = {**(live or {}), **body, "metadata": known | body["metadata"]}
             operation = "Apply" if method == "PATCH" else "Update"
             made["metadata"]["managedFields"] = [{"manager": query["fieldManager"], "operation": operation}]
             self.change(key, made)

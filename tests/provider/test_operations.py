@@ -45,6 +45,16 @@ def test_an_update_is_one_request_once_the_fields_are_applied(call: Call, cluste
     assert state.properties[FIELD_MANAGER] == made.properties[FIELD_MANAGER]
 
 
+def test_another_field_manager_takes_over_and_the_former_lets_go(call: Call, cluster: Apiserver) -> None:
+    made = create(call, a_config_map(a="1"))
+    cluster.requests.clear()
+    pinned = a_config_map(a="2")
+    pinned["metadata"]["annotations"] = {"pulumi.com/patchFieldManager": "plimsoll"}
+    state = update(call, made.properties, pinned, [])
+    assert state.properties[FIELD_MANAGER] == "plimsoll"
+    assert cluster.applied_by == ["plimsoll", made.properties[FIELD_MANAGER]]
+
+
 def test_an_update_that_a_controller_overtakes_looks_again(call: Call, cluster: Apiserver) -> None:
     made = create(call, a_config_map(a="1"))
     cluster.fail("PATCH", (409, "the object has been modified; please apply your changes to the latest version"))
@@ -62,7 +72,9 @@ def test_a_field_that_others_own_is_a_conflict_with_a_hint(call: Call, cluster: 
 def test_an_object_that_was_made_anew_is_updated_all_the_same(call: Call, cluster: Apiserver) -> None:
     made = create(call, a_config_map(a="1"))
     made = update(call, made.properties, a_config_map(a="2"), [])
-    cluster.fail("PATCH", (409, "uid mismatch: the provided object specified uid u"))
+    anew = a_config_map(a="2")
+    anew["metadata"]["uid"] = "another"
+    cluster.change(f"{PATH}/one", anew)
     assert update(call, made.properties, a_config_map(a="3"), []).id == "default/one"
 
 
@@ -70,7 +82,6 @@ def test_an_object_that_has_gone_is_not_brought_back_by_an_update(call: Call, cl
     made = create(call, a_config_map(a="1"))
     made = update(call, made.properties, a_config_map(a="2"), [])
     cluster.change(f"{PATH}/one", None)
-    cluster.fail("PATCH", (409, "uid mismatch: and no existing object was found"))
     with pytest.raises(RequestError, match="has gone"):
         update(call, made.properties, a_config_map(a="3"), [])
     assert cluster.objects == {}

@@ -12,6 +12,7 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from plimsoll.model.errors import PlimsollError
 from plimsoll.provider import serve
+from plimsoll.provider.awaiting import Interruption
 from plimsoll.provider.values import decode, encode
 from tests.provider.apiserver import Apiserver
 from tests.provider.test_operations import PODS, a_config_map, a_pod
@@ -170,6 +171,23 @@ def test_cancel_ends_a_waiting_create(engine: Engine, cluster: Apiserver) -> Non
         engine.Create(provider_pb2.CreateRequest(properties=encode(a_pod())))
     user.join()
     assert f"{PODS}/pod" in cluster.objects
+
+
+def test_an_engine_that_goes_ends_its_waiting(
+    engine: Engine, cluster: Apiserver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = threading.Event()
+    stop = Interruption.stop
+
+    def noticed(interruption: Interruption) -> None:
+        stop(interruption)
+        stopped.set()
+
+    monkeypatch.setattr(Interruption, "stop", noticed)
+    waiting = engine.Create.future(provider_pb2.CreateRequest(properties=encode(a_pod())))
+    assert cluster.watched.wait(10)
+    waiting.cancel()
+    assert stopped.wait(10)
 
 
 def test_the_kubeconfig_must_be_there(tmp_path: Path) -> None:
