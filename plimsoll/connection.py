@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import orjson
 import structlog
 import urllib3
+import yaml
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
@@ -67,10 +68,10 @@ class Connection:
                     context=context,
                     client_configuration=configuration,
                 )
-        except (ConfigException, OSError, ValueError) as error:
+        except (ConfigException, OSError, ValueError, TypeError, LookupError, AttributeError, yaml.YAMLError) as error:
             source = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config")
             raise ConnectionFailedError(
-                f"cannot connect to a cluster: kubeconfig {source}: {error}",
+                f"cannot connect to a cluster: kubeconfig {source}: {' '.join(str(error).split())}",
                 "name one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`",
             ) from None
         if not configuration.verify_ssl:

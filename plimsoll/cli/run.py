@@ -1,7 +1,6 @@
 """`plimsoll run`: the loop as a controller, or once for a job."""
 
 import signal
-import sys
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import structlog
 import typer
 
+from plimsoll.cli.logs import log_to_stderr
 from plimsoll.cli.options import Backend, Context, EnvironmentName, Kubeconfig, PassphraseFile, Provider
 from plimsoll.cli.output import ERR, REFUSED, SETTLED, Format, Output
 from plimsoll.model.errors import PlimsollError
@@ -46,7 +46,7 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.cli.writer import WriterOptions, open_writer
     from plimsoll.loop import LOOK_AGAIN_SECONDS, Loop
 
-    _log_to_stderr()
+    log_to_stderr()
     options = WriterOptions(
         environment, kubeconfig, context, backend, passphrase_file, provider, shards, 0 if once else armed, work_folder
     )
@@ -87,17 +87,3 @@ def _stop_on_signal(loop: "Loop", applier: "Applier") -> None:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-
-
-def _log_to_stderr() -> None:
-    """Lines for people on a terminal, JSON elsewhere; standard output is for results."""
-    renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger("info"),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )

@@ -6,6 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from plimsoll.cli.logs import log_to_stderr
 from plimsoll.cli.options import Context, Kubeconfig
 from plimsoll.cli.output import OUT, Format, Output, print_json
 from plimsoll.model.condition import condition_of
@@ -37,6 +38,7 @@ def status(
     from plimsoll.connection import Connection
     from plimsoll.observe.reading import read_cluster
 
+    log_to_stderr()
     snapshot = read_cluster(Connection.open(kubeconfig, context), only=SHOWN, required=("Workspace",))
     shown = as_json(snapshot, namespace)
     if output is Format.JSON:
@@ -155,12 +157,12 @@ def _print(shown: dict[str, Any]) -> None:
         )
     )
     if shown["workspaces"]:
-        table = _table("Workspace", "Verdict", *(kind.value.removesuffix("Ready") for kind in ConditionType), "Nodes")
+        table = _table("Workspace", "Verdict", *(kind.value.removesuffix("Ready") for kind in ConditionType), "On")
         for each in shown["workspaces"]:
             states = [_state(each["conditions"].get(kind.value)) for kind in ConditionType]
-            nodes = shortlist(each["nodes"], 3)
             target = each["targetNodeCount"]
-            table.add_row(_name(each), _verdict(each), *states, f"{target} wanted: {nodes}" if target else nodes)
+            wanted = [f"{target} wanted"] if target is not None and target != len(each["nodes"]) else []
+            table.add_row(_name(each), _verdict(each), *states, ": ".join([*wanted, *_shown(each["nodes"])]))
         OUT.print(table)
         for each in shown["workspaces"]:
             failing = [found for found in each["conditions"].values() if found["status"] != "True"]
@@ -190,6 +192,10 @@ def _print(shown: dict[str, Any]) -> None:
 def _table(*columns: str) -> Table:
     OUT.print()
     return Table(*columns, box=None, pad_edge=False, header_style="bold")
+
+
+def _shown(nodes: list[str]) -> list[str]:
+    return [shortlist(nodes, 3)] if nodes else []
 
 
 def _name(shown: dict[str, Any]) -> Text:

@@ -1,0 +1,19 @@
+"""Where the log goes."""
+
+import sys
+
+import structlog
+
+
+def log_to_stderr() -> None:
+    """Lines for people on a terminal, JSON elsewhere; standard output is for results."""
+    renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger("info"),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
