@@ -70,10 +70,17 @@ class Workspace(pulumi.ComponentResource):
                 args.get("name", name), args.get("namespace", "default"), args.get("labels"), skip_await=True
             ),
             spec=checked(
-                WorkspaceSpec, "Workspace", name, fields_of(args, "namespace", "name", "labels"), WorkspaceSpec.manifest
+                WorkspaceSpec, "Workspace", name, fields_of(args, "namespace", "name", "labels"), _spec
             ),
             opts=child_of(self),
         )
         self.workspace_name = workspace.metadata["name"]
         self.namespace = workspace.metadata["namespace"]
         self.register_outputs({"workspace_name": self.workspace_name, "namespace": self.namespace})
+
+
+def _spec(spec: WorkspaceSpec) -> dict[str, Any]:
+    """Without empty maps: server-side apply turns one whose last field has gone into null, which the kind refuses."""
+    manifest = spec.manifest()
+    resource = {name: value for name, value in manifest.pop("resource", {}).items() if value != {}}
+    return ({"resource": resource} if resource else {}) | manifest

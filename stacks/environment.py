@@ -1,6 +1,7 @@
 """An environment: what people declare in one cluster."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import pulumi
@@ -56,11 +57,14 @@ def _gpu_discovery(settings: Settings, spec: GpuDiscoverySpec, declared: Mapping
     taints = [taint for pool in settings.node_pools.values() for taint in (*pool.taints, *pool.startup_taints)]
     if settings.environment.auto_provisioning:
         taints += settings.environment.node_claims.taints
-    around = {
+    around: dict[str, Any] = {
         "auto_provisioning": settings.environment.auto_provisioning,
         "existing": existing.manifest(),
         "pool_taints": [taint.complete_manifest() for taint in taints],
     }
+    if spec.chart.startswith("."):
+        # From the program's folder: where the provider runs is its own business.
+        around["chart"] = str(Path(spec.chart).resolve())
     return GpuDiscovery(name, cast("GpuDiscoveryArgs", {**declared, **around}))
 
 

@@ -10,8 +10,8 @@ from components.foundation import Foundation
 from components.gpu_discovery import GpuDiscovery
 from components.node_pool import NodePool
 from components.queue import Queue
-from components.workspace import Workspace
-from tests.components.declaring import assert_golden, declared
+from components.workspace import Workspace, WorkspaceArgs
+from tests.components.declaring import assert_golden, declared, manifest
 
 KWOK = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}
 
@@ -129,6 +129,12 @@ def _gpu_discovery_with_everything() -> None:
 )
 def test_component_declares_what_its_golden_file_says(program: Any) -> None:
     assert_golden(program.__name__.strip("_"), declared(program))
+
+
+def test_a_workspace_has_no_empty_maps() -> None:
+    args: WorkspaceArgs = {"resource": {"label_selector": {}}, "inference": {"preset": {"name": "phi-4"}}}
+    spec = manifest(declared(lambda: Workspace("w", args)), "Workspace")["spec"]
+    assert spec == {"inference": {"preset": {"name": "phi-4"}}}
 
 
 def test_a_run_with_mocks_leaves_no_settings_behind() -> None:

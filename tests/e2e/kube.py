@@ -9,6 +9,7 @@ _PLURALS = {"NodeClass": "nodeclasses", "Policy": "policies", "Topology": "topol
 _CLUSTERED = {
     "Node", "Namespace", "NodeClaim", "NodePool", "KWOKNodeClass", "Queue", "ClusterRole", "ClusterRoleBinding",
     "CustomResourceDefinition", "PriorityClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+    "Environment",
 }  # fmt: skip
 
 Manifest = dict[str, Any]

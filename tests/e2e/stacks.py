@@ -1,0 +1,73 @@
+"""The project's stacks as a user applies them: the pulumi command, in a working copy of the project."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plimsoll.sandbox import Sandbox
+from stacks.working_copy import CHECKOUT, make
+
+POLICIES = CHECKOUT / "policies"
+_SECONDS = 240
+
+
+class CommandFailedError(AssertionError):
+    """A command failed, or did not where it should; carries all that it said."""
+
+
+class Project:
+    """A working copy of the project on one sandbox."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+        self.folder = make(folder)
+        self._environ = {**os.environ, **sandbox.environ()}
+
+    def pulumi(self, *arguments: str, fails: bool = False) -> str:
+        """Runs pulumi and returns its whole output; CommandFailedError where it fails, or does not where it should."""
+        done = subprocess.run(
+            ["pulumi", "--cwd", str(self.folder), "--non-interactive", "--color", "never", *arguments],
+            env=self._environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+        if (done.returncode != 0) != fails:
+            raise CommandFailedError(f"pulumi {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}")
+        return done.stdout
+
+    def declare(self, stack: str, **config: Any) -> None:
+        """Writes the stack's file, in place of a committed one of that name."""
+        path = self.folder / "stacks" / f"Pulumi.{stack}.yaml"
+        path.write_text(yaml.safe_dump({"config": {f"plimsoll:{key}": value for key, value in config.items()}}))
+
+    def init(self, stack: str) -> None:
+        self.pulumi("stack", "init", stack)
+
+    def up(self, stack: str, *options: str, fails: bool = False) -> str:
+        return self.pulumi("up", "--yes", "--stack", stack, *options, fails=fails)
+
+    def apply(self, stack: str) -> str:
+        """A stack of its own, made and brought up."""
+        self.init(stack)
+        return self.up(stack, "--skip-preview")
+
+    def preview(self, stack: str, *options: str, fails: bool = False) -> str:
+        return self.pulumi("preview", "--stack", stack, *options, fails=fails)
+
+    def set(self, stack: str, path: str, value: str) -> None:
+        self.pulumi("config", "set", "--stack", stack, "--path", path, value)
+
+    def destroy(self, stack: str, fails: bool = False) -> str:
+        return self.pulumi("destroy", "--yes", "--skip-preview", "--stack", stack, fails=fails)
+
+    def resources(self, stack: str) -> list[str]:
+        """URNs in the stack's state."""
+        exported = json.loads(self.pulumi("stack", "export", "--stack", stack))
+        return [each["urn"] for each in exported["deployment"].get("resources") or ()]
