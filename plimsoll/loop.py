@@ -66,6 +66,7 @@ class Loop:
         outcome = Outcome()
         if not plan.empty:
             outcome = self._applier.apply(plan)
+            _log_delta(outcome)
             self._expect(plan, outcome)
         self._reporter.report(snapshot, plan, now, outcome.failed)
         return Tick(snapshot, plan, outcome)
@@ -120,6 +121,13 @@ class Loop:
             (deletion.uid for deletion in plan.deletions if deletion.key in deleted and deletion.uid),
             self._clock(),
         )
+
+
+def _log_delta(outcome: Outcome) -> None:
+    done = {"created": outcome.created, "updated": outcome.updated, "deleted": outcome.deleted}
+    log.info("delta applied", **{verb: [str(key) for key in keys] for verb, keys in done.items() if keys})
+    for key, failure in outcome.failed.items():
+        log.error("not applied", object=str(key), failure=str(failure))
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -1,0 +1,1 @@
+"""The main job on real parts, from nothing to nothing: `make demo`."""

@@ -1,0 +1,74 @@
+"""Nodes that people bring: verdicts against live labels, a node that changes, a policy that refuses."""
+
+from demo.stage import PROJECT, Stage, conditions, declare
+
+NAMESPACE = "inference"
+PRODUCT = "nvidia.com/gpu.product"
+
+
+def bring_nodes(stage: Stage) -> str:
+    """Three nodes, two of which are alike."""
+    stage.run("plimsoll", "sandbox", "nodes", "--name", stage.sandbox, "--from", str(PROJECT / "demo" / "nodes.csv"))
+    return "2 nodes of 8 x A100 80 GB, 1 node of 4 x T4, with the labels of GPU Feature Discovery"
+
+
+def declare_environment(stage: Stage) -> str:
+    return declare(stage, "sandbox")
+
+
+def settle(stage: Stage) -> str:
+    """One Workspace is refused, so the job ends with 2."""
+    stage.run("plimsoll", "run", "--once", expect=2, user="controller")
+    return _verdicts(stage)
+
+
+def show_workload(stage: Stage) -> str:
+    """The accepted one runs, on nodes that its selector matches."""
+
+    def ready() -> bool:
+        deployment = stage.get("deployment", "phi", "-n", NAMESPACE)
+        return bool(deployment.get("status", {}).get("readyReplicas"))
+
+    stage.wait("the workload runs", ready)
+    pods = stage.get("pods", "-n", NAMESPACE, "-l", "plimsoll.dev/workspace=phi")["items"]
+    return "\n".join(f"Pod {pod['metadata']['name']} on {pod['spec']['nodeName']}" for pod in pods)
+
+
+def relabel(stage: Stage) -> str:
+    """A node of the accepted Workspace turns out to be another product: the verdict turns with it."""
+    stage.run("kubectl", "label", "node", "a100-1", "--overwrite", "nvidia.com/gpu.memory=40960")
+    with stage.controller():
+        stage.wait("the verdict turns", lambda: _reason(stage, "phi") == "NonUniformNodes")
+        refused = _verdicts(stage).splitlines()
+        stage.run("kubectl", "label", "node", "a100-1", "--overwrite", "nvidia.com/gpu.memory=81920")
+        stage.wait("the verdict turns back", lambda: _reason(stage, "phi") == "Accepted")
+    return "a100-1 says 40960 MiB: " + next(line for line in refused if line.startswith("phi")) + "\nand back: Accepted"
+
+
+def check_policy(stage: Stage) -> str:
+    """An instance type where nodes are brought: the pack refuses the program before anything is applied."""
+    stage.run("pulumi", "stack", "init", "sandbox-wrong")
+    said = stage.run(
+        "pulumi", "preview", "--stack", "sandbox-wrong", "--policy-pack", str(PROJECT / "policies"), expect=None
+    )
+    lines = [line.strip() for line in said.splitlines() if "instanceType" in line or "instance-type" in line]
+    return "\n".join(dict.fromkeys(lines)) or "refused"
+
+
+def show_status(stage: Stage) -> str:
+    stage.run("plimsoll", "status")
+    stage.run("plimsoll", "plan", expect=2)
+    return "plimsoll status and plimsoll plan: nothing to do, one Workspace refused"
+
+
+def _reason(stage: Stage, name: str) -> str:
+    workspace = stage.get("workspaces.plimsoll.dev", name, "-n", NAMESPACE)
+    return conditions(workspace).get("ResourceReady", ("", "", ""))[1]
+
+
+def _verdicts(stage: Stage) -> str:
+    lines = []
+    for workspace in stage.get("workspaces.plimsoll.dev", "-n", NAMESPACE)["items"]:
+        _, reason, message = conditions(workspace)["ResourceReady"]
+        lines.append(f"{workspace['metadata']['name']}: {reason}: {message}")
+    return "\n".join(lines)

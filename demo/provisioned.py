@@ -1,0 +1,58 @@
+"""Nodes that Karpenter launches: exactly the missing, and exactly the superfluous."""
+
+from demo.brought import NAMESPACE
+from demo.stage import Stage, declare
+
+
+def declare_environment(stage: Stage) -> str:
+    return declare(stage, "sandbox-nap")
+
+
+def settle(stage: Stage) -> str:
+    """Three NodeClaims of the Workspace's instance type, then the workload."""
+    stage.run("plimsoll", "run", "--once", user="controller")
+    claims = _claims(stage)
+    lines = [f"NodeClaim {name} -> node {node}" for name, node in sorted(claims.items())]
+
+    def ready() -> bool:
+        status = stage.get("deployment", "chat", "-n", NAMESPACE).get("status", {})
+        return bool(status.get("readyReplicas") == len(claims))
+
+    stage.wait("the workload runs", ready)
+    return "\n".join([*lines, f"Deployment {NAMESPACE}/chat: {len(claims)} pods ready"])
+
+
+def scale_down(stage: Stage) -> str:
+    """Replicas go from 3 to 1 by `pulumi up`; the next delta deletes two NodeClaims."""
+    before = _claims(stage)
+    stage.run(
+        *("pulumi", "config", "set", "--stack", "sandbox-nap", "--path"),
+        *("plimsoll:workspaces.chat.inference.replicas", "1"),
+    )
+    stage.run("pulumi", "up", "--yes", "--skip-preview", "--stack", "sandbox-nap")
+    plan = stage.run("plimsoll", "plan")
+    stage.run("plimsoll", "run", "--once", user="controller")
+    after = _claims(stage)
+    gone = sorted(set(before) - set(after))
+    return "\n".join(
+        [*(line.strip() for line in plan.splitlines() if line.startswith("  - ")), f"gone: {', '.join(gone)}"]
+    )
+
+
+def refuse_destroy(stage: Stage) -> str:
+    """A plain `pulumi destroy` of the foundation under live capacity."""
+    said = stage.run("pulumi", "destroy", "--yes", "--skip-preview", "--stack", "sandbox-nap-foundation", expect=None)
+    reasons = [line.strip() for line in said.splitlines() if "plimsoll destroy" in line]
+    return reasons[0] if reasons else "refused"
+
+
+def destroy(stage: Stage) -> str:
+    stage.run("plimsoll", "destroy", "--yes")
+    left = stage.run("kubectl", "get", "nodeclaims", "--no-headers", "--ignore-not-found").strip()
+    return f"NodeClaims left: {left or 'none'}"
+
+
+def _claims(stage: Stage) -> dict[str, str]:
+    """Node of each NodeClaim that the engine made."""
+    claims = stage.get("nodeclaims", "-l", "plimsoll.dev/workspace")["items"]
+    return {claim["metadata"]["name"]: claim.get("status", {}).get("nodeName", "") for claim in claims}

@@ -1,0 +1,12 @@
+"""What a Workspace's status says."""
+
+from typing import Any
+
+
+def condition(workspace: dict[str, Any] | None, kind: str) -> dict[str, Any]:
+    """The condition of that type; an empty one where there is none."""
+    for item in ((workspace or {}).get("status") or {}).get("conditions") or ():
+        if item["type"] == kind:
+            found: dict[str, Any] = item
+            return found
+    return {}
