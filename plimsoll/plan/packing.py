@@ -82,7 +82,7 @@ class Packing:
     """
     exact: bool = True
     least: int = 0
-    """The lower bound in whole GPUs."""
+    """The lower bound in whole GPUs, or more where patterns that hold more of an item than there is are left out."""
     best_fit: int = 0
     """New GPUs that best fit decreasing would take."""
     prices: tuple[Price, ...] = ()
@@ -158,7 +158,7 @@ def _onto_supply(
     ]
     milli = {item.name: item.milli for item in items}
     left = [
-        replace(each, free=each.free - sum(_size(milli[name], each.kind) for name in held.get(each.name, ())))
+        replace(each, free=each.free - sum(size_on(milli[name], each.kind) for name in held.get(each.name, ())))
         for each in free
     ]
     return tuple(each for each in packing.bins if each.gpu is not None), refused, left
@@ -176,8 +176,8 @@ def _merged(first: Sequence[Bin], then: Sequence[Bin]) -> tuple[Bin, ...]:
     return (*existing, *(each for each in then if each.gpu is None))
 
 
-def _size(milli: Mapping[str, int], kind: str) -> int:
-    """Thousandths of a GPU of that kind; 0 where it may not go there."""
+def size_on(milli: Mapping[str, int], kind: str) -> int:
+    """Thousandths of a GPU of that kind that a share takes; 0 where it may not go there."""
     return milli.get(kind, milli.get(ANY, 0))
 
 
@@ -202,7 +202,7 @@ class _Pool:
         index = {kind: number for number, kind in enumerate(self._kinds)}
         self._problem = Problem.build(
             [
-                ({index[kind]: size for kind in self._kinds if (size := _size(dict(milli), kind))}, len(names))
+                ({index[kind]: size for kind in self._kinds if (size := size_on(dict(milli), kind))}, len(names))
                 for milli, names in zip(self._milli, self._names, strict=True)
             ],
             len(self._kinds),
@@ -220,7 +220,7 @@ class _Pool:
             bins=self._bins(found.patterns),
             lower_bound=bound.value,
             exact=bound.exact,
-            least=bound.gpus,
+            least=found.least,
             best_fit=found.best_fit,
             prices=tuple(
                 Price(milli, len(names), float(dual))

@@ -6,7 +6,7 @@ existing GPUs are used than there are. Its dual prices are a proof that anyone c
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,13 +45,20 @@ class Bound:
 
 
 class Generation:
-    """Column generation on a master: prices patterns until none improves it, or time is up but for a reserve."""
+    """Column generation on a master: prices patterns until none improves it, or time is up but for a reserve.
 
-    def __init__(self, problem: Problem, master: Master, effort: Effort, reserve: float = 0.0) -> None:
+    `limited` leaves out patterns that hold more of an item than is wanted. The linear program is tighter then, and its
+    bound holds for every packing all the same; but its duals prove it only to those who leave them out, too.
+    """
+
+    def __init__(
+        self, problem: Problem, master: Master, effort: Effort, reserve: float = 0.0, limited: bool = False
+    ) -> None:
         self._problem = problem
-        self._master = master
+        self.master = master
         self._effort = effort
         self._reserve = reserve
+        self._limited = limited
         self._batch = 1 + len(problem.demand) // (_ITEMS_PER_PATTERN * len(problem.sizes))
         self.bound = Bound(0.0, np.zeros(len(problem.demand)), np.zeros(len(problem.supply)), exact=False)
 
@@ -60,36 +67,30 @@ class Generation:
         """Seconds."""
         return self._effort.left - self._reserve
 
-    @property
-    def patterns(self) -> list[Pattern]:
-        return self._master.patterns
+    def run(self, demand: Counts, supply: Counts, seconds: float = math.inf) -> bool:
+        """Sets `bound` for that demand and supply; the time is up after `seconds` at the latest.
 
-    def run(self, demand: Counts, supply: Counts, limited: bool = False, seconds: float = math.inf) -> bool:
-        """True where the linear program over all patterns is solved; the time is up after `seconds` at the latest.
-
-        `limited` leaves patterns out that hold more of an item than the demand: a tighter program, whose duals prove
-        nothing about the unlimited one, so it sets no bound.
+        True where the linear program over all patterns is solved.
         """
-        knapsacks = self._knapsacks(demand if limited else None)
-        if not limited:
-            for duals in simple_duals(self._problem):
-                self._price(knapsacks, duals, demand, supply, proves=True)
+        if self._limited:
+            self.master.reduce(demand, supply)
+        self.bound = Bound(0.0, np.zeros(len(demand)), np.zeros(len(supply)), exact=False)
+        knapsacks = self._knapsacks(demand if self._limited else None)
+        for duals in () if self._limited else simple_duals(self._problem):
+            self._price(knapsacks, duals, demand, supply)
         enough = self.left - seconds
-        while self._master.solve():
-            self._effort.spend(self._master.work)
-            found = self._price(knapsacks, self._master.item_duals, demand, supply, proves=not limited)
-            if not self._add(found):
-                if not limited:
-                    bound = self.bound
-                    self.bound = Bound(bound.value, bound.item_duals, bound.supply_duals, exact=True)
+        while self.master.solve():
+            self._effort.spend(self.master.work)
+            if not self._add(self._price(knapsacks, self.master.item_duals, demand, supply)):
+                self.bound = replace(self.bound, exact=True)
                 return True
             if self.left <= max(0.0, enough):
                 return False
         return False
 
     def _add(self, patterns: list[Pattern]) -> bool:
-        improving = [pattern for pattern in patterns if self._master.gain(pattern) > _TOLERANCE]
-        added = [self._master.add(pattern) for pattern in improving]
+        improving = [pattern for pattern in patterns if self.master.gain(pattern) > _TOLERANCE]
+        added = [self.master.add(pattern) for pattern in improving]
         return any(added)
 
     def _knapsacks(self, limits: Counts | None) -> dict[int, Knapsack]:
@@ -100,10 +101,8 @@ class Generation:
         return {kind: Knapsack(self._problem.sizes[kind].tolist(), capacity, bounds)
                 for kind, capacity in sorted(capacities.items())}  # fmt: skip
 
-    def _price(
-        self, knapsacks: dict[int, Knapsack], duals: Values, demand: Counts, supply: Counts, proves: bool
-    ) -> list[Pattern]:
-        """The patterns that are worth the most at these duals; `proves` keeps the bound that the duals prove."""
+    def _price(self, knapsacks: dict[int, Knapsack], duals: Values, demand: Counts, supply: Counts) -> list[Pattern]:
+        """The patterns that are worth the most at these duals; keeps the bound that the duals prove."""
         problem = self._problem
         found: list[Pattern] = []
         most = 1.0
@@ -121,10 +120,9 @@ class Generation:
                 if each.kind == kind:
                     most = max(most, float(priced.values[each.capacity]))
                     found += self._disjoint(knapsack, duals, priced.pattern(each.capacity), bin_type)
-        if proves:
-            value = float(demand @ duals - supply @ worth) / most
-            if value > self.bound.value:
-                self.bound = Bound(value, duals / most, worth / most, exact=False)
+        value = float(demand @ duals - supply @ worth) / most
+        if value > self.bound.value:
+            self.bound = Bound(value, duals / most, worth / most, exact=False)
         return found
 
     def _disjoint(self, knapsack: Knapsack, duals: Values, best: dict[int, int], bin_type: int) -> list[Pattern]:
@@ -133,7 +131,7 @@ class Generation:
         found: list[Pattern] = []
         while best and len(found) < self._batch:
             found.append((bin_type, tuple(best.items())))
-            if self._master.gain(found[-1]) <= _TOLERANCE or len(found) == self._batch:
+            if self.master.gain(found[-1]) <= _TOLERANCE or len(found) == self._batch:
                 break
             used = frozenset(item for _, items in found for item, _ in items)
             best = knapsack.price(duals, without=used).pattern(capacity)

@@ -10,17 +10,20 @@ from plimsoll.plan.packing_master import Master
 from plimsoll.plan.packing_problem import Counts, Pattern, Patterns, Problem
 
 _WHOLE = 1e-6
+_STEPS_AT_ONCE = 5
+"""How many times its even part of the time one step may take."""
 
 
-def dive(problem: Problem, master: Master, generation: Generation, best: Patterns, target: int) -> Patterns:
+def dive(problem: Problem, generation: Generation, best: Patterns, target: int, up: float) -> Patterns:
     """A packing with fewer new GPUs than `best` where one is found; stops at `target`, or when time is up.
 
-    The master has a solution of the whole problem; it is left with what was not fixed.
+    The generation is limited, and its master has a solution of the whole problem; both are left with what was not
+    fixed. `up` is the part from which on a fraction counts as whole.
     """
     demand, supply = problem.demand.copy(), problem.supply.copy()
     fixed: Patterns = Counter()
     while demand.any():
-        for pattern, count in _fixable(master):
+        for pattern, count in _fixable(generation.master, up):
             _fix(problem, fixed, (demand, supply), pattern, count)
         candidate = best_fit(problem, demand, onto=fixed)
         if problem.new_bins(candidate) < problem.new_bins(best):
@@ -29,9 +32,9 @@ def dive(problem: Problem, master: Master, generation: Generation, best: Pattern
             break
         if generation.left <= 0:
             break
-        master.reduce(demand, supply)
-        # About one step for each GPU that the fractional packing still takes.
-        generation.run(demand, supply, limited=True, seconds=generation.left / (1.0 + master.activity.sum()))
+        # A step for each GPU that the fractional packing still takes is the most there can be; it is far fewer.
+        steps = 1.0 + generation.master.activity.sum()
+        generation.run(demand, supply, seconds=_STEPS_AT_ONCE * generation.left / steps)
     return best
 
 
@@ -44,9 +47,9 @@ def trimmed(problem: Problem, patterns: Patterns) -> Patterns:
     return kept
 
 
-def _fixable(master: Master) -> list[tuple[Pattern, int]]:
+def _fixable(master: Master, up: float) -> list[tuple[Pattern, int]]:
     activity, patterns = master.activity, master.patterns
-    whole = np.floor(activity + _WHOLE).astype(np.int64)
+    whole = np.floor(activity + (1.0 - up) + _WHOLE).astype(np.int64)
     if whole.any():
         return [(patterns[index], int(whole[index])) for index in np.flatnonzero(whole)]
     return [(patterns[int(np.argmax(activity))], 1)]

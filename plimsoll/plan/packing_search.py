@@ -14,6 +14,10 @@ from plimsoll.plan.packing_rounding import dive, trimmed
 
 _SUPPLY_COST = 0.01
 """What a whole free GPU costs while diving, of a new one: enough that a tight supply is not wasted."""
+_FEW_ITEMS = 100
+"""Sizes up to which a tighter bound is worth its time: with many, what it adds is less than a GPU."""
+_DIVES = (1.0, 0.8, 0.6, 0.9, 0.7)
+"""From which part on each dive rounds a fraction up."""
 _BOUND_SHARE = 0.6
 """Of the time, for the bound; the rest is for whole GPUs."""
 
@@ -22,6 +26,9 @@ _BOUND_SHARE = 0.6
 class Found:
     patterns: Patterns
     bound: Bound
+    """Of the linear program over all patterns."""
+    least: int
+    """New GPUs that no packing can do without, by the best bound known."""
     best_fit: int
     """New GPUs of best fit decreasing."""
 
@@ -33,24 +40,33 @@ def search(problem: Problem, effort: Effort) -> Found:
     count = problem.new_bins(fitted)
     if count == 0:
         nothing = Bound(0.0, np.zeros(len(problem.demand)), np.zeros(len(problem.supply)), exact=True)
-        return Found(fitted, nothing, 0)
+        return Found(fitted, nothing, 0, 0)
     master = _master(problem, fitted)
-    generation = Generation(problem, master, effort, reserve=effort.left * (1 - _BOUND_SHARE))
+    reserve = effort.left * (1 - _BOUND_SHARE)
+    generation = Generation(problem, master, effort, reserve)
     generation.run(problem.demand, problem.supply)
-    bound = generation.bound
-    best = fitted
-    if count > bound.gpus:
-        if len(problem.supply):
-            master = _master(problem, fitted, _SUPPLY_COST)
-            for pattern in generation.patterns:
-                master.add(pattern)
-            generation = Generation(problem, master, effort, reserve=effort.left * (1 - _BOUND_SHARE))
-            generation.run(problem.demand, problem.supply)
-        best = dive(problem, master, Generation(problem, master, effort), best, bound.gpus)
-    if problem.new_bins(best) > bound.gpus and not effort.exhausted:
-        chosen = choose_patterns(problem, master.patterns, problem.new_bins(best), bound.gpus, effort.left)
+    bound, least, best = generation.bound, generation.bound.gpus, fitted
+    if count > least and len(problem.demand) <= _FEW_ITEMS:
+        limited = Generation(problem, master, effort, reserve, limited=True)
+        limited.run(problem.demand, problem.supply)
+        least = max(least, limited.bound.gpus)
+    if count > least and len(problem.supply):
+        patterns = master.patterns
+        master = _master(problem, fitted, _SUPPLY_COST)
+        for pattern in patterns:
+            master.add(pattern)
+        Generation(problem, master, effort, reserve / 2, limited=True).run(problem.demand, problem.supply)
+    if count > least:
+        limited = Generation(problem, master, effort, limited=True)
+        for up in _DIVES:
+            best = dive(problem, limited, best, least, up)
+            if problem.new_bins(best) == least or effort.exhausted:
+                break
+            limited.run(problem.demand, problem.supply)
+    if problem.new_bins(best) > least and len(problem.demand) <= _FEW_ITEMS and not effort.exhausted:
+        chosen = choose_patterns(problem, master.patterns, problem.new_bins(best), least, effort.left)
         best = trimmed(problem, chosen) if chosen else best
-    return Found(best, bound, count)
+    return Found(best, bound, least, count)
 
 
 def _master(problem: Problem, fitted: Patterns, supply_cost: float = 0.0) -> Master:

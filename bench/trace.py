@@ -1,0 +1,119 @@
+"""Pods and nodes of a trace of the openb family (Alibaba's GPU trace of 2023), from CSV."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from plimsoll.model.errors import PlimsollError
+from plimsoll.model.share import MAX_DEVICES, WHOLE_MILLI
+
+_PODS = ("name", "num_gpu", "gpu_milli")
+_NODES = ("model", "gpu", "cpu_milli", "memory_mib")
+
+
+@dataclass(frozen=True, slots=True)
+class TracePod:
+    key: str
+    """The name; where a file has the same name again, the name and how often it stood before."""
+    name: str
+    gpus: int
+    """GPUs asked for: 0 is a pod for CPUs."""
+    gpu_milli: int
+    """Thousandths of each of them."""
+    models: tuple[str, ...]
+    """Allowed models, sorted; empty: every one."""
+    cpu_milli: int
+    memory_mib: int
+
+    @property
+    def asks_gpus(self) -> bool:
+        return self.gpus > 0 and self.gpu_milli > 0
+
+    @property
+    def shares(self) -> bool:
+        """Whether it asks for a part of one GPU."""
+        return self.gpus == 1 and 0 < self.gpu_milli < WHOLE_MILLI
+
+    @property
+    def whole_gpus(self) -> int:
+        return self.gpus if self.asks_gpus and not self.shares else 0
+
+
+@dataclass(frozen=True, slots=True)
+class TraceNode:
+    model: str
+    gpus: int
+    cpu_milli: int
+    memory_mib: int
+
+
+def read_pods(path: Path) -> list[TracePod]:
+    """Raises PlimsollError with file, line and column where something cannot be read."""
+    seen: dict[str, int] = {}
+    pods = []
+    for where, row in _rows(path, _PODS):
+        name = (row.get("name") or "").strip()
+        if not name:
+            raise PlimsollError(f"{where}, column name: is empty", "name every pod")
+        again = seen.get(name, 0)
+        seen[name] = again + 1
+        pods.append(
+            TracePod(
+                key=f"{name} #{again}" if again else name,
+                name=name,
+                gpus=_number(where, row, "num_gpu", most=MAX_DEVICES),
+                gpu_milli=_number(where, row, "gpu_milli", most=WHOLE_MILLI),
+                models=tuple(sorted({part.strip() for part in (row.get("gpu_spec") or "").split("|")} - {""})),
+                cpu_milli=_number(where, row, "cpu_milli", default=0),
+                memory_mib=_number(where, row, "memory_mib", default=0),
+            )
+        )
+    return pods
+
+
+def read_nodes(path: Path) -> list[TraceNode]:
+    """The nodes that have GPUs; raises PlimsollError as `read_pods` does."""
+    nodes = []
+    for where, row in _rows(path, _NODES):
+        model = (row.get("model") or "").strip()
+        gpus = _number(where, row, "gpu", most=MAX_DEVICES)
+        if gpus and not model:
+            raise PlimsollError(f"{where}, column model: is empty", "name the model of the node's GPUs")
+        if gpus:
+            figures = (_number(where, row, column) for column in ("cpu_milli", "memory_mib"))
+            nodes.append(TraceNode(model, gpus, *figures))
+    return nodes
+
+
+def _rows(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str | None]]]:
+    """Each row with where it stands."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, strict=True)
+            header = [column.strip() for column in reader.fieldnames or ()]
+            reader.fieldnames = header
+            missing = [column for column in needed if column not in header]
+            if missing:
+                what = f"column{'s' if len(missing) > 1 else ''} {', '.join(missing)} missing" if header else "is empty"
+                raise PlimsollError(f"{path}: {what}", f"the first line must name {', '.join(needed)}")
+            for row in reader:
+                yield f"{path}, line {reader.line_num}", row
+    except OSError as error:
+        raise PlimsollError(f"{path}: {error.strerror}", "give the path of a CSV file") from None
+    except UnicodeDecodeError:
+        raise PlimsollError(f"{path}: is not UTF-8 text", "give the path of a CSV file") from None
+    except csv.Error as error:
+        raise PlimsollError(f"{path}, line {reader.line_num}: {error}", "mend the line") from None
+
+
+def _number(
+    where: str, row: dict[str, str | None], column: str, *, most: int | None = None, default: int | None = None
+) -> int:
+    text = (row.get(column) or "").strip()
+    if not text and default is not None:
+        return default
+    if text.isascii() and text.isdigit() and len(text) <= 15 and (most is None or int(text) <= most):
+        return int(text)
+    limit = "of at least 0" if most is None else f"from 0 to {most}"
+    raise PlimsollError(f"{where}, column {column}: {text!r} is not a whole number {limit}", "mend the value")
