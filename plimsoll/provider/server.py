@@ -27,7 +27,8 @@ from plimsoll.provider.values import decode, encode
 
 PLUGIN_VERSION: Final = version("pulumi-kubernetes")
 """The pulumi-kubernetes whose tokens and state shape are served: that of the SDK beside it."""
-_WORKERS: Final = 32
+_WORKERS: Final = 64
+"""Calls side by side; waiting ones hold a thread each."""
 
 log = structlog.get_logger(__name__)
 

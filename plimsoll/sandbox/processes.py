@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from plimsoll.sandbox import certificates
+from plimsoll.sandbox import certificates, shell
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.ports import LOOPBACK
 from plimsoll.sandbox.state import Settings
@@ -158,7 +158,8 @@ def provider(folder: Folder, user: str) -> Process:
         name,
         (sys.executable, "-m", "plimsoll.provider", "--kubeconfig", kubeconfig, "--port-file", str(port_file)),
         ready_file=port_file,
-        environment={"KUBECONFIG": kubeconfig},
+        # Charts are rendered by helm.
+        environment={"KUBECONFIG": kubeconfig, "PATH": shell.path(folder), **shell.helm_homes(folder)},
     )
 
 

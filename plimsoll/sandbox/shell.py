@@ -24,9 +24,7 @@ def environ(folder: Folder, settings: Settings, state: State, user: str) -> dict
         "PLIMSOLL_PROVIDER": settings.provider,
         "KUBECONFIG": str(folder.kubeconfig(user)),
         "KUBECACHEDIR": str(folder.path / "kube-cache"),
-        "HELM_CACHE_HOME": str(folder.path / "helm" / "cache"),
-        "HELM_CONFIG_HOME": str(folder.path / "helm" / "config"),
-        "HELM_DATA_HOME": str(folder.path / "helm" / "data"),
+        **helm_homes(folder),
         "PATH": path(folder),
         "PULUMI_HOME": str(folder.pulumi),
         "PULUMI_BACKEND_URL": f"file://{folder.stacks}",
@@ -41,6 +39,11 @@ def environ(folder: Folder, settings: Settings, state: State, user: str) -> dict
         variables["PULUMI_DEBUG_PROVIDERS"] = f"kubernetes:{port}"
         variables["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] = "true"
     return variables
+
+
+def helm_homes(folder: Folder) -> dict[str, str]:
+    """Where helm keeps what it downloads and is told: in the sandbox's folder."""
+    return {f"HELM_{kind.upper()}_HOME": str(folder.path / "helm" / kind) for kind in ("cache", "config", "data")}
 
 
 def path(folder: Folder, language: str = "bin-python") -> str:
