@@ -8,7 +8,9 @@ import pytest
 
 from plimsoll.model import labels
 from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
+from plimsoll.model.verdict import Reason
+from plimsoll.model.workspace import WorkspaceRef
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
@@ -160,6 +162,17 @@ def test_a_brought_node_counts_once_and_for_the_oldest() -> None:
     assert creation.owner.name == "a-young"
 
 
+def test_a_brought_node_that_two_selectors_match_counts_once() -> None:
+    node = a_node(instance_type=NC24, more_labels={"zone": "z"})
+    assert len(created(planned(wanting(1, name="a"), wanting(1, name="b", selector={"zone": "z"}), node))) == 1
+
+
+def test_what_a_claim_requires_anyway_is_not_said_twice() -> None:
+    own = {"key": labels.INSTANCE_TYPE, "operator": "In", "values": [NC24, "other"]}
+    [manifest] = created(planned(wanting(1, expressions=[own])))
+    assert [each["values"] for each in manifest["spec"]["requirements"] if each["key"] == own["key"]] == [[NC24]]
+
+
 def test_siblings_do_not_count_each_others_claims() -> None:
     found = planned(wanting(1, name="a"), wanting(1, name="b"), a_claim("of-a", ("default", "a")))
     assert [each.owner.name for each in found.creations] == ["b"]
@@ -285,3 +298,12 @@ def test_a_claim_asks_for_whole_gpus_where_live_nodes_share_theirs() -> None:
     sharing = a_node(instance_type=NC24, pool="other", more_labels={"nvidia.com/gpu.replicas": "4"})
     [manifest] = created(planned(wanting(1), sharing))
     assert manifest["spec"]["resources"]["requests"] == {"nvidia.com/gpu": "1"}
+
+
+def test_a_workspace_that_cannot_be_read_is_refused_by_name_and_keeps_what_it_has() -> None:
+    unread = InvalidWorkspace(ref=WorkspaceRef(namespace="default", name="ws"), message="spec.resorce: unknown field")
+    snapshot = a_snapshot(a_claim("c"), nap=True).model_copy(update={"invalid_workspaces": (unread,)})
+    found = of(snapshot)
+    [verdict] = found.verdicts
+    assert (verdict.reason, verdict.message) == (Reason.INVALID_SPEC, unread.message)
+    assert found.empty

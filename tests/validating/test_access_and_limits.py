@@ -71,6 +71,24 @@ def test_what_runs_counts_before_what_would_grow() -> None:
     assert reasons(old, young, running, nap=True, limits={"nodes": 2}) == [Reason.LIMIT_EXCEEDED, Reason.ACCEPTED]
 
 
+def test_two_that_would_grow_share_what_is_left() -> None:
+    old = a_workspace("old", instance_type=NC24, replicas=2, created="2026-01-01T00:00:00Z")
+    young = a_workspace("young", instance_type=NC24, replicas=2, created="2026-01-02T00:00:00Z")
+    assert reasons(young, old, nap=True, limits={"nodes": 3}) == [Reason.ACCEPTED, Reason.LIMIT_EXCEEDED]
+
+
+def test_a_limit_lowered_below_what_runs_refuses_nobody_who_does_not_grow() -> None:
+    running = [a_claim(f"c-{number}") for number in range(4)]
+    assert reasons(a_workspace(instance_type=NC24, replicas=3), *running, nap=True, limits={"nodes": 1}) == [
+        Reason.ACCEPTED
+    ]
+
+
+def test_brought_nodes_need_no_room_under_the_limit() -> None:
+    node = a_node(instance_type=NC24)
+    assert reasons(a_workspace(instance_type=NC24), node, nap=True, limits={"nodes": 0}) == [Reason.ACCEPTED]
+
+
 def test_the_limit_is_named_with_its_figures() -> None:
     workspace = a_workspace(instance_type=NC24, replicas=3)
     [verdict] = validate(a_snapshot(workspace, environment=an_environment(nap=True, limits={"nodes": 2})))

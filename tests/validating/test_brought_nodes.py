@@ -50,7 +50,7 @@ def test_accepted(workspace: Workspace, brought: list[Node]) -> None:
     [
         pytest.param(needing(16), nodes(1, memory=8192), ["node-0", "8192", "16384"], id="one GPU of 8 GiB"),
         pytest.param(needing(80.5), nodes(4), ["node-0", "81920", "82432"], id="a template cannot span nodes"),
-        pytest.param(needing(79.7), nodes(1, memory=81559), ["81559", "81613"], id="no rounding up of memory"),
+        pytest.param(needing(79.6), nodes(1, memory=81510), ["81510", "81511"], id="no rounding up of memory"),
         pytest.param(needing(32, per_replica=2), nodes(1, memory=16384), ["16384", "32768"], id="one node short"),
         pytest.param(needing(64, per_replica=2), nodes(3, memory=16384), ["16384", "65536"], id="two are too few"),
         pytest.param(a_workspace(preset="phi-4"), nodes(9, memory=24576), ["phi-4", "24576"], id="cannot span"),
