@@ -6,8 +6,12 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+import yaml
 
+from plimsoll.connection import RequestError
 from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox.parts import part
+from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube
 
 
@@ -21,7 +25,8 @@ def sandbox_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield home
 
 
-def _up(name: str, *, karpenter: bool) -> Iterator[Sandbox]:
+def up_sandbox(name: str, *, karpenter: bool) -> Iterator[Sandbox]:
+    """A sandbox of its own, for tests whose objects would be in the way of others."""
     sandbox = Sandbox.named(f"{name}-{uuid.uuid4().hex[:6]}")
     sandbox.up(karpenter=karpenter, tied=True)
     try:
@@ -33,13 +38,24 @@ def _up(name: str, *, karpenter: bool) -> Iterator[Sandbox]:
 @pytest.fixture(scope="session")
 def byo_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
     """A cluster whose nodes are what people bring: no Karpenter, not even its CRDs."""
-    yield from _up("byo", karpenter=False)
+    yield from up_sandbox("byo", karpenter=False)
 
 
 @pytest.fixture(scope="session")
 def nap_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
     """A cluster with node auto-provisioning: Karpenter and its KWOK provider."""
-    yield from _up("nap", karpenter=True)
+    yield from up_sandbox("nap", karpenter=True)
+
+
+@pytest.fixture(scope="session")
+def claims_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    """A cluster that takes NodeClaims and where nobody acts on them."""
+    for sandbox in up_sandbox("claims", karpenter=False):
+        with closing(Kube(sandbox.kubeconfig)) as cluster:
+            for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
+                cluster.apply(yaml.safe_load(path.read_text()))
+            await_condition(lambda: _is_served(cluster), message="NodeClaims served")
+        yield sandbox
 
 
 @pytest.fixture
@@ -51,3 +67,11 @@ def kube() -> Iterator[Callable[..., Kube]]:
             return stack.enter_context(closing(Kube(sandbox.folder.kubeconfig(user))))
 
         yield connect
+
+
+def _is_served(cluster: Kube) -> bool:
+    try:
+        cluster.list("karpenter.sh/v1", "NodeClaim")
+    except RequestError:
+        return False
+    return True
