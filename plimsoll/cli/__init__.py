@@ -4,6 +4,7 @@ Commands import what they need when they run, so that the shell's completion and
 """
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -68,6 +69,11 @@ def main() -> None:
     except TyperException as error:
         print_error(PlimsollError(error.format_message(), "--help after the command says how it is used"))
         code = FAILED
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
+    except Exception as error:  # a defect of ours: people get a sentence, developers the traceback on request
+        if os.environ.get("PLIMSOLL_DEBUG"):
+            raise
+        print_error(PlimsollError(f"internal error: {type(error).__name__}: {error}", "PLIMSOLL_DEBUG=1 shows where"))
+        code = FAILED
     sys.exit(code)
