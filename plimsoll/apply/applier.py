@@ -151,7 +151,7 @@ class Applier:
         tenacity.Retrying(
             retry=tenacity.retry_if_result(self._worth_another_try),
             stop=tenacity.stop_after_attempt(_TRIES),
-            wait=tenacity.wait_exponential_jitter(initial=0.5, max=5.0),
+            wait=tenacity.wait_exponential_jitter(multiplier=0.5, max=5.0),
             retry_error_callback=lambda _: None,
         )(attempt)
         outcome = Outcome.merged(outcomes)
@@ -164,7 +164,7 @@ class Applier:
 
         Finalizers are not awaited: NodeClaims go when their nodes are drained.
         """
-        self._gate()
+        self.require_lease()
         drained = _all_of([shard.drain() for shard in self._shards.values()])
         return tuple(sorted((key for keys in drained for key in keys), key=str))
 
@@ -230,7 +230,7 @@ class Applier:
                 self._provider,
                 policy_packs=settings.policy_packs,
                 history=settings.history,
-                gate=self._gate,
+                gate=self.require_lease,
                 unlock=self._unlock,
                 on_idle=self._arrange,
             )
@@ -249,7 +249,7 @@ class Applier:
         )
 
     def _apply_once(self, plan: Plan, errors: list[ApplyError]) -> Outcome:
-        self._gate()
+        self.require_lease()
         states = {name: shard.state for name, shard in self._shards.items()}
         parts = assign(plan, states, self._ready(), self._settings.objects_per_shard)
         futures = {name: self._shards[name].apply(part) for name, part in parts.items()}
@@ -295,15 +295,15 @@ class Applier:
             for shard in spare[: max(0, self._settings.armed_shards - len(standing))]:
                 shard.arm()
 
-    def _gate(self) -> None:
-        """Raises where nothing may be begun any more."""
+    def require_lease(self) -> None:
+        """Raises LeaseLostError or UpdateInterruptedError where nothing may be begun any more."""
         if self._stopping:
             raise _stopped()
         if not self._lease.held:
             raise LeaseLostError("the environment's Lease is not held", "nothing is applied until it is held again")
 
     def _unlock(self, stack: CapacityStack, error: LockedError) -> None:
-        self._gate()
+        self.require_lease()
         break_stale(stack, error, self._lease.identity, self._lease.expired_holders)
 
     def _on_lost(self, error: LeaseLostError) -> None:
