@@ -38,6 +38,8 @@ class FakeApiserver:
     requests: list[Request] = field(default_factory=list)
     refusals: dict[str, list[Raw]] = field(default_factory=dict)
     """Answers to give instead, in order, by path."""
+    raw: dict[str, bytes] = field(default_factory=dict)
+    """What to send instead of any answer, by path."""
     version: int = 100
     compacted: int = 0
     _objects: dict[str, dict[str, Raw]] = field(default_factory=dict)
@@ -163,9 +165,14 @@ class _Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         request = Request(url.path, dict(parse_qsl(url.query)), self.headers["Accept"])
         self.cluster.requests.append(request)
-        if not request.watch:
+        if url.path in self.cluster.raw:
+            self._send(200, self.cluster.raw[url.path])
+        elif not request.watch:
             self._reply(*self.cluster.answer(request))
-            return
+        else:
+            self._stream(request)
+
+    def _stream(self, request: Request) -> None:
         status, stream = self.cluster.open_watch(request)
         if isinstance(stream, dict):
             self._reply(status, stream)
@@ -187,7 +194,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.cluster.close_watch(request.path, stream)
 
     def _reply(self, status: int, body: Raw) -> None:
-        text = orjson.dumps(body)
+        self._send(status, orjson.dumps(body))
+
+    def _send(self, status: int, text: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
