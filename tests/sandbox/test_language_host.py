@@ -1,0 +1,35 @@
+"""What the language host is told of a plugin that the engine names in the new way only."""
+
+from collections.abc import Sequence
+
+from pulumi.runtime.proto import language_pb2
+
+from plimsoll.sandbox.language_host import with_program
+
+
+def asked(kind: str, program: str = "", arguments: Sequence[str] = ("127.0.0.1:1",)) -> language_pb2.RunPluginRequest:
+    info = language_pb2.ProgramInfo(root_directory="/pack", program_directory="/pack", entry_point=".")
+    request = language_pb2.RunPluginRequest(
+        pwd="/project", program=program, args=arguments, env=["A=b"], kind=kind, info=info
+    )
+    return language_pb2.RunPluginRequest.FromString(with_program(request.SerializeToString()))
+
+
+def test_a_policy_pack_is_run_by_the_sdk_in_its_own_folder() -> None:
+    message = asked("analyzer")
+    command = [message.program, *message.args]
+    assert command == ["-u", "-m", "pulumi.policy", "127.0.0.1:1", "."]
+    assert message.pwd == "/pack"
+    assert list(message.env) == ["A=b"]
+
+
+def test_another_plugin_is_run_as_a_program_of_its_folder() -> None:
+    message = asked("resource")
+    assert [message.program, *message.args] == [".", "127.0.0.1:1"]
+    assert message.pwd == "/pack"
+
+
+def test_a_program_that_the_engine_names_is_left_as_it_is() -> None:
+    message = asked("analyzer", program="/elsewhere")
+    assert [message.program, *message.args] == ["/elsewhere", "127.0.0.1:1"]
+    assert message.pwd == "/project"
