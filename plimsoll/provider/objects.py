@@ -119,6 +119,17 @@ class Objects:
                 return None
             raise
 
+    def labelled(self, kind: Kind, selector: str) -> list[Object]:
+        """The objects of a kind, in every namespace, that a label selector matches; none where the kind is unknown."""
+        try:
+            mapping = self.mapping(kind)
+            path = f"{mapping.prefix}/{mapping.plural}"
+            listed = self._retried(lambda: self.connection.request("GET", path, query={"labelSelector": selector}))
+        except NoSuchKindError:
+            return []
+        # The items of a list do not say what they are.
+        return [{**item, "apiVersion": kind.api_version, "kind": kind.kind} for item in listed.get("items", [])]
+
     def create(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
         """Creates an object that must not exist. Raises RequestError with reason AlreadyExists where it does.
 
