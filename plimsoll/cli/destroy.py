@@ -81,6 +81,7 @@ def _await_no_capacity(writer: Writer) -> None:
             )
         writer.observer.wait(0.1, 1.0, 5.0)
     writer.reporter.report(snapshot, Plan(verdicts=validate(snapshot)), datetime.now(UTC))
+    writer.reporter.flush()
 
 
 def _destroy_stack(project: Path, name: str) -> None:

@@ -52,10 +52,12 @@ def open_writer(options: WriterOptions) -> Iterator[Writer]:
                 "connect to the other cluster with --context, or leave --environment out",
             )
         applier = Applier(_settings(name, options), connection)
+        reporter = Reporter(connection)
         try:
-            yield Writer(name, observer, applier, Reporter(connection))
+            yield Writer(name, observer, applier, reporter)
         finally:
             applier.stop()
+            reporter.close()
 
 
 def _settings(environment: str, options: WriterOptions) -> ApplySettings:
