@@ -79,6 +79,7 @@ class Applier:
         self._shards: dict[str, Shard] = {}
         # No Event: a signal handler that sets one may meet its own thread inside it.
         self._stopping = False
+        self._draining = False
         self._arranging = threading.Lock()
 
     @property
@@ -107,7 +108,7 @@ class Applier:
         Raises EngineMissingError, ProviderMissingError, PassphraseError, LeaseHeldError, LockedError, or the errors of
         an unreachable cluster or backend; nothing is held then.
         """
-        self._stopping = False
+        self._stopping = self._draining = False
         try:
             self._open()
             self._lease.acquire(wait_seconds)
@@ -139,6 +140,7 @@ class Applier:
         check(plan, self._settings.deletion_cap)
         if plan.empty:
             return Outcome()
+        self._draining = False
         outcomes: list[Outcome] = []
         errors: list[ApplyError] = []
 
@@ -162,17 +164,23 @@ class Applier:
     def drain(self) -> tuple[ObjectKey, ...]:
         """Deletes every object of every capacity stack of the environment, then the stacks. The objects' keys.
 
-        Finalizers are not awaited: NodeClaims go when their nodes are drained.
+        Nothing is armed afterwards, until the next delta. Finalizers are not awaited: NodeClaims go when their nodes are drained.
         """
         self.require_lease()
         drained = _all_of([shard.drain() for shard in self._shards.values()])
         return tuple(sorted((key for keys in drained for key in keys), key=str))
 
     def resources(self) -> list[OwnedResource]:
-        """What the stacks own, as their states have it. Needs no Lease, and for files and S3 no process."""
-        backend = self._open_backend()
-        names = [name for name in backend.stacks() if self._settings.shard_number(name) is not None]
-        states = [state for name in names if (state := backend.read(name)) is not None]
+        """What the stacks own: as just applied, or as the states have it where this writer is not started.
+
+        Needs no Lease then, and no process where the backend is a folder or S3.
+        """
+        if self._shards:
+            states = [shard.state for shard in self._shards.values()]
+        else:
+            backend = self._open_backend()
+            names = [name for name in backend.stacks() if self._settings.shard_number(name) is not None]
+            states = [state for name in names if (state := backend.read(name)) is not None]
         return [
             OwnedResource(state.stack, each.key, each.uid, each.urn)
             for state in states
@@ -283,7 +291,7 @@ class Applier:
     def _arrange(self) -> None:
         """Arms as many shards as are wanted, the emptiest first, and disarms what is too much."""
         with self._arranging:
-            if self._stopping or not self._lease.held:
+            if self._stopping or self._draining or not self._lease.held:
                 return
             shards = self._own()
             standing = [shard for shard in shards if shard.standing]

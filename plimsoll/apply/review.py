@@ -22,7 +22,7 @@ from plimsoll.model.labels import FIELD_MANAGER, SHARD, WORKSPACE_UID
 from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update
 from plimsoll.provider.awaiting import SKIP_AWAIT
 from plimsoll.provider.identity import Kind, kind_of
-from plimsoll.provider.objects import NoSuchKindError, Objects
+from plimsoll.provider.objects import Objects
 from plimsoll.provider.operations import PATCH_FIELD_MANAGER
 
 _SIDE_BY_SIDE: Final = 16
@@ -110,17 +110,11 @@ class Reviewer:
         """Live objects of the kinds whose label names one of the stacks. Raises ClusterUnreachableError."""
         found: list[Manifest] = []
         selector = f"{SHARD} in ({','.join(sorted(stacks))})"
-        for kind in kinds:
-            try:
-                mapping = self._objects.mapping(kind)
-                path = f"{mapping.prefix}/{mapping.plural}"
-                listed = self._objects.connection.request("GET", path, query={"labelSelector": selector})
-            except NoSuchKindError:
-                continue
-            except ConnectionFailedError as error:
-                raise _unreachable(error) from None
-            # Items of a list do not say what they are.
-            found += [{**item, "apiVersion": kind.api_version, "kind": kind.kind} for item in listed.get("items", [])]
+        try:
+            for kind in kinds:
+                found += self._objects.labelled(kind, selector)
+        except ConnectionFailedError as error:
+            raise _unreachable(error) from None
         return found
 
     def _all(self, work: Callable[[Any], None], items: list[Any]) -> None:

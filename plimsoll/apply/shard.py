@@ -188,6 +188,16 @@ class Shard:
             for key, (urn, operation) in operations.items()
             if (failure := _failure(update, progress, urn, operation)) is not None
         }
+        made = {**review.creations, **review.updates}
+        # The next delta is assigned by it, and may come before the engine has written it.
+        self.state = state.advanced(
+            (
+                (made[key], progress.done[urn])
+                for key, (urn, _) in operations.items()
+                if key in made and key not in failures
+            ),
+            (key for key in review.deletions if key not in failures),
+        )
         first = progress.first_operation_at or released
         last = progress.last_operation_at or first
         timing = Timing(

@@ -1,5 +1,6 @@
 """The state of one capacity stack: what the engine believes to exist."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -96,6 +97,15 @@ class State:
         return {_STACK_TYPE, _PROVIDER_TYPE} <= {
             str(record.get("type")) for record in self.deployment.get("resources") or []
         }
+
+    def advanced(self, made: Iterable[tuple[Declared, Mapping[str, Any]]], gone: Iterable[ObjectKey]) -> "State":
+        """As it will be once the running update has ended: `made` are resources with their outputs."""
+        resources = {key: each for key, each in self.resources.items() if key not in set(gone)}
+        for declared, outputs in made:
+            record = {"urn": urn_of(self.stack, declared), "type": declared.token, "inputs": declared.inputs}
+            resource = _resource({**record, "outputs": outputs})
+            resources[resource.key] = resource
+        return dataclasses.replace(self, resources=resources)
 
     def edited(self, drop: Iterable[ObjectKey] = (), adopt: Iterable[tuple[Manifest, Manifest]] = ()) -> dict[str, Any]:
         """The deployment without pending operations and without `drop`, and with the (live, inputs) of `adopt`."""
