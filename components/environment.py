@@ -42,6 +42,7 @@ class EnvironmentArgs(TypedDict, total=False):
     limits: pulumi.Input[LimitsArgs]
     access: pulumi.Input[list[pulumi.Input[NamespaceAccessArgs]]]
     reserved_label_prefixes: pulumi.Input[list[pulumi.Input[str]]]
+    admission: pulumi.Input[str]
     node_claims: pulumi.Input[NodeClaimsArgs]
     queue_scheduler: pulumi.Input[str]
     inference_image: pulumi.Input[str]

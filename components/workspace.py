@@ -21,14 +21,55 @@ class LabelSelectorArgs(TypedDict, total=False):
     match_expressions: pulumi.Input[list[pulumi.Input[LabelRequirementArgs]]]
 
 
+class PartitionArgs(TypedDict, total=False):
+    mode: pulumi.Input[str]
+    profile: pulumi.Input[str]
+    count: pulumi.Input[int]
+
+
 class ResourceArgs(TypedDict, total=False):
     instance_type: pulumi.Input[str]
     label_selector: pulumi.Input[LabelSelectorArgs]
     count: pulumi.Input[int]
+    node_count_limit: pulumi.Input[int]
+    preferred_nodes: pulumi.Input[list[pulumi.Input[str]]]
+    partition: pulumi.Input[PartitionArgs]
+
+
+class PresetOptionsArgs(TypedDict, total=False):
+    model_access_secret: pulumi.Input[str]
 
 
 class PresetArgs(TypedDict, total=False):
     name: pulumi.Input[str]
+    preset_options: pulumi.Input[PresetOptionsArgs]
+
+
+class DataSourceArgs(TypedDict, total=False):
+    name: pulumi.Input[str]
+    image: pulumi.Input[str]
+    image_pull_secrets: pulumi.Input[list[pulumi.Input[str]]]
+    volume_source: pulumi.Input[dict[str, Any]]
+    urls: pulumi.Input[list[pulumi.Input[str]]]
+
+
+class DataDestinationArgs(TypedDict, total=False):
+    image: pulumi.Input[str]
+    image_push_secret: pulumi.Input[str]
+    volume_source: pulumi.Input[dict[str, Any]]
+
+
+class AdapterArgs(TypedDict, total=False):
+    source: pulumi.Input[DataSourceArgs]
+    strength: pulumi.Input[str]
+
+
+class TuningArgs(TypedDict, total=False):
+    preset: pulumi.Input[PresetArgs]
+    method: pulumi.Input[str]
+    config: pulumi.Input[str]
+    input: pulumi.Input[DataSourceArgs]
+    output: pulumi.Input[DataDestinationArgs]
 
 
 class InferenceArgs(TypedDict, total=False):
@@ -37,6 +78,8 @@ class InferenceArgs(TypedDict, total=False):
     replicas: pulumi.Input[int]
     per_replica_node_count: pulumi.Input[int]
     gpu_memory_gib: pulumi.Input[float]
+    adapters: pulumi.Input[list[pulumi.Input[AdapterArgs]]]
+    config: pulumi.Input[str]
 
 
 class WorkspaceArgs(TypedDict, total=False):
@@ -48,6 +91,7 @@ class WorkspaceArgs(TypedDict, total=False):
     labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     resource: pulumi.Input[ResourceArgs]
     inference: pulumi.Input[InferenceArgs]
+    tuning: pulumi.Input[TuningArgs]
     queue: pulumi.Input[str]
 
 
@@ -69,9 +113,7 @@ class Workspace(pulumi.ComponentResource):
             metadata=metadata(
                 args.get("name", name), args.get("namespace", "default"), args.get("labels"), skip_await=True
             ),
-            spec=checked(
-                WorkspaceSpec, "Workspace", name, fields_of(args, "namespace", "name", "labels"), _spec
-            ),
+            spec=checked(WorkspaceSpec, "Workspace", name, fields_of(args, "namespace", "name", "labels"), _spec),
             opts=child_of(self),
         )
         self.workspace_name = workspace.metadata["name"]

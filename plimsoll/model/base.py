@@ -1,13 +1,15 @@
 """The two bases of all models: what people declare, and what the cluster holds."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.aliases import AliasPath
 
 from plimsoll.model.errors import InvalidObjectError
+
+PositiveInt = Annotated[int, Field(ge=1, le=10_000)]
 
 
 def describe_errors(error: ValidationError) -> str:

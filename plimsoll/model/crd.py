@@ -5,18 +5,26 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from plimsoll.model.adapter import ADAPTER_NEEDS_NAME, SOURCE_NEEDS_ONE
 from plimsoll.model.environment import EnvironmentSpec, EnvironmentStatus
+from plimsoll.model.immutability import IMMUTABLE, INSTANCE_TYPE_IMMUTABLE, TEMPLATE_KEPT, TUNING_KEPT
 from plimsoll.model.labels import GROUP
+from plimsoll.model.partition import ACCELERATOR_NEEDS_COUNT, MIG_NEEDS_PROFILE
 from plimsoll.model.structural import Schema, structural
-from plimsoll.model.workspace import NEEDS_PRESET_OR_TEMPLATE, PRESET_XOR_TEMPLATE, WorkspaceSpec, WorkspaceStatus
+from plimsoll.model.tuning import OUTPUT_NEEDS_ONE
+from plimsoll.model.workspace import (
+    ADAPTERS_TWICE,
+    INFERENCE_XOR_TUNING,
+    NEEDS_PRESET_OR_TEMPLATE,
+    PRESET_ONLY,
+    PRESET_XOR_TEMPLATE,
+    WorkspaceSpec,
+    WorkspaceStatus,
+)
 
 VERSION: Final = "v1alpha1"
 WORKSPACES: Final = f"workspaces.{GROUP}"
 ENVIRONMENTS: Final = f"environments.{GROUP}"
-
-LABEL_SELECTOR_IMMUTABLE: Final = "labelSelector is immutable: create another Workspace"
-PRESET_IMMUTABLE: Final = "preset is immutable: create another Workspace"
-INSTANCE_TYPE_IMMUTABLE: Final = "instanceType cannot be changed once set: create another Workspace"
 
 _KEY: Final[Schema] = {"minLength": 1, "maxLength": 317}
 """Bounds of a label's key: a DNS name of 253 characters, a slash, 63 characters."""
@@ -49,8 +57,12 @@ def definitions() -> tuple[dict[str, Any], ...]:
 def workspace_definition() -> dict[str, Any]:
     spec = structural(WorkspaceSpec)
     spec["x-kubernetes-validations"] = [
-        _unchanged("resource", "labelSelector", LABEL_SELECTOR_IMMUTABLE),
-        _unchanged("inference", "preset", PRESET_IMMUTABLE),
+        _rule("!(has(self.inference) && has(self.tuning))", INFERENCE_XOR_TUNING),
+        *(_unchanged(parent, field, message) for parent, field, message in IMMUTABLE),
+        _rule(
+            f"({_has('self', 'inference', 'template')}) == ({_has('oldSelf', 'inference', 'template')})", TEMPLATE_KEPT
+        ),
+        _rule("has(self.tuning) == has(oldSelf.tuning)", TUNING_KEPT),
         # Clearing it is for the mode to judge: allowed where nodes are brought.
         _rule(
             f"!({_has('self', 'resource', 'instanceType')} && self.resource.instanceType != ''"
@@ -62,7 +74,16 @@ def workspace_definition() -> dict[str, Any]:
     spec["properties"]["inference"]["x-kubernetes-validations"] = [
         _rule("!(has(self.preset) && has(self.template))", PRESET_XOR_TEMPLATE),
         _rule("has(self.preset) || has(self.template)", NEEDS_PRESET_OR_TEMPLATE),
+        _rule(
+            "!(has(self.template) && (has(self.config) || has(self.adapters) && size(self.adapters) > 0))", PRESET_ONLY
+        ),
+        _rule(
+            "!has(self.adapters) || self.adapters.all(a, !has(a.source.name) ||"
+            " self.adapters.exists_one(b, has(b.source.name) && b.source.name == a.source.name))",
+            ADAPTERS_TWICE,
+        ),
     ]
+    _add_rules_of_parts(spec["properties"])
     selector = spec["properties"]["resource"]["properties"]["labelSelector"]["properties"]
     selector["matchLabels"]["additionalProperties"] |= _VALUE
     requirement = selector["matchExpressions"]["items"]["properties"]
@@ -87,6 +108,25 @@ def workspace_definition() -> dict[str, Any]:
             _column("Reason", "string", _condition("ResourceReady", "reason")),
         ],
     )
+
+
+def _add_rules_of_parts(spec: Schema) -> None:
+    """The rules of partition, adapters and tuning."""
+    spec["resource"]["properties"]["partition"]["x-kubernetes-validations"] = [
+        _rule("self.mode != 'mig' || (has(self.profile) && !has(self.count))", MIG_NEEDS_PROFILE),
+        _rule("self.mode != 'accelerator' || (has(self.count) && !has(self.profile))", ACCELERATOR_NEEDS_COUNT),
+    ]
+    adapter = spec["inference"]["properties"]["adapters"]["items"]
+    adapter["x-kubernetes-validations"] = [_rule("has(self.source.name)", ADAPTER_NEEDS_NAME)]
+    tuning = spec["tuning"]["properties"]
+    for source in (adapter["properties"]["source"], tuning["input"]):
+        urls = "(has(self.urls) && size(self.urls) > 0 ? 1 : 0)"
+        source["x-kubernetes-validations"] = [
+            _rule(f"(has(self.image) ? 1 : 0) + (has(self.volumeSource) ? 1 : 0) + {urls} == 1", SOURCE_NEEDS_ONE)
+        ]
+    tuning["output"]["x-kubernetes-validations"] = [
+        _rule("has(self.image) != has(self.volumeSource)", OUTPUT_NEEDS_ONE)
+    ]
 
 
 def environment_definition() -> dict[str, Any]:

@@ -81,7 +81,10 @@ class EnvironmentSpec(Declared):
     access: tuple[NamespaceAccess, ...] = ()
     """Absent: every namespace may use everything."""
     reserved_label_prefixes: tuple[str, ...] = ("plimsoll.dev/", "kaito.sh/", "karpenter.sh/")
-    """Label keys with these prefixes may not stand in a Workspace's selector."""
+    """Label keys with these prefixes may not stand in a Workspace's selector, nor in its template's labels."""
+    admission: Literal["deny", "audit", "off"] = "deny"
+    """What the cluster does with a Workspace that does not fit the mode or uses reserved labels: refuse it, warn of it
+    and write it into the audit log, or let it pass. The engine's verdict says the same in any case."""
     node_claims: NodeClaims = NodeClaims()
     queue_scheduler: str = Field(default="kai-scheduler", min_length=1, max_length=253)
     """Scheduler of the pods of a Workspace that names a queue."""

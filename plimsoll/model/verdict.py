@@ -18,6 +18,7 @@ class Reason(StrEnum):
     SELECTOR_EMPTY = "SelectorEmpty"
     SELECTOR_RESERVED = "SelectorReserved"
     UNKNOWN_PRESET = "UnknownPreset"
+    NOT_SUPPORTED = "NotSupported"
     # nodes
     NO_MATCHING_NODES = "NoMatchingNodes"
     NO_USABLE_NODES = "NoUsableNodes"

@@ -9,19 +9,20 @@ from typing import Annotated, Any, Final
 from pydantic import Field, field_validator, model_validator
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.base import Declared, Observed, ObservedObject
+from plimsoll.model.adapter import Adapter
+from plimsoll.model.base import Declared, Observed, ObservedObject, PositiveInt
 from plimsoll.model.condition import Condition
 from plimsoll.model.label_selector import LabelSelector
+from plimsoll.model.partition import Partition
 from plimsoll.model.pod_template import check_pod_template
+from plimsoll.model.preset import Preset
+from plimsoll.model.tuning import Tuning
 
 PRESET_XOR_TEMPLATE: Final = "preset and template exclude each other: keep one"
 NEEDS_PRESET_OR_TEMPLATE: Final = "needs a preset or a template"
-
-PositiveInt = Annotated[int, Field(ge=1, le=10_000)]
-
-
-class Preset(Declared):
-    name: str = Field(min_length=1, max_length=253)
+INFERENCE_XOR_TUNING: Final = "inference and tuning exclude each other: keep one"
+PRESET_ONLY: Final = "adapters and config are for presets: a template says itself what its containers read"
+ADAPTERS_TWICE: Final = "two adapters have the same name: every source.name stands once"
 
 
 class Inference(Declared):
@@ -35,6 +36,10 @@ class Inference(Declared):
     """Nodes that one replica spans; absent: computed from the need and the node's GPU memory into status."""
     gpu_memory_gib: Annotated[float, Field(gt=0, le=1_000_000)] | None = Field(default=None, alias="gpuMemoryGiB")
     """GPU memory that one replica needs in all, GiB; needed where no preset says it and nodes are to be checked."""
+    adapters: tuple[Adapter, ...] = Field(default=(), max_length=10)
+    """LoRA weights that are served beside the preset's own, each under its name."""
+    config: str | None = Field(default=None, min_length=1, max_length=253)
+    """ConfigMap of the Workspace's namespace whose key vllm.yaml holds options of the preset's server."""
 
     @field_validator("template")
     @classmethod
@@ -49,6 +54,10 @@ class Inference(Declared):
             raise ValueError(PRESET_XOR_TEMPLATE)
         if self.preset is None and self.template is None:
             raise ValueError(NEEDS_PRESET_OR_TEMPLATE)
+        if self.template is not None and (self.adapters or self.config is not None):
+            raise ValueError(PRESET_ONLY)
+        if len({adapter.source.name for adapter in self.adapters}) < len(self.adapters):
+            raise ValueError(ADAPTERS_TWICE)
         return self
 
 
@@ -60,6 +69,12 @@ class Resource(Declared):
     label_selector: LabelSelector = LabelSelector()
     count: PositiveInt | None = None
     """Deprecated: nodes in all; `inference.replicas` and `perReplicaNodeCount` say it."""
+    node_count_limit: PositiveInt | None = None
+    """Nodes that the Workspace may take at most; one that wants more is refused."""
+    preferred_nodes: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] = ()
+    """Deprecated and not read, as in KAITO: nodes are named by `labelSelector`."""
+    partition: Partition | None = None
+    """The part of a node's GPUs that each pod asks for; for brought nodes only. Absent: all of them."""
 
     @field_validator("instance_type")
     @classmethod
@@ -70,8 +85,16 @@ class Resource(Declared):
 class WorkspaceSpec(Declared):
     resource: Resource = Resource()
     inference: Inference | None = None
+    tuning: Tuning | None = None
+    """Read as KAITO has it, and refused: fine-tuning is not scheduled."""
     queue: str | None = Field(default=None, max_length=63)
     """KAI queue that the pods are labelled with."""
+
+    @model_validator(mode="after")
+    def _inference_xor_tuning(self) -> "WorkspaceSpec":
+        if self.inference is not None and self.tuning is not None:
+            raise ValueError(INFERENCE_XOR_TUNING)
+        return self
 
 
 class ConditionType(StrEnum):

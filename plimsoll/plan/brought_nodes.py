@@ -9,6 +9,7 @@ from typing import NamedTuple
 from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.label_selector import LabelSelector
 from plimsoll.model.labels import GPU_MEMORY, NODEPOOL
+from plimsoll.model.mode import instance_type_violation
 from plimsoll.model.node import Node
 from plimsoll.model.verdict import Reason
 from plimsoll.model.workspace import Workspace
@@ -47,13 +48,9 @@ class BroughtNodes:
     def judge(self, workspace: Workspace) -> Sizing | Refusal:
         """How many nodes the Workspace takes of those it matches, or why it may not."""
         resource = workspace.spec.resource
-        if resource.instance_type is not None:
-            return Refusal(
-                Reason.INSTANCE_TYPE_FORBIDDEN,
-                "instanceType must be empty when node auto-provisioning is disabled (BYO scenario): "
-                f"resource.instanceType is {resource.instance_type!r}; remove it, and name the nodes by "
-                "resource.labelSelector",
-            )
+        forbidden = instance_type_violation(resource.instance_type, auto_provisioning=False)
+        if forbidden:
+            return Refusal(Reason.INSTANCE_TYPE_FORBIDDEN, forbidden)
         if resource.label_selector.empty:
             return Refusal(
                 Reason.SELECTOR_EMPTY,

@@ -2,6 +2,7 @@
 
 from plimsoll.model.environment import EnvironmentSpec, NamespaceAccess
 from plimsoll.model.labels import INSTANCE_TYPE
+from plimsoll.model.mode import INSTANCE_TYPE_REQUIRED
 from plimsoll.model.verdict import Reason
 from plimsoll.model.workspace import Workspace
 from plimsoll.plan.catalog import Catalog
@@ -32,11 +33,7 @@ class ProvisionedNodes:
         access = self._environment.access_of(workspace.namespace)
         name = workspace.spec.resource.instance_type
         if name is None:
-            return Refusal(
-                Reason.INSTANCE_TYPE_REQUIRED,
-                "instanceType is required when node auto-provisioning is enabled: set resource.instanceType"
-                + self._proposal(need, access),
-            )
+            return Refusal(Reason.INSTANCE_TYPE_REQUIRED, INSTANCE_TYPE_REQUIRED + self._proposal(need, access))
         offered = self._types.find(name)
         if offered is None:
             near = self._types.near(name)

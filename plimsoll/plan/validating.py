@@ -2,6 +2,7 @@
 
 from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.pod_template import labels_of
+from plimsoll.model.reserved import SELECTOR_RESERVED, TEMPLATE_RESERVED
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Reason, Verdict
 from plimsoll.model.workspace import Workspace
@@ -13,9 +14,10 @@ from plimsoll.plan.offered_types import OfferedTypes
 from plimsoll.plan.ownership import Ownership, alive, by_age
 from plimsoll.plan.provisioned_nodes import ProvisionedNodes
 from plimsoll.plan.refusal import Refusal
-from plimsoll.plan.shortlist import shortlist
+from plimsoll.plan.shortlist import counted, shortlist
 from plimsoll.plan.sizing import Sizing
 from plimsoll.plan.supply import brought_supply
+from plimsoll.plan.unsupported import unread, unsupported
 
 
 def validate(snapshot: Snapshot) -> tuple[Verdict, ...]:
@@ -48,7 +50,8 @@ def _judge(snapshot: Snapshot) -> Found:
     return {
         workspace.key: forbidden(workspace, environment)
         or _reserved(workspace, environment)
-        or of_mode.judge(workspace)
+        or unsupported(workspace, auto_provisioning=environment.auto_provisioning)
+        or _limited(workspace, of_mode.judge(workspace))
         for workspace in snapshot.workspaces
     }
 
@@ -60,17 +63,24 @@ def _reserved(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | N
     keys = reserved_keys(of_template, prefixes)
     if keys:
         return Refusal(
-            Reason.INVALID_SPEC,
-            f"inference.template.metadata.labels uses {shortlist(keys)}: label keys that start with "
-            f"{shortlist(prefixes)} are reserved; remove them",
+            Reason.INVALID_SPEC, TEMPLATE_RESERVED.format(keys=shortlist(keys), prefixes=shortlist(prefixes))
         )
     keys = reserved_keys(workspace.spec.resource.label_selector.keys(), prefixes)
     if not keys:
         return None
     return Refusal(
-        Reason.SELECTOR_RESERVED,
-        f"resource.labelSelector uses {shortlist(keys)}: label keys that start with {shortlist(prefixes)} are "
-        "reserved; select nodes by labels of your own",
+        Reason.SELECTOR_RESERVED, SELECTOR_RESERVED.format(keys=shortlist(keys), prefixes=shortlist(prefixes))
+    )
+
+
+def _limited(workspace: Workspace, found: Sizing | Refusal) -> Sizing | Refusal:
+    limit = workspace.spec.resource.node_count_limit
+    if isinstance(found, Refusal) or limit is None or found.target <= limit:
+        return found
+    return Refusal(
+        Reason.LIMIT_EXCEEDED,
+        f"resource.nodeCountLimit is {limit}, and {counted(found.target, 'node')} are wanted ({workspace.replicas} x "
+        f"{found.per_replica}): lower inference.replicas, or raise the limit",
     )
 
 
@@ -126,7 +136,11 @@ def _verdict(workspace: Workspace, found: Sizing | Refusal) -> Verdict:
     # Verdicts are made of checked parts, and there are many with thousands of node names: not validated again.
     if isinstance(found, Refusal):
         return Verdict.model_construct(
-            workspace=workspace.ref, accepted=False, reason=found.reason, message=found.message
+            workspace=workspace.ref,
+            accepted=False,
+            reason=found.reason,
+            message=found.message,
+            warnings=tuple(unread(workspace)),
         )
     return Verdict.model_construct(
         workspace=workspace.ref,
@@ -137,5 +151,5 @@ def _verdict(workspace: Workspace, found: Sizing | Refusal) -> Verdict:
         target_node_count=found.target,
         node_names=found.node_names,
         gpus_per_node=found.devices,
-        warnings=found.warnings,
+        warnings=(*found.warnings, *unread(workspace)),
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.connection import APPLY_PATCH, Connection, RequestError
-from plimsoll.model.crd import INSTANCE_TYPE_IMMUTABLE, LABEL_SELECTOR_IMMUTABLE, PRESET_IMMUTABLE
+from plimsoll.model.immutability import LABEL_SELECTOR_IMMUTABLE, PRESET_IMMUTABLE
 from plimsoll.model.workspace import NEEDS_PRESET_OR_TEMPLATE, PRESET_XOR_TEMPLATE
 from plimsoll.sandbox import Sandbox
 from stacks.working_copy import CHECKOUT
@@ -188,10 +188,6 @@ OTHERS = {"labelSelector": {"matchLabels": {"pool": "b"}}}
         ({}, {"resource": SELECTED}, LABEL_SELECTOR_IMMUTABLE),
         ({}, {"inference": {"preset": {"name": "other"}}}, PRESET_IMMUTABLE),
         ({}, {"inference": {"template": {"spec": {}}}}, PRESET_IMMUTABLE),
-        ({"resource": {"instanceType": "a"}}, {"resource": {"instanceType": "b"}}, INSTANCE_TYPE_IMMUTABLE),
-        ({"resource": {"instanceType": "a"}}, {}, None),
-        ({}, {"resource": {"instanceType": "b"}}, None),
-        ({"resource": {"instanceType": ""}}, {"resource": {"instanceType": "b"}}, None),
         ({}, {"inference": {"preset": {"name": "phi-4"}, "replicas": 4}}, None),
         ({"resource": SELECTED}, {"resource": SELECTED, "queue": "inference"}, None),
     ],
