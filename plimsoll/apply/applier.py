@@ -164,10 +164,14 @@ class Applier:
     def drain(self) -> tuple[ObjectKey, ...]:
         """Deletes every object of every capacity stack of the environment, then the stacks. The objects' keys.
 
-        Nothing is armed afterwards, until the next delta. Finalizers are not awaited: NodeClaims go when their nodes are drained.
+        Nothing is armed afterwards, until the next delta. Finalizers are not awaited: NodeClaims go when their nodes
+        are drained.
         """
         self.require_lease()
-        drained = _all_of([shard.drain() for shard in self._shards.values()])
+        with self._arranging:
+            self._draining = True
+            draining = [shard.drain() for shard in self._shards.values()]
+        drained = _all_of(draining)
         return tuple(sorted((key for keys in drained for key in keys), key=str))
 
     def resources(self) -> list[OwnedResource]:
