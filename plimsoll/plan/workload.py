@@ -12,10 +12,9 @@ from plimsoll.model.pod_template import dig
 from plimsoll.model.verdict import Verdict
 from plimsoll.model.workspace import Inference, Workspace
 from plimsoll.plan.declared import object_labels, ownership_labels
-from plimsoll.plan.presets import preset
+from plimsoll.plan.serving import serve_preset
 from plimsoll.plan.tolerations import tolerations
 
-PORT = 8000
 HOSTNAME = "kubernetes.io/hostname"
 
 
@@ -71,7 +70,7 @@ def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environm
     metadata["annotations"] = {**(metadata.get("annotations") or {}), DO_NOT_DISRUPT: "true"}
     spec = _object(template, "spec")
     if inference.preset is not None:
-        spec["containers"] = [_server(inference, verdict, environment)]
+        serve_preset(spec, inference, verdict, environment)
     _ask_for_gpus(spec["containers"], environment.spec.gpu_resource, verdict.gpus_per_node or 0)
     affinity = _object(spec, "affinity")
     _object(affinity, "nodeAffinity")
@@ -83,24 +82,6 @@ def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environm
     if queue:
         spec["schedulerName"] = environment.spec.queue_scheduler
     return template
-
-
-def _server(inference: Inference, verdict: Verdict, environment: Environment) -> dict[str, Any]:
-    """The container that serves a preset."""
-    assert inference.preset is not None
-    name = inference.preset.name
-    known = preset(name)
-    arguments = ["--model", known.repository if known else name, "--served-model-name", name]
-    if (verdict.gpus_per_node or 1) > 1:
-        arguments += ["--tensor-parallel-size", str(verdict.gpus_per_node)]
-    if (verdict.per_replica_node_count or 1) > 1:
-        arguments += ["--pipeline-parallel-size", str(verdict.per_replica_node_count)]
-    return {
-        "name": "inference",
-        "image": environment.spec.inference_image,
-        "args": [*arguments, "--port", str(PORT)],
-        "ports": [{"name": "http", "containerPort": PORT}],
-    }
 
 
 def _ask_for_gpus(containers: list[dict[str, Any]], resource: str, devices: int) -> None:

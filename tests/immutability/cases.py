@@ -1,0 +1,71 @@
+"""Changes of a Workspace, each with what is said of it; tests/e2e/test_admission.py asks the cluster the same."""
+
+from typing import Any, NamedTuple
+
+from plimsoll.model.immutability import (
+    COUNT_IMMUTABLE,
+    INSTANCE_TYPE_IMMUTABLE,
+    LABEL_SELECTOR_IMMUTABLE,
+    PARTITION_IMMUTABLE,
+    PRESET_IMMUTABLE,
+    TEMPLATE_KEPT,
+    TUNING_KEPT,
+)
+from plimsoll.model.mode import INSTANCE_TYPE_GIVEN, INSTANCE_TYPE_REQUIRED
+
+Spec = dict[str, Any]
+
+
+class Change(NamedTuple):
+    name: str
+    before: Spec
+    after: Spec
+    brought: tuple[str, ...] = ()
+    """Messages where nodes are brought."""
+    provisioned: tuple[str, ...] = ()
+    """Messages where nodes are provisioned."""
+
+
+def both(name: str, before: Spec, after: Spec, *messages: str) -> Change:
+    return Change(name, before, after, messages, messages)
+
+
+def on(**resource: Any) -> Spec:
+    return {"resource": {"labelSelector": {"matchLabels": {"pool": "a"}}, **resource}, **running()}
+
+
+def running(**inference: Any) -> Spec:
+    return {"inference": {"preset": {"name": "phi-4"}, **inference}}
+
+
+def template(image: str) -> Spec:
+    return {"inference": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}}
+
+
+TUNING = {"tuning": {"preset": {"name": "phi-4"}, "input": {"image": "data:1"}, "output": {"image": "out:1"}}}
+SLICE, LARGER = {"mode": "mig", "profile": "1g.10gb"}, {"mode": "mig", "profile": "2g.20gb"}
+OTHER = {"labelSelector": {"matchLabels": {"pool": "b"}}}
+IN = {"labelSelector": {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a"]}]}}
+
+CHANGES = (
+    both("count", on(count=5), on(count=10), COUNT_IMMUTABLE),
+    both("count-set", on(), on(count=2), COUNT_IMMUTABLE),
+    both("labels", on(), {**running(), "resource": OTHER}, LABEL_SELECTOR_IMMUTABLE),
+    both("labels-as-expressions", on(), {**running(), "resource": IN}, LABEL_SELECTOR_IMMUTABLE),
+    both("labels-removed", on(), running(), LABEL_SELECTOR_IMMUTABLE),
+    both("partition", on(partition=SLICE), on(partition=LARGER), PARTITION_IMMUTABLE),
+    both("partition-removed", on(partition=SLICE), on(), PARTITION_IMMUTABLE),
+    both("preset", running(), running(preset={"name": "other"}), PRESET_IMMUTABLE),
+    both("preset-to-template", running(), template("own:1"), PRESET_IMMUTABLE, TEMPLATE_KEPT),
+    both("template", template("own:1"), template("own:2")),
+    both("replicas", running(replicas=1), running(replicas=3)),
+    both("queue", on(), {**on(), "queue": "inference"}),
+    both("tuning-added", {}, TUNING, TUNING_KEPT),
+    both("type-changed", on(instanceType="a"), on(instanceType="b"), INSTANCE_TYPE_IMMUTABLE),
+    both("type-stays", on(instanceType="a"), {**on(instanceType="a"), "queue": "q"}),
+    both("no-type-stays", on(), {**on(), "queue": "q"}),
+    Change("type-set", on(), on(instanceType="b"), (INSTANCE_TYPE_GIVEN.format(given="b"),)),
+    Change("empty-type-set", on(instanceType=""), on(instanceType="b"), (INSTANCE_TYPE_GIVEN.format(given="b"),)),
+    Change("type-cleared", on(instanceType="a"), on(), (), (INSTANCE_TYPE_REQUIRED,)),
+    Change("type-emptied", on(instanceType="a"), on(instanceType=""), (), (INSTANCE_TYPE_REQUIRED,)),
+)

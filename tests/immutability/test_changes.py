@@ -1,0 +1,23 @@
+"""What of a Workspace may change, by mode."""
+
+import pytest
+
+from plimsoll.model.immutability import changes_refused
+from plimsoll.model.workspace import WorkspaceSpec
+from tests.immutability.cases import CHANGES, Change
+
+
+@pytest.mark.parametrize("auto_provisioning", [False, True], ids=["brought", "provisioned"])
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_changes_are_refused(change: Change, auto_provisioning: bool) -> None:
+    old, new = WorkspaceSpec.model_validate(change.before), WorkspaceSpec.model_validate(change.after)
+    expected = change.provisioned if auto_provisioning else change.brought
+    assert changes_refused(old, new, auto_provisioning=auto_provisioning) == list(expected)
+
+
+@pytest.mark.parametrize("auto_provisioning", [False, True])
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_what_stays_is_never_refused(change: Change, auto_provisioning: bool) -> None:
+    for spec in (change.before, change.after):
+        kept = WorkspaceSpec.model_validate(spec)
+        assert changes_refused(kept, kept, auto_provisioning=auto_provisioning) == []

@@ -1,0 +1,77 @@
+"""What is declared and not scheduled is refused by name; deprecated fields are warned of; nothing is ignored."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model.verdict import Reason, Verdict
+from plimsoll.model.workspace import Workspace
+from plimsoll.plan.validating import validate
+from tests.builders import NC24, a_node, a_snapshot
+
+TUNING = {"preset": {"name": "phi-4"}, "method": "qlora", "input": {"image": "a"}, "output": {"image": "b"}}
+SELECTED: dict[str, Any] = {"labelSelector": {"matchLabels": {"pool": "a"}}}
+SLICE = {"mode": "mig", "profile": "1g.10gb"}
+
+
+def verdict_on(nap: bool = False, resource: dict[str, Any] | None = None, **spec: Any) -> Verdict:
+    of_mode = {"instanceType": NC24} if nap else SELECTED
+    given = {"resource": {**of_mode, **(resource or {})}, **spec}
+    workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": given})
+    (verdict,) = validate(a_snapshot(workspace, a_node(), nap=nap))
+    return verdict
+
+
+def served(**inference: Any) -> dict[str, Any]:
+    return {"preset": {"name": "phi-4-mini-instruct"}, **inference}
+
+
+@pytest.mark.parametrize("nap", [False, True])
+def test_tuning_is_refused_by_name(nap: bool) -> None:
+    verdict = verdict_on(nap, tuning=TUNING)
+    assert (verdict.accepted, verdict.reason) == (False, Reason.NOT_SUPPORTED)
+    assert verdict.message.startswith("tuning is not scheduled")
+
+
+def test_tuning_on_two_nodes_is_an_error_of_its_own() -> None:
+    verdict = verdict_on(True, {"count": 2}, tuning=TUNING)
+    assert verdict.reason is Reason.INVALID_SPEC
+    assert "tuning runs on one node, and resource.count is 2" in verdict.message
+
+
+def test_a_partition_is_refused_where_nodes_are_provisioned() -> None:
+    verdict = verdict_on(True, {"partition": SLICE}, inference=served())
+    assert verdict.reason is Reason.INVALID_SPEC
+    assert "partition must be absent when node auto-provisioning is enabled" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("adapter", "words"),
+    [
+        ({"source": {"name": "law", "urls": ["a"]}}, "'law' comes from source.urls"),
+        ({"source": {"name": "law", "image": "a"}, "strength": "0.5"}, "'law' has strength 0.5"),
+    ],
+)
+def test_adapters_that_cannot_be_served_are_named(adapter: dict[str, Any], words: str) -> None:
+    verdict = verdict_on(inference=served(adapters=[adapter]))
+    assert verdict.reason is Reason.NOT_SUPPORTED
+    assert words in verdict.message
+
+
+@pytest.mark.parametrize("nap", [False, True])
+def test_deprecated_fields_are_accepted_with_a_warning(nap: bool) -> None:
+    verdict = verdict_on(nap, {"preferredNodes": ["gpu-7"], "count": 3}, inference=served())
+    assert verdict.accepted
+    assert verdict.target_node_count == 1
+    said = "; ".join(verdict.warnings)
+    assert "resource.preferredNodes is deprecated and not read (gpu-7)" in said
+    assert "resource.count is deprecated and not read" in said
+
+
+@pytest.mark.parametrize(("limit", "accepted"), [(2, False), (3, True)])
+def test_a_workspace_holds_its_own_limit(limit: int, accepted: bool) -> None:
+    verdict = verdict_on(True, {"nodeCountLimit": limit}, inference=served(replicas=3))
+    assert verdict.accepted is accepted
+    if not accepted:
+        assert verdict.reason is Reason.LIMIT_EXCEEDED
+        assert "resource.nodeCountLimit is 2, and 3 nodes are wanted (3 x 1)" in verdict.message
