@@ -42,14 +42,16 @@ def _claim() -> None:
 
 
 def test_the_automation_api_runs_the_pack_and_creates_nothing_that_it_refuses(
-    byo_sandbox: Sandbox, tmp_path: Path
+    byo_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    environ = byo_sandbox.environ()
+    monkeypatch.setenv("PATH", environ["PATH"])  # where the Automation API looks for pulumi
     config = tmp_path / "policies.json"
     config.write_text(json.dumps({"node-claim-provisioner": {"provisioner": "trigger-pod"}}))
     state = tmp_path / "state"
     state.mkdir()
     options: Any = automation.LocalWorkspaceOptions(
-        work_dir=str(tmp_path), env_vars={**byo_sandbox.environ(), "PULUMI_BACKEND_URL": f"file://{state}"}
+        work_dir=str(tmp_path), env_vars={**environ, "PULUMI_BACKEND_URL": f"file://{state}"}
     )
     stack = automation.create_stack("capacity", "policies", _claim, options)
     with pytest.raises(automation.CommandError, match=CLAIM):
