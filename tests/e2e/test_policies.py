@@ -53,7 +53,7 @@ def test_the_automation_api_runs_the_pack_and_creates_nothing_that_it_refuses(
     options: Any = automation.LocalWorkspaceOptions(
         work_dir=str(tmp_path), env_vars={**environ, "PULUMI_BACKEND_URL": f"file://{state}"}
     )
-    stack = automation.create_stack("capacity", "policies", _claim, options)
+    stack = automation.create_stack("capacity", "policies", _claim, opts=options)
     with pytest.raises(automation.CommandError, match=CLAIM):
         stack.up(policy_packs=[str(POLICIES)], policy_pack_configs=[str(config)])
     kept = stack.export_stack().deployment or {}
