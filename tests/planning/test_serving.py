@@ -1,12 +1,14 @@
 """What a preset's pods carry beside their server: adapters, options, the token for a gated model."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from plimsoll.model.workspace import Workspace
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 from tests.builders import a_node, a_snapshot, a_workspace
-from tests.planning.cluster import NOW
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def pods_of(preset: dict[str, Any] | None = None, **inference: Any) -> dict[str, Any]:
