@@ -34,6 +34,8 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
 
 NAMESPACED: Final = ("Pod", "Workspace", "Deployment", "StatefulSet")
 DEFAULT_NAMESPACE: Final = "default"
+KAITO: Final = "kaito.sh/"
+"""Group of KAITO's kinds, which are imported and not planned on."""
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -52,10 +54,11 @@ class _Reading:
         self._places: dict[tuple[str, str, str], Place] = {}
         self._objects: dict[type[ObservedObject], list[Any]] = {kind: [] for kind in READ.values()}
         self._passed_over: Counter[str] = Counter()
+        self._kaitos: Counter[str] = Counter()
 
     def read(self, documents: Iterator[Document]) -> Snapshot:
         for document in documents:
-            for place, manifest in _objects(document.place, document.value):
+            for place, manifest in objects_of(document.place, document.value):
                 self._add(place, manifest)
         environments = self._objects[Environment]
         return Snapshot(
@@ -67,9 +70,15 @@ class _Reading:
             pods=tuple(self._objects[Pod]),
             queues=tuple(self._objects[Queue]),
             workloads=tuple(self._objects[Workload]),
-            warnings=tuple(
-                f"{number} of kind {kind} passed over: nothing is planned on them"
-                for kind, number in sorted(self._passed_over.items())
+            warnings=(
+                *(
+                    f"{number} of kind {kind} passed over: nothing is planned on them"
+                    for kind, number in sorted(self._passed_over.items())
+                ),
+                *(
+                    f"{number} of kind {kind} passed over: `plimsoll import kaito FILE` converts them"
+                    for kind, number in sorted(self._kaitos.items())
+                ),
             ),
         )
 
@@ -79,7 +88,10 @@ class _Reading:
         if model is None:
             if version.startswith(f"{GROUP}/") and version != API_VERSION:
                 raise ManifestError(f"{place}: apiVersion: {version!r} is not known: use {API_VERSION}")
-            self._passed_over[f"{kind} ({version})"] += 1
+            if version.startswith(KAITO):
+                self._kaitos[f"{kind} ({version})"] += 1
+            else:
+                self._passed_over[f"{kind} ({version})"] += 1
             return
         metadata = _metadata(manifest, kind, place)
         if model is Workload and WORKSPACE not in (metadata.get("labels") or {}):
@@ -101,7 +113,7 @@ class _Reading:
         self._objects[model].append(read)
 
 
-def _objects(place: Place, value: dict[str, Any]) -> Iterator[tuple[Place, dict[str, Any]]]:
+def objects_of(place: Place, value: dict[str, Any]) -> Iterator[tuple[Place, dict[str, Any]]]:
     """The object of a document, or those of its List."""
     kind = value.get("kind")
     items = value.get("items")
@@ -116,7 +128,7 @@ def _objects(place: Place, value: dict[str, Any]) -> Iterator[tuple[Place, dict[
             raise ManifestError(f"{at}: not an object")
         # A typed list, as the API serves it, says kind and version once.
         of_list = {} if kind == "List" else {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
-        yield from _objects(at, of_list | item)
+        yield from objects_of(at, of_list | item)
 
 
 def _text(manifest: dict[str, Any], field: str, place: Place) -> str:

@@ -1,0 +1,173 @@
+"""KAITO's Workspaces and InferenceSets as Workspaces of ours, with everything that is lost on the way named.
+
+Field names and defaults: the CustomResourceDefinitions of kaito.sh, v1alpha1 and v1beta1.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from plimsoll.model.base import identify
+from plimsoll.model.errors import InvalidObjectError
+from plimsoll.model.labels import API_VERSION
+from plimsoll.model.pod_template import dig
+from plimsoll.model.workspace import Workspace
+from plimsoll.plan.kaito_inference import converted_inference
+from plimsoll.plan.kaito_labels import kept_labels, kept_selector
+from plimsoll.plan.kaito_losses import Losses
+from plimsoll.plan.shortlist import shortlist
+
+VERSIONS: Final = ("kaito.sh/v1beta1", "kaito.sh/v1alpha1")
+DEFAULT_TYPE: Final = "Standard_NC24ads_A100_v4"
+"""What the CRD of v1alpha1 fills in for an absent `resource.instanceType`."""
+
+_WORKSPACE_FIELDS: Final = {"apiVersion", "kind", "metadata", "status", "resource", "inference", "tuning"}
+_RESOURCE_FIELDS: Final = {"instanceType", "count", "labelSelector", "preferredNodes", "partition"}
+_SET_FIELDS: Final = {"replicas", "nodeCountLimit", "labelSelector", "template", "updateStrategy", "autoUpgrade"}
+
+
+class Conversion(NamedTuple):
+    """One object of KAITO's."""
+
+    source: str
+    """`Kind namespace/name`"""
+    workspace: dict[str, Any] | None
+    """The manifest of ours; None where something is refused."""
+    losses: Losses
+
+
+def convert(manifest: Mapping[str, Any]) -> Conversion:
+    """Converts a Workspace or an InferenceSet of kaito.sh; other kinds are refused by name. Raises nothing."""
+    losses = Losses()
+    made: dict[str, Any] | None = None
+    version, kind = manifest.get("apiVersion"), manifest.get("kind")
+    if version not in VERSIONS:
+        losses.refuse("apiVersion", f"{version!r} is not KAITO's", f"{' and '.join(VERSIONS)} are read")
+    elif kind == "Workspace":
+        made = _workspace(manifest, losses)
+    elif kind == "InferenceSet":
+        made = _inference_set(manifest, losses)
+    else:
+        losses.refuse("kind", f"{kind} is not scheduled", "Workspace and InferenceSet are converted")
+    if made is not None:
+        _check(made, losses)
+    return Conversion(identify(manifest), None if losses.refused else made, losses)
+
+
+def _workspace(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
+    losses.unknown(manifest, _WORKSPACE_FIELDS, "")
+    resource = _object(manifest, "resource")
+    losses.unknown(resource, _RESOURCE_FIELDS, "resource.")
+    if manifest.get("tuning") is not None:
+        losses.refuse(
+            "tuning",
+            "fine-tuning is not scheduled",
+            "declare a Workspace with resource alone, which is given one node, and run the tuning on it as a Job",
+        )
+    spec = {"resource": _resource(resource, str(manifest["apiVersion"]), losses)}
+    if manifest.get("inference") is not None:
+        spec["inference"] = converted_inference(_object(manifest, "inference"), losses)
+    return _manifest(manifest, spec, losses)
+
+
+def _resource(resource: Mapping[str, Any], version: str, losses: Losses) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    if resource.get("instanceType"):
+        made["instanceType"] = resource["instanceType"]
+    elif version.endswith("v1alpha1"):
+        losses.warn(
+            "resource.instanceType",
+            f"KAITO's v1alpha1 takes {DEFAULT_TYPE} where none is given, and none is filled in here",
+            "set it where node auto-provisioning is enabled; leave it out where nodes are brought",
+        )
+    selector = kept_selector(_object(resource, "labelSelector"), losses)
+    if selector:
+        made["labelSelector"] = selector
+    elif not losses.refused and not made:
+        losses.warn(
+            "resource.labelSelector",
+            "it is empty, which matches every node in KAITO and is refused here where nodes are brought",
+            "name the nodes by matchLabels or matchExpressions",
+        )
+    count = resource.get("count")
+    if isinstance(count, int) and count > 1:
+        losses.warn(
+            "resource.count",
+            f"{count} is not carried over: how many nodes one replica takes is computed, in KAITO too",
+            f"set inference.perReplicaNodeCount: {count} for a replica over so many nodes, inference.replicas for more "
+            "replicas",
+        )
+    if resource.get("preferredNodes"):
+        losses.warn(
+            "resource.preferredNodes",
+            f"not read, in KAITO neither ({shortlist(_texts(resource['preferredNodes']))})",
+            "label the nodes, and name the label in resource.labelSelector",
+        )
+    if resource.get("partition") is not None:
+        made["partition"] = resource["partition"]
+    return made
+
+
+def _inference_set(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
+    """One Workspace of as many replicas: each has nodes of its own, as each Workspace of the set had."""
+    spec = _object(manifest, "spec")
+    template = _object(spec, "template")
+    losses.unknown(spec, _SET_FIELDS, "spec.")
+    resource = _object(template, "resource")
+    # KAITO labels the Workspaces of a set with its selector's labels and selects nodes by them.
+    of_set = {**resource, "labelSelector": _object(spec, "labelSelector")}
+    made = {"resource": _resource(of_set, str(manifest["apiVersion"]), losses)}
+    if spec.get("nodeCountLimit") is not None:
+        made["resource"]["nodeCountLimit"] = spec["nodeCountLimit"]
+    made["inference"] = {
+        **converted_inference(_object(template, "inference"), losses),
+        "replicas": spec.get("replicas", 1),
+    }
+    losses.warn(
+        "kind",
+        "an InferenceSet becomes one Workspace of as many replicas, and one workload instead of one a replica",
+        "scale it by inference.replicas",
+    )
+    if _object(spec, "autoUpgrade").get("enabled"):
+        losses.warn(
+            "spec.autoUpgrade", "images are not upgraded by themselves", "set inferenceImage of the Environment"
+        )
+    if template.get("metadata"):
+        losses.warn(
+            "spec.template.metadata",
+            "there are no Workspaces below the one that is made",
+            "put what is to be kept into the metadata of the set",
+        )
+    strategy = _object(spec, "updateStrategy")
+    if strategy not in ({}, {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}}):
+        losses.warn("spec.updateStrategy", "replicas are replaced one at a time")
+    return _manifest(manifest, made, losses)
+
+
+def _manifest(manifest: Mapping[str, Any], spec: dict[str, Any], losses: Losses) -> dict[str, Any]:
+    """Name, namespace, labels and annotations go along; what the cluster wrote does not."""
+    given = _object(manifest, "metadata")
+    metadata = {key: given[key] for key in ("name", "namespace") if given.get(key)}
+    for field in ("labels", "annotations"):
+        kept = kept_labels(_object(given, field), f"metadata.{field}", losses)
+        if kept:
+            metadata[field] = kept
+    kept_spec = {key: value for key, value in spec.items() if value != {}}
+    return {"apiVersion": API_VERSION, "kind": "Workspace", "metadata": metadata, "spec": kept_spec}
+
+
+def _check(made: dict[str, Any], losses: Losses) -> None:
+    """What the model does not take is refused with its words."""
+    try:
+        Workspace.read(made)
+    except InvalidObjectError as error:
+        losses.refuse("", error.message, "correct it in KAITO's manifest")
+
+
+def _object(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object at the key; an empty one where there is none."""
+    value = dig(parent, key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(each) for each in value] if isinstance(value, list) else [str(value)]

@@ -1,0 +1,212 @@
+"""KAITO's manifests become Workspaces of ours, and everything that is lost is named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plimsoll.model.workspace import Workspace
+from plimsoll.plan.kaito import Conversion, convert
+
+DEFINITIONS = Path(__file__).resolve().parents[3] / "shared" / "crds"
+TYPE = "Standard_NC24ads_A100_v4"
+CONTAINER = {"name": "main", "image": "own:1"}
+
+
+def of_kaito(
+    resource: dict[str, Any] | None = None,
+    inference: dict[str, Any] | None = None,
+    version: str = "v1beta1",
+    **fields: Any,
+) -> dict[str, Any]:
+    """A Workspace as KAITO has it: no `spec`."""
+    selected = {"labelSelector": {"matchLabels": {"apps": "phi"}}}
+    return {
+        "apiVersion": f"kaito.sh/{version}",
+        "kind": "Workspace",
+        "metadata": {"name": "phi", "namespace": "research"},
+        "resource": {"instanceType": TYPE, **selected, **(resource or {})},
+        **({} if "tuning" in fields else {"inference": inference or {"preset": {"name": "phi-4-mini-instruct"}}}),
+        **fields,
+    }
+
+
+def a_set(**spec: Any) -> dict[str, Any]:
+    template = {"resource": {"instanceType": TYPE}, "inference": {"preset": {"name": "phi-4"}}}
+    given = {"labelSelector": {"matchLabels": {"apps": "phi"}}, "template": template, **spec}
+    return {"apiVersion": "kaito.sh/v1beta1", "kind": "InferenceSet", "metadata": {"name": "set"}, "spec": given}
+
+
+TUNING = {
+    "preset": {"name": "phi-4"},
+    "method": "qlora",
+    "input": {"name": "data", "image": "data:1"},
+    "output": {"image": "out:1", "imagePushSecret": "push"},
+}
+SHAPES = {
+    "plain": of_kaito(),
+    "alpha": of_kaito({"count": 1}, version="v1alpha1"),
+    "template": of_kaito(inference={"template": {"spec": {"containers": [CONTAINER]}}}),
+    "partition": of_kaito({"instanceType": "", "partition": {"mode": "mig", "profile": "1g.10gb"}}),
+    "config": of_kaito(inference={"preset": {"name": "phi-4"}, "config": "options"}),
+    "adapters": of_kaito(
+        inference={
+            "preset": {"name": "phi-4"},
+            "adapters": [{"source": {"name": "law", "image": "law:1"}, "strength": "1.0"}],
+        }
+    ),
+    "gated": of_kaito(
+        inference={"preset": {"name": "phi-4", "presetOptions": {"modelAccessSecret": "token", "image": "own:1"}}}
+    ),
+    "preferred": of_kaito({"preferredNodes": ["gpu-7"], "count": 2}),
+    "tuning": of_kaito(tuning=TUNING),
+    "set": a_set(replicas=3, nodeCountLimit=4),
+}
+
+
+def losses_of(conversion: Conversion) -> dict[str, bool]:
+    """Fields that are named, and whether they are refused."""
+    return {loss.field: loss.refused for loss in conversion.losses.found}
+
+
+def converted(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, bool]]:
+    conversion = convert(manifest)
+    assert conversion.workspace is not None, [str(loss) for loss in conversion.losses.found]
+    Workspace.read(conversion.workspace)
+    return conversion.workspace, losses_of(conversion)
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_the_shapes_are_kaitos(shape: dict[str, Any]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    path = DEFINITIONS / f"kaito.sh_{shape['kind'].lower()}s.yaml"
+    if not path.exists():
+        pytest.skip("KAITO's definitions are not at hand")
+    versions = yaml.safe_load(path.read_text())["spec"]["versions"]
+    version = next(each for each in versions if shape["apiVersion"].endswith(each["name"]))
+    jsonschema.validate(shape, version["schema"]["openAPIV3Schema"])
+
+
+@pytest.mark.parametrize("shape", [each for name, each in SHAPES.items() if name != "tuning"])
+def test_every_shape_but_tuning_is_converted(shape: dict[str, Any]) -> None:
+    made, _ = converted(shape)
+    assert made["apiVersion"] == "plimsoll.dev/v1alpha1"
+    assert made["kind"] == "Workspace"
+
+
+def test_a_plain_workspace_loses_nothing() -> None:
+    made, losses = converted(of_kaito())
+    assert losses == {}
+    assert made == {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Workspace",
+        "metadata": {"name": "phi", "namespace": "research"},
+        "spec": {
+            "resource": {"instanceType": TYPE, "labelSelector": {"matchLabels": {"apps": "phi"}}},
+            "inference": {"preset": {"name": "phi-4-mini-instruct"}},
+        },
+    }
+
+
+def test_what_the_cluster_wrote_stays_behind_without_a_word() -> None:
+    given = of_kaito(status={"workerNodes": ["n"]})
+    given["metadata"] |= {"uid": "u", "resourceVersion": "1", "finalizers": ["workspace.finalizer.kaito.sh"]}
+    made, losses = converted(given)
+    assert (made["metadata"], losses) == ({"name": "phi", "namespace": "research"}, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        (of_kaito({"count": 2}), "resource.count"),
+        (of_kaito({"preferredNodes": ["gpu-7"]}), "resource.preferredNodes"),
+        (SHAPES["config"], "inference.config"),
+        (SHAPES["gated"], "inference.preset.presetOptions.image"),
+        (of_kaito({"instanceType": None}, version="v1alpha1"), "resource.instanceType"),
+        (of_kaito(inference={"preset": {"name": "none-such"}}), "inference.preset.name"),
+        (of_kaito({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}),
+         "resource.labelSelector.matchExpressions"),
+        (of_kaito({"labelSelector": {"matchLabels": {"a": "b", "kaito.sh/workspace": "c"}}}),
+         "resource.labelSelector.matchLabels"),
+        (SHAPES["set"], "kind"),
+        (a_set(autoUpgrade={"enabled": True}), "spec.autoUpgrade"),
+    ],
+)  # fmt: skip
+def test_each_loss_is_named(given: dict[str, Any], field: str) -> None:
+    _, losses = converted(given)
+    assert losses[field] is False
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        (of_kaito(tuning=TUNING), "tuning"),
+        (of_kaito({"labelSelector": {"matchLabels": {"kaito.sh/workspace": "c"}}}),
+         "resource.labelSelector.matchLabels"),
+        (of_kaito(inference={"preset": {"name": "phi-4"}, "adapters": [{"source": {"name": "a", "urls": ["u"]}}]}),
+         "inference.adapters[0].source.urls"),
+        (of_kaito(inference={"preset": {"name": "phi-4"}, "engine": "x"}), "inference.engine"),
+        ({**of_kaito(), "kind": "RAGEngine"}, "kind"),
+        ({**of_kaito(), "apiVersion": "kaito.sh/v2"}, "apiVersion"),
+        (of_kaito({"labelSelector": {"matchLabels": {"a": "no value"}}}), ""),
+        (of_kaito(inference={"preset": {"name": "phi-4"}, "template": {"spec": {"containers": [CONTAINER]}}}), ""),
+    ],
+)  # fmt: skip
+def test_what_must_not_be_lost_is_refused_by_name(given: dict[str, Any], field: str) -> None:
+    conversion = convert(given)
+    assert conversion.workspace is None
+    assert losses_of(conversion)[field] is True
+
+
+def test_labels_of_kaitos_own_are_dropped_by_name() -> None:
+    given = of_kaito()
+    given["metadata"] |= {
+        "labels": {"team": "a", "kaito.sh/workspace": "w"},
+        "annotations": {"kaito.sh/runtime": "transformers"},
+    }
+    made, losses = converted(given)
+    assert made["metadata"]["labels"] == {"team": "a"}
+    assert "annotations" not in made["metadata"]
+    assert set(losses) == {"metadata.labels.kaito.sh/workspace", "metadata.annotations.kaito.sh/runtime"}
+
+
+def test_a_set_becomes_one_workspace_of_its_replicas_and_limit() -> None:
+    made, _ = converted(a_set(replicas=3, nodeCountLimit=4))
+    assert made["spec"]["inference"]["replicas"] == 3
+    assert made["spec"]["resource"]["nodeCountLimit"] == 4
+    assert made["spec"]["resource"]["labelSelector"] == {"matchLabels": {"apps": "phi"}}
+
+
+def test_the_command_writes_workspaces_and_says_losses(tmp_path: Path, run: Any) -> None:
+    file = tmp_path / "kaito.yaml"
+    file.write_text(yaml.safe_dump_all([of_kaito({"count": 2}), a_set()]))
+    done = run("import", "kaito", str(file))
+    assert done.returncode == 0, done.stderr
+    assert [each["metadata"]["name"] for each in yaml.safe_load_all(done.stdout)] == ["phi", "set"]
+    assert "warning: Workspace research/phi: resource.count: 2 is not carried over" in done.stderr
+
+
+def test_the_command_refuses_what_it_names_and_converts_the_rest(tmp_path: Path, run: Any) -> None:
+    file = tmp_path / "kaito.yaml"
+    file.write_text(yaml.safe_dump_all([of_kaito(), of_kaito(tuning=TUNING)]))
+    done = run("import", "kaito", str(file), "--output", "json")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["metadata"]["name"] == "phi"
+    assert "refused: Workspace research/phi: tuning: fine-tuning is not scheduled" in done.stderr
+
+
+def test_a_bad_file_is_an_error(tmp_path: Path, run: Any) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n")
+    done = run("import", "kaito", str(file))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no objects of kaito.sh there" in done.stderr
+
+
+def test_planning_names_the_import(tmp_path: Path, run: Any) -> None:
+    file = tmp_path / "kaito.yaml"
+    file.write_text(yaml.safe_dump(of_kaito()))
+    done = run("plan", "-f", str(file), "--output", "json")
+    assert "plimsoll import kaito FILE" in json.loads(done.stdout)["warnings"][0]
