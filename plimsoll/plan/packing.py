@@ -115,7 +115,13 @@ def pack(
     choice but the supply, so they come first there. `seconds` bounds the search, by the clock where one is given, else
     by counted work: it never fails, but the gap may then be larger.
     """
-    effort = Effort(seconds, clock)
+    return pack_within(Effort(seconds, clock), items, supply, new_kinds)
+
+
+def pack_within(
+    effort: Effort, items: Iterable[Item], supply: Iterable[FreeGPU], new_kinds: Iterable[str] | None
+) -> Packing:
+    """`pack` with the rest of a limit that others share."""
     free = sorted((gpu for gpu in supply if gpu.free > 0), key=lambda gpu: (gpu.kind, gpu.free, gpu.name))
     openable = None if new_kinds is None else frozenset(new_kinds)
     choosing: list[Item] = []

@@ -135,9 +135,9 @@ def _whole_gpus(pod: Pod, gpu_resource: str) -> int:
         raise UnreadableShareError(
             f"Pod {_name(pod)}: {gpu_resource}: {error}", "ask for a whole number of devices"
         ) from None
-    if not 0 <= count <= MAX_DEVICES:
+    if count > MAX_DEVICES:
         raise _unreadable(
-            pod, gpu_resource, str(count), "is no number of GPUs that a node could have",
+            pod, gpu_resource, str(count), "are more GPUs than a node could have",
             f"ask for between 1 and {MAX_DEVICES}",
         )  # fmt: skip
     return count

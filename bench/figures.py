@@ -1,0 +1,229 @@
+"""Figures of a trace: GPUs by KAI's formula, best fit decreasing and ours, the lower bound, and the proof of it."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.trace import TracePod, read_nodes, read_pods
+from plimsoll.plan.node_need import NodeShape, PodNeed
+from plimsoll.plan.node_packing import pack_nodes
+from plimsoll.plan.packing import ANY, FreeGPU, Item, Packing, pack
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Shares that each number of GPUs could really hold."""
+
+    kai_sum: int
+    best_fit: int
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    shares: int
+    kai_sum: int
+    """GPUs that KAI's node-scale-adjuster asks for at first: the sum of hundredths, rounded up."""
+    best_fit: int
+    gpus: int
+    lower_bound: float
+    """The optimum of the linear program over patterns; the optimum is `exact`."""
+    lower_bound_gpus: int
+    exact: bool
+    rounds: int
+    """Times that GPUs were asked for until every share had its place."""
+    solve_seconds: float
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Constrained:
+    """All shares, each on a model that its gpu_spec allows, packed together."""
+
+    shares: int
+    shares_by_gpu_spec: dict[str, int]
+    kai_sum: int
+    best_fit: int
+    gpus: int
+    gpus_by_models: dict[str, int]
+    """By the models that can hold what the GPU is to hold; `any`: every one."""
+    lower_bound: float
+    lower_bound_gpus: int
+    exact: bool
+    rounds: int
+    solve_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AllPods:
+    """Shares and whole GPUs."""
+
+    pods: int
+    without_gpus: int
+    whole_gpu_pods: int
+    whole_gpus: int
+    gpus: int
+    lower_bound_gpus: int
+    rounds: int
+    solve_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class OnNodes:
+    """All pods with GPUs, on new nodes of the trace's shapes."""
+
+    pods: int
+    unplaced: int
+    """Pods that no shape can take."""
+    nodes: int
+    gpus: int
+    """GPUs of those nodes, used or not."""
+    lower_bound_gpus: int
+    nodes_by_shape: dict[str, int]
+    solve_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    file: str
+    figures: Figures
+    constrained: Constrained
+    all_pods: AllPods
+    on_nodes: OnNodes | None
+    bins: list[list[str]]
+    duals: dict[str, float]
+
+    def as_json(self, duals: bool) -> dict[str, Any]:
+        proof = {"duals": self.duals} if duals else {}
+        whole = {"constrained": asdict(self.constrained), "all_pods": asdict(self.all_pods)}
+        nodes = {} if self.on_nodes is None else {"on_nodes": asdict(self.on_nodes)}
+        return {"file": self.file, **asdict(self.figures), **proof, **whole, **nodes, "bins": self.bins}
+
+
+def measure(path: Path, shapes: Sequence[NodeShape] = ()) -> Report:
+    """Reads a trace and packs it; the times are those of packing alone."""
+    pods = read_pods(path)
+    shares = [pod for pod in pods if pod.shares]
+    free = [pod for pod in shares if not pod.models]
+    start = time.perf_counter()
+    packing = pack(_items(free), clock=time.perf_counter)
+    seconds = time.perf_counter() - start
+    kai = kai_sum(free)
+    figures = Figures(
+        shares=len(free),
+        kai_sum=kai,
+        best_fit=packing.best_fit,
+        gpus=packing.gpus,
+        lower_bound=packing.lower_bound,
+        lower_bound_gpus=packing.least,
+        exact=packing.exact,
+        rounds=rounds(free, packing),
+        solve_seconds=round(seconds, 6),
+        held=Held(held(free, kai), len(free), sum(len(each.items) for each in packing.bins)),
+    )
+    start = time.perf_counter()
+    together = pack(_items(shares), clock=time.perf_counter)
+    constrained = _constrained(shares, together, time.perf_counter() - start)
+    start = time.perf_counter()
+    whole = [pod for pod in pods if pod.whole_gpus]
+    whole_gpus = sum(pod.whole_gpus for pod in whole)
+    everything = AllPods(
+        pods=len(pods),
+        without_gpus=sum(not pod.asks_gpus for pod in pods),
+        whole_gpu_pods=len(whole),
+        whole_gpus=whole_gpus,
+        gpus=whole_gpus + together.gpus,
+        lower_bound_gpus=whole_gpus + together.least,
+        rounds=max(constrained.rounds, int(bool(whole))),
+        solve_seconds=round(constrained.solve_seconds + time.perf_counter() - start, 6),
+    )
+    names = {pod.key: pod.name for pod in free}
+    bins = [[names[key] for key in each.items] for each in packing.bins]
+    duals = {str(price.milli[0][1]): price.dual for price in packing.prices}
+    on_nodes = _on_nodes([pod for pod in pods if pod.asks_gpus], shapes) if shapes else None
+    return Report(path.name, figures, constrained, everything, on_nodes, bins, duals)
+
+
+def shapes_of(path: Path) -> list[NodeShape]:
+    """Every shape of node that stands in a file of nodes."""
+    found = {(node.model, node.gpus, node.cpu_milli, node.memory_mib) for node in read_nodes(path)}
+    return [
+        NodeShape(f"{gpus} x {model}, {cpu / 1000:g} CPU, {memory / 1024:g} GiB", model, gpus, cpu, memory)
+        for model, gpus, cpu, memory in sorted(found)
+    ]
+
+
+def kai_sum(pods: Sequence[TracePod]) -> int:
+    """ceil(sum of round(fraction * 100) * devices / 100), as the adjuster computes it."""
+    return math.ceil(sum(math.floor(pod.gpu_milli / 1000 * 100 + 0.5) * pod.gpus for pod in pods) / 100)
+
+
+def held(pods: Sequence[TracePod], gpus: int) -> int:
+    """The most of these shares that so many GPUs can hold: the smallest ones, packed as ours."""
+    ordered = sorted(pods, key=lambda pod: (pod.gpu_milli, pod.key))
+    fits, over = 0, len(ordered) + 1
+    while over - fits > 1:
+        middle = (fits + over) // 2
+        if pack(_items(ordered[:middle])).gpus <= gpus:
+            fits = middle
+        else:
+            over = middle
+    return fits
+
+
+def rounds(pods: Sequence[TracePod], packing: Packing) -> int:
+    """How often GPUs are asked for when those asked before have come, and nothing is bound yet."""
+    items = _items(pods)
+    supply: list[FreeGPU] = []
+    asked = 0
+    while packing.gpus:
+        asked += 1
+        kinds = [each.kinds[0] for each in packing.bins if each.gpu is None]
+        supply += [FreeGPU(f"{asked}/{number}", kind, 1000) for number, kind in enumerate(kinds)]
+        packing = pack(items, supply, clock=time.perf_counter)
+    return asked
+
+
+def _items(pods: Sequence[TracePod]) -> list[Item]:
+    return [Item(pod.key, dict.fromkeys(pod.models or (ANY,), pod.gpu_milli)) for pod in pods]
+
+
+def _constrained(shares: Sequence[TracePod], packing: Packing, seconds: float) -> Constrained:
+    models = Counter("any" if ANY in each.kinds else "|".join(each.kinds) for each in packing.bins)
+    specs = Counter("|".join(pod.models) or "any" for pod in shares)
+    return Constrained(
+        shares=len(shares),
+        shares_by_gpu_spec=dict(sorted(specs.items())),
+        kai_sum=kai_sum(shares),
+        best_fit=packing.best_fit,
+        gpus=packing.gpus,
+        gpus_by_models=dict(sorted(models.items())),
+        lower_bound=packing.lower_bound,
+        lower_bound_gpus=packing.least,
+        exact=packing.exact,
+        rounds=rounds(shares, packing),
+        solve_seconds=round(seconds, 6),
+    )
+
+
+def _on_nodes(pods: Sequence[TracePod], shapes: Sequence[NodeShape]) -> OnNodes:
+    needs = [
+        PodNeed(pod.key, dict.fromkeys(pod.models or (ANY,), pod.gpu_milli), pod.gpus, pod.cpu_milli, pod.memory_mib)
+        for pod in pods
+    ]
+    start = time.perf_counter()
+    packing = pack_nodes(needs, shapes, clock=time.perf_counter)
+    seconds = time.perf_counter() - start
+    return OnNodes(
+        pods=len(needs),
+        unplaced=len(packing.unplaced),
+        nodes=len(packing.nodes),
+        gpus=packing.gpus,
+        lower_bound_gpus=packing.least,
+        nodes_by_shape=dict(sorted(Counter(node.shape or "" for node in packing.nodes).items())),
+        solve_seconds=round(seconds, 6),
+    )

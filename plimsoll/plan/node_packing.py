@@ -1,0 +1,188 @@
+"""Packing onto nodes: free parts of existing nodes first, then the fewest GPUs of new ones, then the lowest price.
+
+Shares are packed onto GPUs first, as tightly as `packing` can; then GPUs onto nodes, with CPU and memory. A bound over
+both says how far from the fewest the result can be.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from plimsoll.plan.effort import Clock, Effort
+from plimsoll.plan.node_filling import Filling
+from plimsoll.plan.node_need import FreeNode, NodePacking, NodeShape, PodNeed
+from plimsoll.plan.node_shapes import Load, ShapeChoice
+from plimsoll.plan.node_units import Unit, balanced, group, kinds_of, large_first, onto_shapes, place, takes, unit_of
+from plimsoll.plan.packing import Bin, FreeGPU, Item, Packing, pack_within, size_on
+from plimsoll.plan.packing_problem import GPU_MILLI
+
+
+def pack_nodes(
+    needs: Iterable[PodNeed],
+    shapes: Iterable[NodeShape],
+    nodes: Iterable[FreeNode] = (),
+    *,
+    seconds: float = 2.0,
+    clock: Clock | None = None,
+) -> NodePacking:
+    """Packs pods onto free nodes and new ones. The order of the arguments does not matter.
+
+    `seconds` and `clock` are those of `packing.pack`.
+    """
+    return _NodePacker(needs, shapes, nodes, Effort(seconds, clock)).pack()
+
+
+class _NodePacker:
+    def __init__(
+        self,
+        needs: Iterable[PodNeed],
+        shapes: Iterable[NodeShape],
+        nodes: Iterable[FreeNode],
+        effort: Effort,
+    ) -> None:
+        self._effort = effort
+        self._shapes = sorted((shape for shape in shapes if shape.gpus > 0), key=lambda shape: shape.name)
+        self._existing = Filling(nodes)
+        self._free = [self._existing.free(row) for row in range(len(self._existing.nodes))]
+        self._unplaced: dict[str, str] = {}
+        self._needs: dict[str, PodNeed] = {}
+        kinds_of = _KindsOf(self._shapes, self._free)
+        for need in sorted(needs, key=lambda need: need.name):
+            milli = kinds_of(need)
+            if milli:
+                self._needs[need.name] = replace(need, milli=milli)
+            else:
+                self._unplaced[need.name] = "no free node and no shape of node could take it, even if it were empty"
+
+    def pack(self) -> NodePacking:
+        ordered = sorted(self._needs.values(), key=large_first)
+        rest = [need for need in ordered if need.single or not place(self._existing, need)]
+        whole = [need for need in rest if need.whole]
+        together = Filling()
+        refused = group(together, [need for need in rest if not need.whole and not need.single], self._shapes)
+        units, loose = self._pack_singles([need for need in rest if need.single], together)
+        refused += group(together, [need for need in loose if not place(self._existing, need)], self._shapes)
+        units += [self._unit([(need.name,)] * need.devices, need.milli) for need in whole]
+        for row in range(len(together.nodes)):
+            gpus = [names for names in together.held(row) if names]
+            units.append(self._unit(gpus, kinds_of(gpus, self._needs, (shape.kind for shape in self._shapes))))
+        least = self._least(frozenset(need.name for need in refused)) if units else 0
+        new, homeless = onto_shapes(units, self._shapes, least, self._effort)
+        for name in [*(need.name for need in refused), *(name for unit in homeless for name in unit.pods)]:
+            self._unplaced[name] = "no free node has room for it, and no shape of node can take it"
+        nodes = (*self._existing.filled(), *new)
+        return NodePacking(nodes, tuple(sorted(self._unplaced.items())), least)
+
+    def _pack_singles(self, singles: Sequence[PodNeed], together: Filling) -> tuple[list[Unit], list[PodNeed]]:
+        """Shares onto free GPUs and those that pods `together` have opened; then the units of new GPUs.
+
+        Also the pods that CPU or memory keeps from where they were packed.
+        """
+        where: dict[str, tuple[Filling, int, int]] = {}
+        supply = []
+        for filling in (self._existing, together):
+            for row in range(len(filling.nodes)):
+                node, held = filling.free(row), filling.held(row)
+                for gpu, free in enumerate(node.gpus):
+                    if free > 0 and (filling is self._existing or held[gpu]):
+                        name = f"{len(where):08}"
+                        where[name] = filling, row, gpu
+                        supply.append(FreeGPU(name, node.kind, free))
+        packing = self._pack([Item(need.name, need.milli) for need in singles], supply)
+        loose = [self._needs[name] for name, _ in packing.unplaced]
+        for each in packing.bins:
+            if each.gpu is not None:
+                filling, row, gpu = where[each.gpu]
+                for need in (self._needs[name] for name in each.items):
+                    if not filling.put_on(row, gpu, need):
+                        loose.append(need)
+        units = []
+        for each in balanced([each for each in packing.bins if each.gpu is None], self._needs, self._shapes):
+            kept, dropped = self._fitting(each)
+            units += [kept] if kept.pods else []
+            loose += dropped
+        return units, loose
+
+    def _fitting(self, each: Bin) -> tuple[Unit, list[PodNeed]]:
+        """The GPU with what some shape has the CPU and memory for, and the pods that are too much: the heaviest."""
+        unit = self._unit([each.items], each.kinds)
+        dropped: list[PodNeed] = []
+        while unit.pods and not any(unit.fits(shape) for shape in self._shapes):
+            heaviest = max(
+                unit.pods, key=lambda name: (self._needs[name].cpu_milli, self._needs[name].memory_mib, name)
+            )
+            dropped.append(self._needs[heaviest])
+            unit = self._unit([[name for name in unit.pods if name != heaviest]], each.kinds)
+        return unit, dropped
+
+    def _unit(self, gpus: Iterable[Iterable[str]], kinds: Iterable[str]) -> Unit:
+        return unit_of(gpus, kinds, self._needs)
+
+    def _pack(self, items: Sequence[Item], supply: Sequence[FreeGPU]) -> Packing:
+        return pack_within(self._effort, items, supply, {shape.kind for shape in self._shapes})
+
+    def _least(self, refused: frozenset[str]) -> int:
+        """GPUs of new nodes: by all shares as if nodes did not matter, then by shapes, CPU and memory."""
+        needs = [need for need in self._needs.values() if need.name not in refused]
+        items = [Item(f"{need.name} {gpu}", need.milli) for need in needs for gpu in range(need.devices)]
+        supply = [
+            FreeGPU(f"{row} {gpu}", node.kind, free)
+            for row, node in enumerate(self._free)
+            for gpu, free in enumerate(node.gpus)
+        ]
+        choice = ShapeChoice(
+            (
+                Load(
+                    tuple(sorted(need.milli)),
+                    need.devices * min(need.milli.values()),
+                    need.devices if need.whole else 0,
+                    need.cpu_milli,
+                    need.memory_mib,
+                )
+                for need in needs
+            ),
+            self._shapes,
+            self._free,
+        )
+        choice.require(self._pack(items, supply).least)
+        for shapes in sorted(self._needed_shapes(needs)):
+            choice.require_one_of(shapes)
+        return choice.least_gpus()
+
+    def _needed_shapes(self, needs: Sequence[PodNeed]) -> set[tuple[str, ...]]:
+        """Names of shapes of which at least one node is new: they alone take a pod that no free node has room for."""
+        empty = Filling(self._free)
+        known: dict[tuple[object, ...], tuple[str, ...]] = {}
+        for need in needs:
+            key = (*sorted(need.milli.items()), need.devices, need.cpu_milli, need.memory_mib)
+            if key not in known:
+                known[key] = ()
+                if empty.find(need.milli, need.devices, need.cpu_milli, need.memory_mib) is None:
+                    fitting = (each for each in self._shapes if each.kind in need.milli and takes(each, need))
+                    known[key] = tuple(shape.name for shape in fitting)
+        return {names for names in known.values() if names}
+
+
+class _KindsOf:
+    """Thousandths by kind for pods, of the kinds of which an empty node of a shape or a free node could take them."""
+
+    def __init__(self, shapes: Sequence[NodeShape], nodes: Sequence[FreeNode]) -> None:
+        roomiest: dict[str, NodeShape] = {}
+        for node in nodes:
+            most = roomiest.get(node.kind, NodeShape("", node.kind, 0, 0, 0))
+            roomiest[node.kind] = NodeShape(
+                "",
+                node.kind,
+                max(most.gpus, len(node.gpus)),
+                max(most.cpu_milli, node.cpu_milli),
+                max(most.memory_mib, node.memory_mib),
+            )
+        self._shapes = [*shapes, *roomiest.values()]
+        self._known: dict[tuple[object, ...], dict[str, int]] = {}
+
+    def __call__(self, need: PodNeed) -> dict[str, int]:
+        key = (tuple(sorted(need.milli.items())), need.devices, need.cpu_milli, need.memory_mib)
+        found = self._known.get(key)
+        if found is None:
+            sizes = {shape.kind: size_on(need.milli, shape.kind) for shape in self._shapes if takes(shape, need)}
+            found = self._known[key] = {kind: size for kind, size in sizes.items() if 0 < size <= GPU_MILLI}
+        return found

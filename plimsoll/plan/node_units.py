@@ -1,0 +1,212 @@
+"""Pods that go together: what the GPUs of new nodes are to hold, before nodes are chosen."""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from plimsoll.plan.effort import Effort
+from plimsoll.plan.node_filling import Filling
+from plimsoll.plan.node_need import FilledNode, FreeNode, NodeShape, PodNeed
+from plimsoll.plan.node_shapes import Load, ShapeChoice
+from plimsoll.plan.packing import Bin
+from plimsoll.plan.packing_problem import GPU_MILLI
+
+_HEADROOM = (0.0, 0.5, 1.0, 2.0)
+"""Parts of CPU and memory that shapes are chosen to have above what is asked, one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """GPUs of one node with what they are to hold; nobody else shares them."""
+
+    gpus: tuple[tuple[str, ...], ...]
+    kinds: tuple[str, ...]
+    cpu_milli: int
+    memory_mib: int
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """Sorted, each once."""
+        return tuple(sorted({name for held in self.gpus for name in held}))
+
+    def load(self, headroom: float = 0.0) -> Load:
+        """What it asks, with a part more of CPU and memory."""
+        count, more = len(self.gpus), 1.0 + headroom
+        return Load(self.kinds, GPU_MILLI * count, count, int(self.cpu_milli * more), int(self.memory_mib * more))
+
+    def fits(self, shape: NodeShape) -> bool:
+        """Whether an empty node of the shape takes it."""
+        return (
+            shape.kind in self.kinds
+            and shape.gpus >= len(self.gpus)
+            and shape.cpu_milli >= self.cpu_milli
+            and shape.memory_mib >= self.memory_mib
+        )
+
+
+def unit_of(gpus: Iterable[Iterable[str]], kinds: Iterable[str], needs: Mapping[str, PodNeed]) -> Unit:
+    """The unit of these pods by GPU; a pod of several devices stands on several GPUs and counts once."""
+    held = tuple(tuple(sorted(names)) for names in gpus)
+    pods = {name for names in held for name in names}
+    return Unit(
+        held,
+        tuple(sorted(kinds)),
+        sum(needs[name].cpu_milli for name in pods),
+        sum(needs[name].memory_mib for name in pods),
+    )
+
+
+def balanced(bins: Sequence[Bin], needs: Mapping[str, PodNeed], shapes: Sequence[NodeShape]) -> list[Bin]:
+    """The same bins with pods of equal shares exchanged, so that none is much heavier on CPU and memory than others."""
+    cpu = max((shape.cpu_milli / shape.gpus for shape in shapes), default=1) or 1
+    memory = max((shape.memory_mib / shape.gpus for shape in shapes), default=1) or 1
+    weight = {
+        name: needs[name].cpu_milli / cpu + needs[name].memory_mib / memory for each in bins for name in each.items
+    }
+    slots: dict[tuple[tuple[str, int], ...], list[int]] = defaultdict(list)
+    pods: dict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
+    for number, each in enumerate(bins):
+        for name in each.items:
+            key = tuple(sorted(needs[name].milli.items()))
+            slots[key].append(number)
+            pods[key].append(name)
+    load = [0.0] * len(bins)
+    dealt: list[list[str]] = [[] for _ in bins]
+    # The largest shares first: they have the fewest bins to choose from.
+    for key in sorted(slots, key=lambda key: (-max(size for _, size in key), key)):
+        free: dict[int, int] = defaultdict(int)
+        for number in slots[key]:
+            free[number] += 1
+        waiting = [(load[number], number) for number in free]
+        heapq.heapify(waiting)
+        for name in sorted(pods[key], key=lambda name: (-weight[name], name)):
+            _, number = heapq.heappop(waiting)
+            dealt[number].append(name)
+            load[number] += weight[name]
+            free[number] -= 1
+            if free[number]:
+                heapq.heappush(waiting, (load[number], number))
+    return [Bin(tuple(sorted(names)), each.gpu, each.kinds) for names, each in zip(dealt, bins, strict=True)]
+
+
+def group(filling: Filling, needs: Sequence[PodNeed], shapes: Sequence[NodeShape]) -> list[PodNeed]:
+    """Puts pods together on as few GPUs as best fit finds, on nodes of the smallest shapes, added as needed.
+
+    For pods with shares on several GPUs of one node, and for those that CPU or memory keeps from where packing put
+    them. Gives the pods that no shape can take.
+    """
+    left = []
+    for need in sorted(needs, key=large_first):
+        if place(filling, need):
+            continue
+        roomy = [shape for shape in shapes if shape.kind in need.milli and takes(shape, need)]
+        if not roomy:
+            left.append(need)
+            continue
+        best = min(roomy, key=lambda shape: (shape.gpus, need.milli[shape.kind], shape.price or 0.0, shape.name))
+        gpus = (GPU_MILLI,) * best.gpus
+        filling.add([FreeNode(f"{len(filling.nodes):06}", best.kind, gpus, best.cpu_milli, best.memory_mib)])
+        place(filling, need)
+    return left
+
+
+def kinds_of(gpus: Iterable[Iterable[str]], needs: Mapping[str, PodNeed], kinds: Iterable[str]) -> list[str]:
+    """The kinds of which every one of these GPUs can hold its pods."""
+    held = [[needs[name].milli for name in names] for names in gpus]
+    return [
+        kind
+        for kind in sorted(set(kinds))
+        if all(kind in milli for pods in held for milli in pods)
+        and all(sum(milli[kind] for milli in pods) <= GPU_MILLI for pods in held)
+    ]
+
+
+def place(filling: Filling, need: PodNeed) -> bool:
+    """Puts a pod on the best node for it; False where none has room."""
+    row = filling.find(need.milli, need.devices, need.cpu_milli, need.memory_mib)
+    if row is None:
+        return False
+    size = need.milli[filling.nodes[row].kind]
+    filling.put(row, [(need.name,)] * need.devices, size, need.cpu_milli, need.memory_mib)
+    return True
+
+
+def takes(shape: NodeShape, need: PodNeed) -> bool:
+    """Whether an empty node of the shape takes the pod, as far as numbers go."""
+    return shape.gpus >= need.devices and shape.cpu_milli >= need.cpu_milli and shape.memory_mib >= need.memory_mib
+
+
+def large_first(need: PodNeed) -> tuple[int, int, int, str]:
+    """Sorts pods that are hard to place before others."""
+    return (-need.devices, -min(need.milli.values(), default=0), -need.cpu_milli, need.name)
+
+
+def onto_shapes(
+    units: Sequence[Unit], shapes: Sequence[NodeShape], target: int, effort: Effort
+) -> tuple[list[FilledNode], list[Unit]]:
+    """New nodes for units, with as few GPUs as possible, then as cheap as possible; stops at `target` GPUs.
+
+    Also the units that no shape can take. Shapes are chosen as if CPU and memory could be cut at will; as they cannot,
+    they are chosen again with headroom, and the best choice is taken.
+    """
+    homeless = [unit for unit in units if not any(unit.fits(shape) for shape in shapes)]
+    ordered = sorted(
+        (unit for unit in units if any(unit.fits(shape) for shape in shapes)),
+        key=lambda unit: (-len(unit.gpus), -unit.cpu_milli, -unit.memory_mib, unit.gpus),
+    )
+    prices = {shape.name: shape.price or 0.0 for shape in shapes}
+    best: tuple[int, float, int, list[FilledNode]] | None = None
+    for headroom in _HEADROOM:
+        nodes = _choose_and_fill(ordered, shapes, headroom)
+        cost = (sum(len(node.gpus) for node in nodes), sum(prices[node.shape or ""] for node in nodes), len(nodes))
+        if best is None or cost < best[:3]:
+            best = (*cost, nodes)
+        if best[0] <= target or effort.exhausted:
+            break
+    return (best[3] if best else []), homeless
+
+
+def _choose_and_fill(units: Sequence[Unit], shapes: Sequence[NodeShape], headroom: float) -> list[FilledNode]:
+    """Shapes for all units at once, best fit onto those, and again for what is left."""
+    by_name = {shape.name: shape for shape in shapes}
+    fitting = [tuple(shape.name for shape in shapes if unit.fits(shape)) for unit in units]
+    left = list(zip(units, fitting, strict=True))
+    filled: list[FilledNode] = []
+    while left:
+        choice = ShapeChoice((unit.load(headroom) for unit, _ in left), shapes)
+        for names in sorted({names for _, names in left}):
+            choice.require_one_of(names)
+        chosen = [by_name[name] for name, count in sorted(choice.choose().items()) for _ in range(count)]
+        if not any(left[0][0].fits(shape) for shape in chosen):
+            chosen.append(by_name[left[0][1][0]])
+        filling = Filling(
+            FreeNode(f"{number:06}", shape.kind, (GPU_MILLI,) * shape.gpus, shape.cpu_milli, shape.memory_mib)
+            for number, shape in enumerate(chosen)
+        )
+        left = [(unit, names) for unit, names in left if not _put_unit(filling, unit)]
+        filled += _fitted(filling, shapes)
+    return filled
+
+
+def _put_unit(filling: Filling, unit: Unit) -> bool:
+    milli = dict.fromkeys(unit.kinds, GPU_MILLI)
+    row = filling.find(milli, len(unit.gpus), unit.cpu_milli, unit.memory_mib)
+    if row is not None:
+        filling.put(row, unit.gpus, GPU_MILLI, unit.cpu_milli, unit.memory_mib)
+    return row is not None
+
+
+def _fitted(filling: Filling, shapes: Sequence[NodeShape]) -> list[FilledNode]:
+    """The nodes that hold something, each of the smallest and then cheapest shape that is enough for it."""
+    found = []
+    for row, node in enumerate(filling.nodes):
+        used = [names for names in filling.held(row) if names]
+        if used:
+            free = filling.free(row)
+            unit = Unit(tuple(used), (node.kind,), node.cpu_milli - free.cpu_milli, node.memory_mib - free.memory_mib)
+            enough = [shape for shape in shapes if unit.fits(shape)]
+            shape = min(enough, key=lambda shape: (shape.gpus, shape.price or 0.0, shape.name))
+            gpus = (*used, *((),) * (shape.gpus - len(used)))
+            found.append(FilledNode(gpus, shape.kind, shape=shape.name))
+    return found

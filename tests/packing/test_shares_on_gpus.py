@@ -1,0 +1,126 @@
+"""Cases with a known answer: what KAI's node-scale-adjuster is asked, with the GPUs that the shares really need."""
+
+import random
+
+import pytest
+
+from plimsoll.plan.packing import ANY, FreeGPU, Item, pack
+from tests.packing.checking import check, some_gpus, some_items
+
+
+@pytest.mark.parametrize(
+    ("milli", "gpus"),
+    [
+        ((), 0),
+        ((500,), 1),
+        ((500, 500), 1),
+        ((600, 600), 2),
+        ((600, 600, 600), 3),
+        ((100,) * 11, 2),
+        ((810,) * 3 + (190,) * 3, 3),
+        ((470,) * 4 + (60,) * 2, 2),
+        ((334, 334, 334), 2),
+        ((333, 333, 333), 1),
+        ((1000, 1, 1), 2),
+        (({"T4": 500}, {"A100": 500}), 2),
+        (({"T4": 500}, {ANY: 500}, {"A100": 500}, {ANY: 500}), 2),
+        (({"T4": 500, "A100": 250}, {"A100": 750}), 1),
+        (({"T4": 500, "A100": 250}, {"T4": 500}, {"A100": 750}), 2),
+        (({"a": 400, "b": 400}, {"b": 400, "c": 400}, {"a": 400, "c": 400}), 2),
+    ],
+)  # fmt: skip
+def test_fewest_gpus(milli: tuple[int | dict[str, int], ...], gpus: int) -> None:
+    items = some_items(*milli)
+    packing = pack(items)
+    check(packing, items)
+    assert packing.gpus == packing.least == gpus
+
+
+def test_best_fit_is_beaten() -> None:
+    """Best fit decreasing pairs the largest with the best rest at hand, and so spoils the triples."""
+    items = some_items(*[510] * 6, *[270] * 6, *[260] * 6, *[230] * 12)
+    packing = pack(items)
+    check(packing, items)
+    assert (packing.gpus, packing.best_fit) == (9, 11)
+
+
+def test_free_parts_come_before_new_gpus() -> None:
+    items = some_items(500, 300, 300, 700)
+    supply = some_gpus(("T4", 500), ("T4", 600))
+    packing = pack(items, supply)
+    check(packing, items, supply)
+    assert packing.gpus == 1
+    assert {each.gpu: each.items for each in packing.bins} == {
+        "gpu-0000": ("item-0000",),
+        "gpu-0001": ("item-0001", "item-0002"),
+        None: ("item-0003",),
+    }
+
+
+def test_a_tight_supply_is_used_well() -> None:
+    """Best fit decreasing puts 400 onto the GPU with 400 free, and then has no place for 350 and 350."""
+    items = some_items(600, 400, 350, 350)
+    supply = some_gpus(("T4", 1000), ("T4", 700))
+    packing = pack(items, supply)
+    check(packing, items, supply)
+    assert packing.gpus == 0
+
+
+def test_a_free_part_of_another_kind_is_not_used() -> None:
+    items = some_items({"A100": 300})
+    packing = pack(items, some_gpus(("T4", 1000)))
+    assert packing.gpus == 1
+    assert packing.bins[0].kinds == ("A100",)
+
+
+def test_shares_that_no_gpu_can_hold_do_not_hide_others() -> None:
+    items = some_items(500, 1200, {"A100": 0}, {}, {"A100": 2000, "T4": 400})
+    packing = pack(items)
+    check(packing, items)
+    assert dict(packing.unplaced) == {
+        "item-0001": "takes 1200 thousandths of a GPU, and a share takes between 1 and 1000",
+        "item-0002": "takes 0 of A100 thousandths of a GPU, and a share takes between 1 and 1000",
+        "item-0003": "no kind of GPU may hold it",
+    }
+    assert packing.gpus == 1
+
+
+def test_shares_of_kinds_that_may_not_be_new_take_what_is_free() -> None:
+    items = some_items({"T4": 600}, {"T4": 600}, {ANY: 400})
+    packing = pack(items, some_gpus(("T4", 1000)), new_kinds=["A100"])
+    assert packing.unplaced == (("item-0001", "no free GPU can hold it, and none of T4 may be new"),)
+    assert [each.items for each in packing.bins] == [("item-0000", "item-0002")]
+
+
+def test_the_limit_in_seconds_falls_back_to_best_fit() -> None:
+    generator = random.Random(7)
+    items = some_items(*(generator.randint(1, 999) for _ in range(600)))
+    quick, full = pack(items, seconds=0), pack(items)
+    assert not quick.exact
+    assert quick.gpus <= quick.best_fit
+    assert full.exact
+    assert full.gap == 0
+    assert quick.least <= full.least
+
+
+def test_the_clock_ends_the_search() -> None:
+    generator = random.Random(7)
+    items = some_items(*(generator.randint(200, 400) for _ in range(400)))
+    now = iter(range(10_000))
+    packing = pack(items, seconds=3, clock=lambda: float(next(now)))
+    assert not packing.exact
+    check(packing, items)
+
+
+def test_a_solved_bound_is_tight() -> None:
+    packing = pack(some_items(*[600] * 10, *[500] * 10))
+    assert packing.exact
+    assert packing.lower_bound == pytest.approx(15)
+
+
+def test_many_free_gpus_take_little_time_to_look_at() -> None:
+    supply = [FreeGPU(f"{number}", "T4", 100 + number % 800) for number in range(20_000)]
+    items = [Item(f"{number}", {"T4": 50 + number % 300}) for number in range(2_000)]
+    packing = pack(items, supply)
+    assert packing.gpus == 0
+    check(packing, items, supply)

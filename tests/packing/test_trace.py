@@ -1,0 +1,115 @@
+"""bench.openb: the figures of a trace, and what is said of a file that cannot be read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from bench.openb import main
+
+HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
+
+
+def run(*arguments: str) -> Result:
+    app = typer.Typer()
+    app.command()(main)
+    return CliRunner().invoke(app, arguments)
+
+
+def report(path: Path, *options: str) -> dict[str, Any]:
+    result = run(str(path), "--output", "json", *options)
+    assert result.exit_code == 0, result.output
+    value: dict[str, Any] = json.loads(result.stdout)
+    return value
+
+
+def a_trace(folder: Path, *rows: str, header: str = HEADER) -> Path:
+    path = folder / "pods.csv"
+    path.write_text(header + "".join(f"{row}\n" for row in rows))
+    return path
+
+
+def test_figures_and_bins(tmp_path: Path) -> None:
+    figures = report(
+        a_trace(
+            tmp_path, "a,1,1,1,600,", "b,1,1,1,600,", "c,1,1,1,600,", "d,1,1,1,400,",
+            "e,1,1,1,600,T4", "f,1,1,1,600,T4|A100", "g,1,1,0,0,", "h,1,1,2,1000,", "i,1,1,1,1000,T4",
+        ),
+        "--duals",
+    )  # fmt: skip
+    assert figures["shares"] == 4
+    assert (figures["kai_sum"], figures["best_fit"], figures["gpus"]) == (3, 3, 3)
+    assert figures["rounds"] == 1
+    assert sorted(name for each in figures["bins"] for name in each) == ["a", "b", "c", "d"]
+    assert len(figures["bins"]) == figures["gpus"]
+    assert figures["lower_bound"] == pytest.approx(3)
+    assert 3 * figures["duals"]["600"] + figures["duals"]["400"] == pytest.approx(figures["lower_bound"])
+    assert figures["duals"]["600"] + figures["duals"]["400"] <= 1 + 1e-9
+    assert figures["constrained"]["shares"] == 6
+    assert figures["constrained"]["gpus"] == 5
+    assert figures["constrained"]["shares_by_gpu_spec"] == {"A100|T4": 1, "T4": 1, "any": 4}
+    assert figures["all_pods"]["whole_gpus"] == 3
+    assert figures["all_pods"]["gpus"] == 8
+    assert figures["all_pods"]["without_gpus"] == 1
+
+
+def test_kai_asks_too_few(tmp_path: Path) -> None:
+    figures = report(a_trace(tmp_path, *(f"pod-{number},1,1,1,600," for number in range(5))))
+    assert (figures["kai_sum"], figures["gpus"]) == (3, 5)
+    assert figures["held"] == {"kai_sum": 3, "best_fit": 5, "gpus": 5}
+
+
+def test_the_same_name_twice_is_two_pods(tmp_path: Path) -> None:
+    figures = report(a_trace(tmp_path, "a,1,1,1,600,", "a,1,1,1,400,"))
+    assert figures["bins"] == [["a", "a"]]
+
+
+def test_no_shares(tmp_path: Path) -> None:
+    figures = report(a_trace(tmp_path))
+    assert (figures["shares"], figures["gpus"], figures["bins"], figures["rounds"]) == (0, 0, [], 0)
+
+
+def test_several_traces_in_text(tmp_path: Path) -> None:
+    path = a_trace(tmp_path, "a,1,1,1,600,")
+    result = run(str(path), str(path))
+    assert result.exit_code == 0
+    assert result.stdout.count("pods ") >= 2
+
+
+def test_on_nodes(tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes.csv"
+    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,8000,16384,2,T4\nn2,8000,16384,0,\n")
+    figures = report(a_trace(tmp_path, "a,8000,1,1,100,", "b,8000,1,1,100,"), "--nodes", str(nodes))
+    assert figures["gpus"] == 1
+    assert figures["on_nodes"]["gpus"] == figures["on_nodes"]["lower_bound_gpus"] == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("name,num_gpu\na,1\n", "column gpu_milli missing"),
+        (HEADER + "a,1,1,1,many,\n", "line 2, column gpu_milli: 'many' is not a whole number from 0 to 1000"),
+        (HEADER + "a,1,1,1,500,\nb,1,1,-1,500,\n", "line 3, column num_gpu: '-1'"),
+        (HEADER + "a,1,1,1,1500,\n", "line 2, column gpu_milli: '1500'"),
+        (HEADER + ",1,1,1,500,\n", "line 2, column name: is empty"),
+        (HEADER + "a,1,1,1\n", "line 2, column gpu_milli: ''"),
+    ],
+)
+def test_what_is_wrong_names_file_line_and_column(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "pods.csv"
+    path.write_text(text)
+    result = run(str(path))
+    assert result.exit_code == 1
+    message = " ".join(result.stderr.split())
+    assert "pods.csv" in message
+    assert said in message
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    result = run(str(tmp_path / "none.csv"))
+    assert result.exit_code == 1
+    assert "No such file" in result.stderr
