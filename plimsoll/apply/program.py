@@ -36,13 +36,6 @@ class CalledOffError(pulumi.RunError):
         super().__init__("called off: nothing was changed")
 
 
-class _Object(pulumi.CustomResource):
-    """A resource of any type: its properties are passed as they are."""
-
-    def __init__(self, declared: Declared, options: pulumi.ResourceOptions) -> None:
-        super().__init__(declared.token, declared.name, dict(declared.inputs), options)
-
-
 class Program:
     """One run of the capacity program. `release` and `call_off` may come from any thread, before or after its start."""
 
@@ -76,12 +69,12 @@ class Program:
         self._on_armed()
         order = await self._given
         options = pulumi.ResourceOptions(provider=provider)
-        first = [_Object(declared, options) for declared in order.first]
+        first = [_register(declared, options) for declared in order.first]
         # The rest is registered afterwards: a hundred registrations ahead would cost the new objects a second. A
         # resource that fails is the engine's to report, and no reason to leave the others out (and so delete them).
         await asyncio.gather(*(resource.id.future() for resource in first), return_exceptions=True)
         for declared in order.kept:
-            _Object(declared, options)
+            _register(declared, options)
 
     def _decide(self, decision: Order | CalledOffError) -> bool:
         with self._lock:
@@ -91,6 +84,11 @@ class Program:
             if self._loop is not None and self._given is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(_settle, self._given, decision)
         return True
+
+
+def _register(declared: Declared, options: pulumi.ResourceOptions) -> pulumi.CustomResource:
+    """Of no class of its own: the library would note each caller's files in the state, once per resource."""
+    return pulumi.CustomResource(declared.token, declared.name, dict(declared.inputs), options)
 
 
 def _settle(given: "asyncio.Future[Order]", decision: Order | CalledOffError) -> None:

@@ -222,7 +222,8 @@ class Shard:
                 self._mend(review.drop, review.adopt.values())
             elif self._backend.tag(self.name) != state.tag:
                 log.warning("the state was changed by others: starting anew", stack=self.name)
-                self._call_off()
+                self._update = None
+                update.abandon()
             else:
                 return update, state, review
         raise StateChangedError(

@@ -134,6 +134,12 @@ class Update:
             self.interrupt()
             self._await_end(_INTERRUPT_SECONDS)
 
+    def abandon(self) -> None:
+        """Kills an armed engine: one that is called off writes the state as it knew it. Its lock stays behind."""
+        self.stack.engine.kill()
+        self._program.call_off()
+        self.join()
+
     def interrupt(self) -> None:
         """Asks the engine to end: what it has begun is finished, nothing more is started. Takes no lock."""
         self.stack.engine.interrupt()
