@@ -4,6 +4,8 @@ The algorithm is that of KAITO's cloud provider agnostic scheduling: at least on
 memory are the same on all of them, and a model that cannot span nodes fits one. Messages keep KAITO's known phrases.
 """
 
+import math
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from plimsoll.model.environment import EnvironmentSpec
@@ -11,29 +13,39 @@ from plimsoll.model.label_selector import LabelSelector
 from plimsoll.model.labels import GPU_MEMORY, NODEPOOL
 from plimsoll.model.mode import instance_type_violation
 from plimsoll.model.node import Node
+from plimsoll.model.partition import Partition
 from plimsoll.model.verdict import Reason
 from plimsoll.model.workspace import Workspace
-from plimsoll.plan.estimator import NodeGpus
-from plimsoll.plan.gpu_labels import GpuLabels, InvalidGpuLabel
+from plimsoll.plan.brought_replica import nodes_of_replica
+from plimsoll.plan.gpu_labels import InvalidGpuLabel
+from plimsoll.plan.gpu_offer import Offer, Offers, Unusable
 from plimsoll.plan.node_index import NodeIndex, gpu_devices
-from plimsoll.plan.node_refusals import invalid_labels, none_matches, not_uniform
+from plimsoll.plan.node_refusals import invalid_labels, none_matches, none_usable, not_uniform
 from plimsoll.plan.refusal import Refusal
 from plimsoll.plan.shortlist import counted, shortlist
-from plimsoll.plan.sizing import Sizing, nodes_in_all, nodes_per_replica, replica_need
+from plimsoll.plan.sizing import Sizing, nodes_in_all, replica_need
+from plimsoll.plan.template_devices import template_devices
 from plimsoll.plan.tolerations import Tolerance, Tolerances
 
 
 class Survey(NamedTuple):
     """What a selector finds."""
 
-    gpus: GpuLabels
-    """The same on every node."""
-    devices: int
-    """Devices that a pod asks for to have a whole node."""
+    offer: Offer
+    """The same on every node but for the number of devices; that of the node with the fewest."""
     matching: tuple[str, ...]
     """Nodes with labels, usable or not, sorted."""
     usable: tuple[str, ...]
     warnings: tuple[str, ...]
+
+
+class Ask(NamedTuple):
+    """What makes nodes usable for a Workspace, beside its selector."""
+
+    tolerance: Tolerance
+    partition: Partition | None
+    devices: int
+    """That the template asks for by itself; 0: as many as its nodes have."""
 
 
 class BroughtNodes:
@@ -42,8 +54,9 @@ class BroughtNodes:
     def __init__(self, index: NodeIndex, environment: EnvironmentSpec) -> None:
         self._index = index
         self._environment = environment
-        self._surveys: dict[tuple[str, str], Survey | Refusal] = {}
+        self._surveys: dict[object, Survey | Refusal] = {}
         self._tolerances = Tolerances(environment)
+        self._offers = Offers()
 
     def judge(self, workspace: Workspace) -> Sizing | Refusal:
         """How many nodes the Workspace takes of those it matches, or why it may not."""
@@ -57,102 +70,80 @@ class BroughtNodes:
                 "resource.labelSelector is empty and would match every node: name the nodes by matchLabels or "
                 "matchExpressions",
             )
-        survey = self._found(resource.label_selector, self._tolerances.of(workspace))
+        devices = template_devices(workspace, self._environment.gpu_resource)
+        if isinstance(devices, Refusal):
+            return devices
+        ask = Ask(self._tolerances.of(workspace), resource.partition, devices)
+        survey = self._found(resource.label_selector, ask)
         if isinstance(survey, Refusal):
             return survey
         pools = self._foreign_pools(workspace.namespace, survey.usable)
-        return pools or _size(workspace, survey)
+        return pools or _size(workspace, survey, devices)
 
-    def _found(self, selector: LabelSelector, tolerance: Tolerance) -> Survey | Refusal:
-        """What the selector finds for pods that tolerate so much, or what is wrong with these nodes."""
-        key = (str(selector), tolerance.key)
+    def _found(self, selector: LabelSelector, ask: Ask) -> Survey | Refusal:
+        """What the selector finds for pods that ask for so much, or what is wrong with these nodes."""
+        key = (str(selector), ask.tolerance.key, ask.partition, ask.devices)
         found = self._surveys.get(key)
         if found is None:
-            found = self._surveys[key] = self._survey(selector, key[0], tolerance)
+            found = self._surveys[key] = self._survey(selector, key[0], ask)
         return found
 
-    def _survey(self, selector: LabelSelector, text: str, tolerance: Tolerance) -> Survey | Refusal:
+    def _survey(self, selector: LabelSelector, text: str, ask: Ask) -> Survey | Refusal:
         matching = self._index.matching(selector)
         nodes = [node for node in matching if not node.deleting]
         if not nodes:
             return none_matches(text, len(self._index.nodes), [node.name for node in matching])
-        groups: dict[GpuLabels, list[Node]] = {}
-        usable: list[Node] = []
-        unusable: list[str] = []
+        groups: dict[Offer, list[Node]] = {}
+        usable: list[tuple[Node, Offer]] = []
+        unusable: dict[str, str] = {}
         left_out: list[str] = []
+        elsewise: list[Unusable] = []
         invalid: list[tuple[Node, InvalidGpuLabel]] = []
         for node in nodes:
-            gpus = self._index.gpus(node)
-            problem = self._unusable(node, tolerance)
-            if problem:
-                unusable.append(f"{node.name} ({problem})")
-            else:
-                usable.append(node)
-            if isinstance(gpus, GpuLabels):
-                groups.setdefault(gpus, []).append(node)
+            offer = self._offers.of(node, ask.partition)
+            problem = _unusable(node, ask.tolerance)
+            if isinstance(offer, Offer):
+                groups.setdefault(offer, []).append(node)
+                if not problem:
+                    usable.append((node, offer))
+            elif isinstance(offer, Unusable):
+                elsewise.append(offer)
+                problem = problem or offer.problem
             elif problem:
-                left_out.append(f"{node.name} ({problem}; {gpus})")
+                left_out.append(f"{node.name} ({problem}; {offer})")
             else:
-                invalid.append((node, gpus))
+                invalid.append((node, offer))
+            if problem:
+                unusable[node.name] = problem
         if invalid:
             return invalid_labels(invalid)
-        if len({gpus.uniformity for gpus in groups}) > 1:
+        if len({offer.uniformity for offer in groups}) > 1:
             return not_uniform(text, groups)
-        if not usable:
-            return Refusal(
-                Reason.NO_USABLE_NODES,
-                f"None of the {counted(len(nodes), 'node')} that labelSelector {text!r} matches can be used: "
-                f"{shortlist(unusable)}; make one Ready and schedulable, or tolerate its taints",
-            )
-        return self._uniform(groups, usable, unusable, left_out)
-
-    def _uniform(
-        self, groups: dict[GpuLabels, list[Node]], usable: list[Node], unusable: list[str], left_out: list[str]
-    ) -> Survey:
-        gpus = next(iter(groups))
-        devices = min(each.devices for each in groups)
-        warnings = []
-        if left_out:
-            warnings.append(f"left out, neither usable nor labelled: {shortlist(left_out)}")
-        elif unusable:
-            warnings.append(f"not usable at present: {shortlist(unusable)}")
-        in_bytes = next((nodes for each, nodes in groups.items() if each.in_bytes), None)
-        if in_bytes:
-            warnings.append(
-                f"{GPU_MEMORY} on {shortlist([node.name for node in in_bytes])} is in bytes, as old releases of GPU "
-                f"Feature Discovery wrote it: read as {gpus.memory_mib} MiB; update it"
-            )
-        short = self._short_of_devices(usable, devices)
-        if short:
-            warnings.append(f"fewer devices than {devices} are allocatable: {shortlist(short)}")
+        offer = min(groups, key=lambda each: (each.devices, each.count), default=None)
+        names = []
+        for node, its in usable:
+            short = self._short_of_devices(node, its, ask.devices or (offer or its).devices)
+            if short:
+                unusable[node.name] = short
+            else:
+                names.append(node.name)
+        if not names or offer is None:
+            said = [f"{name} ({problem})" for name, problem in unusable.items()]
+            return none_usable(text, len(nodes), said, elsewise, partitioned=ask.partition is not None)
         return Survey(
-            gpus=gpus,
-            devices=devices,
-            matching=tuple(sorted(node.name for nodes in groups.values() for node in nodes)),
-            usable=tuple(node.name for node in usable),
-            warnings=tuple(warnings),
+            offer=offer,
+            matching=tuple(sorted(node.name for alike in groups.values() for node in alike)),
+            usable=tuple(names),
+            warnings=tuple(_warnings(groups, unusable, left_out)),
         )
 
-    def _short_of_devices(self, nodes: list[Node], devices: int) -> list[str]:
-        resource = self._environment.gpu_resource
-        return [
-            f"{node.name} ({amount} {resource})"
-            for node in nodes
-            if (amount := gpu_devices(node, resource)) is not None and amount < devices
-        ]
-
-    def _unusable(self, node: Node, tolerance: Tolerance) -> str:
-        """Why nothing may be placed on the node now; empty where it may."""
-        if node.ready is False:
-            return "not Ready"
-        if node.unschedulable:
-            return "cordoned"
-        taints = tolerance.kept_away(node)
-        if taints:
-            return f"tainted {' '.join(taints)}"
-        if gpu_devices(node, self._environment.gpu_resource) == 0:
-            return f"0 {self._environment.gpu_resource} allocatable"
-        return ""
+    def _short_of_devices(self, node: Node, offer: Offer, devices: int) -> str:
+        """How many devices the node lacks for one pod; empty where it has them, or says nothing of itself."""
+        if not node.allocatable:
+            return ""
+        resource = offer.resource or self._environment.gpu_resource
+        amount = gpu_devices(node, resource) or 0
+        return "" if amount >= devices else f"{amount} {resource} allocatable, {devices} wanted"
 
     def _foreign_pools(self, namespace: str, names: tuple[str, ...]) -> Refusal | None:
         access = self._environment.access_of(namespace)
@@ -172,41 +163,61 @@ class BroughtNodes:
         )
 
 
-def _size(workspace: Workspace, survey: Survey) -> Sizing | Refusal:
+def _unusable(node: Node, tolerance: Tolerance) -> str:
+    """Why nothing may be placed on the node now; empty where it may."""
+    if node.ready is False:
+        return "not Ready"
+    if node.unschedulable:
+        return "cordoned"
+    taints = tolerance.kept_away(node)
+    return f"tainted {' '.join(taints)}" if taints else ""
+
+
+def _warnings(groups: Mapping[Offer, list[Node]], unusable: Mapping[str, str], left_out: list[str]) -> Iterator[str]:
+    if left_out:
+        yield f"left out, neither usable nor labelled: {shortlist(left_out)}"
+    elif unusable:
+        yield f"not usable at present: {shortlist([f'{name} ({problem})' for name, problem in unusable.items()])}"
+    for offer, nodes in groups.items():
+        if offer.in_bytes:
+            yield (
+                f"{GPU_MEMORY} on {shortlist([node.name for node in nodes])} is in bytes, as old releases of GPU "
+                f"Feature Discovery wrote it: read as {offer.memory_mib} MiB; update it"
+            )
+    yield from dict.fromkeys(offer.warning for offer in groups if offer.warning)
+
+
+def _size(workspace: Workspace, survey: Survey, own_devices: int) -> Sizing | Refusal:
     need = replica_need(workspace)
     if isinstance(need, Refusal):
         return need
-    gpus = survey.gpus
-    each = f"{gpus.count} x {gpus.product} of {gpus.memory_mib} MiB each"
-    there = len(survey.matching)
-    found = f"{counted(there, 'matching node')}, {len(survey.usable)} usable, {each}"
+    offer = survey.offer
+    found = f"{counted(len(survey.matching), 'matching node')}, {len(survey.usable)} usable, {offer}"
     warnings = survey.warnings
     per_replica = 1
     if need is not None:
-        per_node = NodeGpus(gpus.count, gpus.memory_mib, gpus.product)
-        sized = nodes_per_replica(need, per_node, f"node {survey.matching[0]}")
+        sized = nodes_of_replica(need, offer, survey.matching)
         if isinstance(sized, Refusal):
             return sized
         per_replica, warning = sized
         warnings = (*warnings, warning) if warning else warnings
-        total = there * gpus.node_memory_mib
-        if total < need.least_mib or (need.per_replica is None and per_replica > there):
-            return Refusal(
-                Reason.INSUFFICIENT_GPU_MEMORY,
-                f"Insufficient total GPU memory: {counted(there, 'matching node')} "
-                f"({shortlist(survey.matching)}) has a total of {total} MiB ({there} x {each}), but {need.subject} "
-                f"requires at least {need.least_mib} MiB, {counted(per_replica, 'such node')} for one replica; "
-                "label more nodes, or take larger ones",
-            )
     target, deprecated = nodes_in_all(workspace, per_replica)
-    if target > len(survey.usable):
-        warnings = (*warnings, f"{target} nodes are wanted and {len(survey.usable)} usable: pods may stay Pending")
+    takes = f"one replica takes {counted(per_replica, 'node')}"
+    gpus = offer.count
+    if offer.pods:
+        takes = f"one replica takes {offer.devices} of {offer.resource or 'its GPUs'}, and {offer.pods} fit a node"
+        gpus = offer.devices * offer.pods
+        target = math.ceil(workspace.replicas / offer.pods)
     return Sizing(
         per_replica=per_replica,
         target=target,
-        message=f"{found}; one replica takes {counted(per_replica, 'node')}",
+        message=f"{found}; {takes}",
         node_names=survey.usable,
-        devices=survey.devices,
-        gpus=survey.gpus.count,
+        devices=offer.devices,
+        resource=offer.resource,
+        parallel=offer.gpus.count,
+        asked=own_devices or offer.devices,
+        pods_per_node=offer.pods,
+        gpus=gpus,
         warnings=(*warnings, *deprecated),
     )
