@@ -22,6 +22,7 @@ class Reason(StrEnum):
     # nodes
     NO_MATCHING_NODES = "NoMatchingNodes"
     NO_USABLE_NODES = "NoUsableNodes"
+    NO_FREE_NODES = "NoFreeNodes"
     GPU_LABELS_INVALID = "GPULabelsInvalid"
     NON_UNIFORM_NODES = "NonUniformNodes"
     INSUFFICIENT_GPU_MEMORY = "InsufficientGPUMemory"
@@ -42,6 +43,14 @@ class Verdict(Observed):
     target_node_count: int | None = None
     node_names: tuple[str, ...] = ()
     """BYO: the usable nodes that the selector matches, sorted."""
+    allocated_nodes: tuple[str, ...] = ()
+    """BYO: those of them that are given to this Workspace, sorted."""
+    startable_replicas: int | None = None
+    """BYO: replicas that may start, where more would take nodes of others or start in part; None: all of them."""
     gpus_per_node: int | None = None
-    """Devices that a pod asks for to have a whole node; None where nobody knows them."""
+    """Devices that a pod asks for to have a whole node, or its part of one; None where nobody knows them."""
+    device_resource: str | None = None
+    """The extended resource of these devices; None: the Environment's."""
+    gpus_per_pod: int | None = None
+    """GPUs over which a pod splits its model, fewer than devices where GPUs are shared; None: its devices."""
     warnings: tuple[str, ...] = ()
