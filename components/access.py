@@ -22,12 +22,13 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("", ["nodes", "pods"], _READ),
     _rule("scheduling.run.ai", ["queues"], _READ),
     _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
-    _rule("karpenter.sh", ["nodepools"], _READ),
-    _rule("karpenter.sh", ["nodeclaims"], _OWN),
+    _rule("karpenter.sh", ["nodepools", "nodeclaims"], _OWN),
     _rule("apps", ["deployments", "statefulsets"], _OWN),
     _rule(GROUP, _KINDS, _READ),
     _rule(GROUP, [f"{kind}/status" for kind in _KINDS], ["get", "patch"]),
-    _rule("", ["events"], ["create", "patch"]),
+    _rule(GROUP, ["workspaces"], ["patch"]),
+    _rule(GROUP, ["workspaces/finalizers"], ["update"]),
+    _rule("", ["events"], [*_READ, "create", "patch"]),
     _rule("events.k8s.io", ["events"], ["create", "patch"]),
 ]
 """What a tick reads, what it owns, and where it reports."""

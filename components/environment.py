@@ -29,6 +29,11 @@ class NodeClaimsArgs(TypedDict, total=False):
     node_class_ref: pulumi.Input[NodeClassRefArgs]
     taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
     storage_gib: pulumi.Input[int]
+    launch_deadline_seconds: pulumi.Input[int]
+    registration_deadline_seconds: pulumi.Input[int]
+    gpu_deadline_seconds: pulumi.Input[int]
+    retry_seconds: pulumi.Input[int]
+    retry_limit_seconds: pulumi.Input[int]
 
 
 class EnvironmentArgs(TypedDict, total=False):

@@ -58,10 +58,11 @@ def admission_policies() -> dict[str, AdmissionPolicy]:
 
     def environment(of: str) -> tuple[str, str]:
         claims, workloads = living.format(of, "nodeClaims"), living.format(of, "workloads")
+        pools = living.format(of, "nodePools")
         return (
-            f"{claims} == 0 && {workloads} == 0",
-            f"'Environment ' + {of}.metadata.name + ' still has ' + string({claims}) + ' NodeClaims and '"
-            f" + string({workloads}) + ' workloads: run `plimsoll destroy`, which drains them first'",
+            f"{claims} == 0 && {pools} == 0 && {workloads} == 0",
+            f"'Environment ' + {of}.metadata.name + ' still has ' + string({claims}) + ' NodeClaims, ' + string({pools})"
+            f" + ' NodePools and ' + string({workloads}) + ' workloads: run `plimsoll destroy`, which drains them first'",
         )
 
     return {

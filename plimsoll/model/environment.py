@@ -16,6 +16,7 @@ class Provisioner(StrEnum):
 
     BYO = "byo"
     NODECLAIM = "nodeclaim"
+    STATIC_NODEPOOL = "static-nodepool"
 
 
 class NodeClassRef(Declared):
@@ -69,6 +70,16 @@ class NodeClaims(Declared):
 
     A NodeClaim that asks for more than its instance type reports is never launched.
     """
+    launch_deadline_seconds: int = Field(default=300, ge=1)
+    """How long the provider may take to launch an instance."""
+    registration_deadline_seconds: int = Field(default=900, ge=1)
+    """How long a claim may take until its node has joined the cluster, the launch included."""
+    gpu_deadline_seconds: int = Field(default=600, ge=1)
+    """How long a registered node may take to show its GPUs; Karpenter itself has no deadline for it."""
+    retry_seconds: int = Field(default=30, ge=1)
+    """Pause before a claim that failed is replaced; doubled with each failure in a row."""
+    retry_limit_seconds: int = Field(default=1800, ge=1)
+    """The longest pause."""
 
 
 class EnvironmentSpec(Declared):
@@ -142,6 +153,8 @@ class EnvironmentStatus(Observed):
     observed_generation: int | None = Field(default=None, validation_alias="observedGeneration")
     node_claims: Annotated[int, Field(ge=0)] = Field(default=0, validation_alias="nodeClaims")
     """NodeClaims that the engine made and that are still there."""
+    node_pools: Annotated[int, Field(ge=0)] = Field(default=0, validation_alias="nodePools")
+    """NodePools that the engine made and that are still there."""
     workloads: Annotated[int, Field(ge=0)] = 0
     """Workloads that the engine made and that are still there."""
     conditions: tuple[Condition, ...] = ()

@@ -17,6 +17,7 @@ class NodeClaim(ObservedObject):
     conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
     node_name: str = Field(default="", validation_alias=AliasPath("status", "nodeName"))
     provider_id: str = Field(default="", validation_alias=AliasPath("status", "providerID"))
+    image_id: str = Field(default="", validation_alias=AliasPath("status", "imageID"))
 
     def condition(self, kind: str) -> Condition | None:
         return condition_of(self.conditions, kind)

@@ -7,7 +7,7 @@ from pydantic.aliases import AliasPath
 
 from plimsoll.model.base import ObservedObject
 from plimsoll.model.condition import Condition
-from plimsoll.model.labels import INSTANCE_TYPE
+from plimsoll.model.labels import INSTANCE_TYPE, SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
 
 
 class NodePool(ObservedObject):
@@ -19,6 +19,18 @@ class NodePool(ObservedObject):
     )
     template_spec: dict[str, Any] = Field(default_factory=dict, validation_alias=AliasPath("spec", "template", "spec"))
     conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
+    used: dict[str, str | int | float] = Field(default_factory=dict, validation_alias=AliasPath("status", "resources"))
+    """What the pool's own nodes have, as Karpenter counts it against `limits`."""
+
+    @property
+    def owner(self) -> tuple[str, str, str]:
+        """(namespace, name, UID) of the Workspace that the labels name, each empty where not said."""
+        labels = self.labels
+        return (labels.get(WORKSPACE_NAMESPACE, ""), labels.get(WORKSPACE, ""), labels.get(WORKSPACE_UID, ""))
+
+    @property
+    def spec_hash(self) -> str:
+        return self.annotations.get(SPEC_HASH, "")
 
     @property
     def requirements(self) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """The Plan: the immutable delta between what is wanted and what the cluster holds."""
 
+from datetime import datetime
 from typing import Any
 
 from plimsoll.model.base import Observed, identify
@@ -73,6 +74,8 @@ class Plan(Observed):
     updates: tuple[Update, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     warnings: tuple[str, ...] = ()
+    next_look: datetime | None = None
+    """When the plan may change though the cluster does not: a deadline passes, or a back-off ends."""
 
     @property
     def empty(self) -> bool:

@@ -1,6 +1,7 @@
 """Snapshot: what the cluster held at one moment, as far as capacity is planned on it."""
 
 from plimsoll.model.base import Observed
+from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.environment import Environment
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
@@ -16,6 +17,12 @@ class InvalidWorkspace(Observed):
 
     ref: WorkspaceRef
     message: str
+    deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] = ()
+
+    @property
+    def deleting(self) -> bool:
+        return self.deletion_timestamp is not None
 
 
 class Snapshot(Observed):
@@ -27,6 +34,8 @@ class Snapshot(Observed):
     nodes: tuple[Node, ...] = ()
     node_claims: tuple[NodeClaim, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
+    claim_events: tuple[ClaimEvent, ...] = ()
+    """What providers said of NodeClaims that they could not launch."""
     pods: tuple[Pod, ...] = ()
     queues: tuple[Queue, ...] = ()
     workloads: tuple[Workload, ...] = ()

@@ -16,6 +16,7 @@ from plimsoll.model.label_selector import LabelSelector
 from plimsoll.model.partition import Partition
 from plimsoll.model.pod_template import check_pod_template
 from plimsoll.model.preset import Preset
+from plimsoll.model.provisioning import Provisioning
 from plimsoll.model.tuning import Tuning
 
 PRESET_XOR_TEMPLATE: Final = "preset and template exclude each other: keep one"
@@ -111,6 +112,7 @@ class WorkspaceStatus(Observed):
     per_replica_node_count: int | None = Field(default=None, validation_alias="perReplicaNodeCount")
     target_node_count: int | None = Field(default=None, validation_alias="targetNodeCount")
     worker_nodes: tuple[str, ...] = Field(default=(), validation_alias="workerNodes")
+    provisioning: Provisioning = Provisioning()
     conditions: tuple[Condition, ...] = ()
 
 
@@ -118,6 +120,7 @@ class Workspace(ObservedObject):
     spec: WorkspaceSpec
     status: WorkspaceStatus = WorkspaceStatus()
     generation: int | None = Field(default=None, validation_alias=AliasPath("metadata", "generation"))
+    finalizers: tuple[str, ...] = Field(default=(), validation_alias=AliasPath("metadata", "finalizers"))
 
     @property
     def ref(self) -> "WorkspaceRef":

@@ -11,6 +11,7 @@ from pydantic.aliases import AliasPath
 
 from plimsoll.connection import JSON
 from plimsoll.model.base import ObservedObject
+from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.environment import Environment
 from plimsoll.model.errors import InvalidObjectError
 from plimsoll.model.labels import API_VERSION, GROUP, WORKSPACE
@@ -139,6 +140,13 @@ NODE_CLAIMS: Final = Kind(
 NODE_POOLS: Final = Kind(
     "NodePool", "karpenter.sh/v1", "/apis/karpenter.sh/v1/nodepools", NodePool.read, "nodepools.karpenter.sh"
 )
+CLAIM_EVENTS: Final = Kind(
+    "Event",
+    "v1",
+    "/api/v1/events",
+    ClaimEvent.read,
+    selector={"fieldSelector": "involvedObject.kind=NodeClaim,reason=InsufficientCapacityError"},
+)
 QUEUES: Final = Kind(
     "Queue",
     "scheduling.run.ai/v2",
@@ -153,7 +161,7 @@ WORKSPACES: Final = Kind(
     f"/apis/{API_VERSION}/workspaces",
     _read_workspace,
     f"workspaces.{GROUP}",
-    quiet=frozenset({"status"}),
+    quiet=frozenset({"status", "finalizers"}),
 )
 ENVIRONMENTS: Final = Kind(
     "Environment",

@@ -20,6 +20,7 @@ class Stores:
         self.nodes = Store(kinds.NODES)
         self.node_claims = Store(kinds.NODE_CLAIMS)
         self.node_pools = Store(kinds.NODE_POOLS)
+        self.claim_events = Store(kinds.CLAIM_EVENTS)
         self.pods = Store(kinds.PODS)
         self.queues = Store(kinds.QUEUES)
         self.deployments = Store(kinds.DEPLOYMENTS)
@@ -45,11 +46,18 @@ class Stores:
             environment=environment,
             workspaces=self.workspaces.values(),
             invalid_workspaces=tuple(
-                InvalidWorkspace(ref=item.ref, message=item.message) for item in self.workspaces.unreadable()
+                InvalidWorkspace(
+                    ref=item.ref,
+                    message=item.message,
+                    deletion_timestamp=item.deletion_timestamp,
+                    finalizers=item.finalizers,
+                )
+                for item in self.workspaces.unreadable()
             ),
             nodes=self.nodes.values(),
             node_claims=self.node_claims.values(),
             node_pools=self.node_pools.values(),
+            claim_events=self.claim_events.values(),
             pods=self.pods.values(),
             queues=self.queues.values(),
             workloads=self.deployments.values() + self.stateful_sets.values(),

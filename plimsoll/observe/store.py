@@ -20,6 +20,8 @@ class Unreadable(NamedTuple):
     ref: WorkspaceRef
     """Its identity, whatever its kind."""
     message: str
+    deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] = ()
 
 
 class Store(Generic[T]):
@@ -53,7 +55,9 @@ class Store(Generic[T]):
             message = error.message
         except (AttributeError, TypeError, ValueError) as error:
             message = f"{identify(raw)}: its fields have other types than those of a {self.kind.name} ({error})"
-        return key, Unreadable(WorkspaceRef(namespace=key[0], name=key[1], uid=str(metadata.get("uid") or "")), message)
+        ref = WorkspaceRef(namespace=key[0], name=key[1], uid=str(metadata.get("uid") or ""))
+        finalizers = tuple(map(str, metadata.get("finalizers") or ()))
+        return key, Unreadable(ref, message, metadata.get("deletionTimestamp"), finalizers)
 
     def replace(self, entries: Mapping[Key, T | Unreadable]) -> bool:
         """Takes the state of a list; whether a change that can matter came with it."""

@@ -10,6 +10,7 @@ from tests.observing.apiserver import FakeApiserver, listening
 CORE = (
     kinds.NODES.path,
     kinds.PODS.path,
+    kinds.CLAIM_EVENTS.path,
     kinds.DEPLOYMENTS.path,
     kinds.STATEFUL_SETS.path,
     kinds.DEFINITIONS.path,

@@ -1,0 +1,33 @@
+"""What becomes of a Workspace's NodeClaims until they are Ready, as its status remembers it.
+
+A claim that the provider could not launch is deleted by Karpenter: what is gone cannot tell how often it was tried.
+"""
+
+from pydantic import Field
+
+from plimsoll.model.base import Observed
+
+
+class PendingClaim(Observed):
+    """A NodeClaim that is not Ready yet."""
+
+    name: str
+    step: str
+    """The first step that it has not done: Launched, Registered, Initialized, or GPUs."""
+    since: str = ""
+    """Since when the step is waited for, RFC 3339."""
+    message: str = ""
+    """What Karpenter says of the step."""
+
+
+class Provisioning(Observed):
+    """Claims on their way, and those that failed since one last became Ready."""
+
+    pending: tuple[PendingClaim, ...] = ()
+    failures: int = 0
+    """Tries that failed one after the other: a late or lost claim, and what fails with it, is one."""
+    last_failure: str = Field(default="", validation_alias="lastFailure")
+    """RFC 3339; the back-off counts from here."""
+    reason: str = ""
+    message: str = ""
+    """What failed last: the claim, its step, how long that was waited for, the provider's words."""
