@@ -25,14 +25,8 @@ def unsupported(workspace: Workspace, *, auto_provisioning: bool) -> Refusal | N
             if auto_provisioning
             else "tuning is not scheduled: run it as a Job on the nodes that resource.labelSelector names",
         )
-    if spec.resource.partition is not None:
-        if auto_provisioning:
-            return Refusal(Reason.INVALID_SPEC, PARTITION_FORBIDDEN)
-        return Refusal(
-            Reason.NOT_SUPPORTED,
-            "resource.partition is not scheduled: remove it, and the Workspace takes whole GPUs; or give a template "
-            "that asks for the slices itself",
-        )
+    if spec.resource.partition is not None and auto_provisioning:
+        return Refusal(Reason.INVALID_SPEC, PARTITION_FORBIDDEN)
     for adapter in spec.inference.adapters if spec.inference is not None else ():
         where = f"inference.adapters: adapter {adapter.source.name!r}"
         if adapter.source.urls:

@@ -1,12 +1,13 @@
-"""Whether anything may be placed on a node now."""
+"""Whether the pods of a Workspace may be placed on a node now."""
 
 from plimsoll.model.node import Node
+from plimsoll.plan.gpu_offer import Offer
 from plimsoll.plan.node_index import gpu_devices
 from plimsoll.plan.tolerations import Tolerance
 
 
-def why_unusable(node: Node, tolerance: Tolerance, gpu_resource: str) -> str:
-    """Why pods that tolerate so much may not be placed on the node now; empty where they may."""
+def why_unusable(node: Node, tolerance: Tolerance) -> str:
+    """Why nothing that tolerates so much may be placed on the node now; empty where it may."""
     if node.deleting:
         return "being deleted"
     if node.ready is False:
@@ -14,8 +15,16 @@ def why_unusable(node: Node, tolerance: Tolerance, gpu_resource: str) -> str:
     if node.unschedulable:
         return "cordoned"
     taints = tolerance.kept_away(node)
-    if taints:
-        return f"tainted {' '.join(taints)}"
-    if gpu_devices(node, gpu_resource) == 0:
-        return f"0 {gpu_resource} allocatable"
-    return ""
+    return f"tainted {' '.join(taints)}" if taints else ""
+
+
+def short_of_devices(node: Node, offer: Offer, devices: int, gpu_resource: str) -> str:
+    """How many devices the node lacks for one pod; empty where it has them, or says nothing of itself.
+
+    `gpu_resource` is the environment's, for offers that name none of their own.
+    """
+    if not node.allocatable:
+        return ""
+    resource = offer.resource or gpu_resource
+    amount = gpu_devices(node, resource) or 0
+    return "" if amount >= devices else f"{amount} {resource} allocatable, {devices} wanted"

@@ -1,0 +1,85 @@
+"""`plimsoll explain workspace NAME`: the whole story of one decision."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from plimsoll.cli.options import Context, Kubeconfig
+from plimsoll.cli.output import REFUSED, SETTLED, Format, Output, print_json
+from plimsoll.model.errors import PlimsollError
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.workspace import WorkspaceRef
+
+app = typer.Typer(add_completion=False)
+
+Namespace = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="its namespace; else that of the only one of the name")
+]
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file", "-f", metavar="FILE_OR_DIR", help="Explain from manifests instead of a cluster; - is standard input."
+    ),
+]
+
+
+@app.callback()
+def _explain() -> None:
+    """The whole story of one decision."""
+
+
+@app.command()
+def workspace(
+    name: Annotated[str, typer.Argument(help="the Workspace's name")],
+    *,
+    namespace: Namespace = None,
+    file: Files = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Why a Workspace has its verdict, what it has, and what would be made or deleted for it; nothing is applied.
+
+    Exit code 2 when it is refused.
+    """
+    from plimsoll.cli.explain_report import as_json, print_story
+    from plimsoll.plan.explaining import explain
+
+    events: list[dict[str, Any]] = []
+    if file:
+        from plimsoll.observe.manifests import snapshot_from_files
+
+        snapshot = snapshot_from_files(file)
+        ref = _find(snapshot, name, namespace)
+    else:
+        from plimsoll.connection import Connection
+        from plimsoll.observe.events import events_about
+        from plimsoll.observe.reading import read_cluster
+
+        connection = Connection.open(kubeconfig, context)
+        try:
+            snapshot = read_cluster(connection, required=("Workspace",))
+            ref = _find(snapshot, name, namespace)
+            events = events_about(connection, ref)
+        finally:
+            connection.close()
+    story = explain(snapshot, ref, datetime.now(UTC))
+    if output is Format.JSON:
+        print_json(as_json(story, events))
+    else:
+        print_story(story, events)
+    raise typer.Exit(SETTLED if story.verdict.accepted else REFUSED)
+
+
+def _find(snapshot: Snapshot, name: str, namespace: str | None) -> WorkspaceRef:
+    refs = [each.ref for each in snapshot.workspaces] + [each.ref for each in snapshot.invalid_workspaces]
+    found = [ref for ref in refs if ref.name == name and namespace in (None, ref.namespace)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        namespaces = ", ".join(sorted(ref.namespace for ref in found))
+        raise PlimsollError(f"{len(found)} Workspaces are named {name!r}", f"name one of {namespaces} by --namespace")
+    there = ", ".join(sorted(map(str, refs))[:5])
+    where = f" in namespace {namespace!r}" if namespace else ""
+    raise PlimsollError(f"there is no Workspace {name!r}{where}", f"there are {there}" if there else "there are none")

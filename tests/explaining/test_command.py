@@ -1,0 +1,39 @@
+"""`plimsoll explain workspace NAME`, as a user runs it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from plimsoll.cli.explain import app
+from plimsoll.model.errors import PlimsollError
+
+EXAMPLES = str(Path(__file__).resolve().parents[2] / "examples" / "byo")
+
+
+def explained(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["workspace", *arguments, "-f", EXAMPLES], catch_exceptions=False)
+
+
+def test_an_accepted_workspace_is_told_from_files() -> None:
+    done = explained("llama")
+    assert done.exit_code == 0
+    for words in ("Workspace research/llama  accepted", "a100-3", "not usable: cordoned", "+ Deployment llama"):
+        assert words in done.stdout, done.stdout
+
+
+def test_a_refused_one_ends_with_2_and_says_what_to_change() -> None:
+    done = explained("mixed", "--output", "json")
+    told = json.loads(done.stdout)
+    assert done.exit_code == 2
+    assert told["verdict"]["reason"] == "NonUniformNodes"
+    assert {each["name"]: each["why"] for each in told["nodes"]}["a100-3"] == "cordoned"
+    assert told["need"]["estimate"]["lines"][0]["sum"] == "80 GiB x 0.84"
+    assert told["plan"] == {"create": [], "update": [], "delete": [], "warnings": []}
+
+
+def test_a_name_that_is_not_there_names_those_that_are() -> None:
+    with pytest.raises(PlimsollError) as error:
+        CliRunner().invoke(app, ["workspace", "none", "-f", EXAMPLES], catch_exceptions=False, standalone_mode=False)
+    assert "research/llama" in (error.value.hint or "")

@@ -1,0 +1,88 @@
+"""A story tells what the verdict and the plan were made of, by what validation and planning do."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from plimsoll.model.verdict import Reason
+from plimsoll.model.workspace import Workspace
+from plimsoll.plan.explaining import Story, explain
+from plimsoll.plan.planning import plan
+from plimsoll.plan.validating import validate
+from tests.builders import NC24, V100, V100_MIB, a_claim, a_node, a_snapshot, a_workspace, an_environment
+
+NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
+
+
+def story_of(workspace: Workspace, *objects: Any, **environment: Any) -> Story:
+    snapshot = a_snapshot(workspace, *objects, environment=an_environment(**environment))
+    return explain(snapshot, workspace.ref, NOW)
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ({"ready": False}, "not Ready"),
+        ({"cordoned": True}, "cordoned"),
+        ({"deleting": True}, "being deleted"),
+        ({"taints": ["own"]}, "tainted own:NoSchedule"),
+        ({"allocatable": 0}, "0 nvidia.com/gpu allocatable, 1 wanted"),
+        ({"memory": "much"}, "label nvidia.com/gpu.memory is 'much'"),
+    ],
+)
+def test_a_node_that_cannot_be_used_says_why(state: dict[str, Any], why: str) -> None:
+    story = story_of(a_workspace(preset="phi-4-mini-instruct"), a_node("good"), a_node("odd", **state))
+    (good, odd) = story.nodes
+    assert good.problem == ""
+    assert why in odd.problem
+    assert not odd.counts
+
+
+def test_the_sum_is_the_estimators() -> None:
+    story = story_of(a_workspace(preset="phi-4-mini-instruct"), a_node())
+    assert story.sum is not None
+    assert story.sum.outcome.nodes == 1
+    assert story.sum.outcome.lines[0].name == "available on one GPU"
+    assert story.need is not None
+    assert story.need.subject == "preset 'phi-4-mini-instruct'"
+
+
+def test_a_refusal_is_told_with_its_nodes() -> None:
+    story = story_of(a_workspace(preset="phi-4-mini-instruct"), a_node("a"), a_node("v", product=V100, memory=V100_MIB))
+    assert story.verdict.reason is Reason.NON_UNIFORM_NODES
+    assert [each.node.name for each in story.nodes] == ["a", "v"]
+    assert story.creations == ()
+
+
+def test_provisioning_tells_claims_limits_and_what_is_next() -> None:
+    workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24, replicas=3)
+    other = a_workspace("other", preset="phi-4-mini-instruct", instance_type=NC24, replicas=1)
+    access = [{"namespaces": ["default"], "gpus": 8, "instanceTypes": [NC24]}]
+    claim = a_claim("mine", workspace, node="n", ready=True)
+    story = story_of(
+        workspace,
+        other,
+        claim,
+        a_node("n", pool=None, instance_type=NC24),
+        nap=True,
+        limits={"nodes": 9},
+        access=access,
+    )
+    assert story.claims == (claim,)
+    assert [(each.node.name, each.counts) for each in story.nodes] == [("n", True)]
+    assert [each.key.kind for each in story.creations] == ["NodeClaim", "NodeClaim"]
+    assert story.bounds == (
+        "limits.nodes of the Environment is 9, 1 in use",
+        f"namespace 'default' may use the instance types {NC24} only",
+        "namespace 'default' may have 8 GPUs",
+    )
+
+
+def test_operations_are_those_of_the_plan() -> None:
+    workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24, replicas=1)
+    snapshot = a_snapshot(workspace, a_claim("a", workspace), a_claim("b", workspace), nap=True)
+    planned = plan(snapshot, validate(snapshot), NOW)
+    story = explain(snapshot, workspace.ref, NOW)
+    assert (story.creations, story.updates, story.deletions) == (planned.creations, planned.updates, planned.deletions)
+    assert len(story.deletions) == 1
