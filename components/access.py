@@ -24,6 +24,8 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
     _rule("karpenter.sh", ["nodepools", "nodeclaims"], _OWN),
     _rule("apps", ["deployments", "statefulsets"], _OWN),
+    _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _OWN),
+    _rule("autoscaling", ["horizontalpodautoscalers"], _READ),
     _rule(GROUP, _KINDS, _READ),
     _rule(GROUP, [f"{kind}/status" for kind in _KINDS], ["get", "patch"]),
     _rule(GROUP, ["workspaces"], ["patch"]),

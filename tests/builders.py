@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from plimsoll.model import labels
+from plimsoll.model.autoscaler import Autoscaler
 from plimsoll.model.environment import Environment
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
+from plimsoll.model.pod import Pod
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace
@@ -176,11 +178,43 @@ def a_claim(
     return NodeClaim.read(manifest)
 
 
-def a_workload(manifest: dict[str, Any], *, deleting: bool = False) -> Workload:
-    """The workload that the cluster holds once a plan's manifest has been applied."""
+def a_workload(manifest: dict[str, Any], *, deleting: bool = False, scaled_to: int | None = None) -> Workload:
+    """The workload that the cluster holds once a plan's manifest has been applied; `scaled_to` by an autoscaler."""
     name = manifest["metadata"]["name"]
-    fields = {"uid": f"uid-{manifest['kind']}-{name}"} | ({"deletionTimestamp": "x"} if deleting else {})
-    return Workload.read({**manifest, "metadata": {**manifest["metadata"], **fields}})
+    ours = scaled_to is None and "replicas" in manifest["spec"]
+    fields = {
+        "uid": f"uid-{manifest['kind']}-{name}",
+        "deletionTimestamp": "x" if deleting else None,
+        "managedFields": [{"manager": "plimsoll", "fieldsV1": {"f:spec": {"f:replicas": {}}}}] if ours else [],
+    }
+    spec = manifest["spec"] | ({"replicas": scaled_to} if scaled_to is not None else {})
+    return Workload.read({**manifest, "metadata": {**manifest["metadata"], **fields}, "spec": spec})
+
+
+def an_autoscaler(manifest: dict[str, Any]) -> Autoscaler:
+    """A HorizontalPodAutoscaler of the workload that a plan's manifest declares."""
+    target = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "name": manifest["metadata"]["name"]}
+    return Autoscaler.read(
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": metadata("scaler", manifest["metadata"]["namespace"]),
+            "spec": {"scaleTargetRef": target, "maxReplicas": 9},
+        }
+    )
+
+
+def a_pod(name: str, owner: Workspace, node: str = "") -> Pod:
+    """A pod of a Workspace, on a node or still to be placed."""
+    owned = {labels.WORKSPACE: owner.name, labels.WORKSPACE_NAMESPACE: owner.namespace}
+    return Pod.read(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata(name, owner.namespace, labels=owned),
+            "spec": {"nodeName": node, "containers": [{"name": "server"}]},
+        }
+    )
 
 
 def a_node_pool(
@@ -224,5 +258,7 @@ def a_snapshot(*objects: Any, environment: Environment | None = None, nap: bool 
         nodes=of(Node),
         node_claims=of(NodeClaim),
         node_pools=of(NodePool),
+        pods=of(Pod),
         workloads=of(Workload),
+        autoscalers=of(Autoscaler),
     )

@@ -46,6 +46,7 @@ OWNED_KINDS: Final = (
     Kind("karpenter.sh", "v1", "NodeClaim"),
     Kind("apps", "v1", "Deployment"),
     Kind("apps", "v1", "StatefulSet"),
+    Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"),
 )
 """What a Plan creates: looked for in the cluster when a state was lost."""
 _TRIES: Final = 3

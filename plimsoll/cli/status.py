@@ -18,7 +18,7 @@ from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import ConditionType, Workspace
 from plimsoll.plan.shortlist import shortlist
 
-SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet")
+SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet")
 PHASES = ("Ready", "Initialized", "Registered", "Launched")
 """Condition types of a NodeClaim, the last step first."""
 

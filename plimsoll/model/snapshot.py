@@ -1,5 +1,6 @@
 """Snapshot: what the cluster held at one moment, as far as capacity is planned on it."""
 
+from plimsoll.model.autoscaler import Autoscaler
 from plimsoll.model.base import Observed
 from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.environment import Environment
@@ -40,5 +41,8 @@ class Snapshot(Observed):
     queues: tuple[Queue, ...] = ()
     workloads: tuple[Workload, ...] = ()
     """Objects that carry our ownership labels, other than NodeClaims."""
+    autoscalers: tuple[Autoscaler, ...] = ()
+    missing_kinds: tuple[str, ...] = ()
+    """Kinds that are planned with and that the cluster does not serve; empty where nobody knows."""
     warnings: tuple[str, ...] = ()
     """What observing found and left out, such as an object that cannot be read."""

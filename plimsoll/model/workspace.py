@@ -37,6 +37,8 @@ class Inference(Declared):
     """Nodes that one replica spans; absent: computed from the need and the node's GPU memory into status."""
     gpu_memory_gib: Annotated[float, Field(gt=0, le=1_000_000)] | None = Field(default=None, alias="gpuMemoryGiB")
     """GPU memory that one replica needs in all, GiB; needed where no preset says it and nodes are to be checked."""
+    stable_identity: bool = False
+    """Whether each replica keeps its name (a StatefulSet); replicas that span nodes always do."""
     adapters: tuple[Adapter, ...] = Field(default=(), max_length=10)
     """LoRA weights that are served beside the preset's own, each under its name."""
     config: str | None = Field(default=None, min_length=1, max_length=253)

@@ -10,6 +10,7 @@ from pydantic import Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.connection import JSON
+from plimsoll.model.autoscaler import Autoscaler
 from plimsoll.model.base import ObservedObject
 from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.environment import Environment
@@ -173,8 +174,23 @@ ENVIRONMENTS: Final = Kind(
 )
 DEPLOYMENTS: Final = _workloads("Deployment", "deployments")
 STATEFUL_SETS: Final = _workloads("StatefulSet", "statefulsets")
+LEADER_WORKER_SETS: Final = Kind(
+    "LeaderWorkerSet",
+    "leaderworkerset.x-k8s.io/v1",
+    "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets",
+    Workload.read,
+    "leaderworkersets.leaderworkerset.x-k8s.io",
+    selector={"labelSelector": WORKSPACE},
+)
+AUTOSCALERS: Final = Kind(
+    "HorizontalPodAutoscaler",
+    "autoscaling/v2",
+    "/apis/autoscaling/v2/horizontalpodautoscalers",
+    Autoscaler.read,
+    quiet=frozenset({"labels", "annotations"}),
+)
 CUSTOM: Final[frozenset[str | None]] = frozenset(
-    kind.definition for kind in (NODE_CLAIMS, NODE_POOLS, QUEUES, WORKSPACES, ENVIRONMENTS)
+    kind.definition for kind in (NODE_CLAIMS, NODE_POOLS, QUEUES, WORKSPACES, ENVIRONMENTS, LEADER_WORKER_SETS)
 )
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from plimsoll.model.autoscaler import Autoscaler
 from plimsoll.model.base import ObservedObject, identify
 from plimsoll.model.environment import Environment
 from plimsoll.model.errors import InvalidObjectError
@@ -29,10 +30,12 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     (API_VERSION, "Environment"): Environment,
     ("apps/v1", "Deployment"): Workload,
     ("apps/v1", "StatefulSet"): Workload,
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): Workload,
+    ("autoscaling/v2", "HorizontalPodAutoscaler"): Autoscaler,
 }
 """What is planned on, by apiVersion and kind; other kinds are passed over with a warning."""
 
-NAMESPACED: Final = ("Pod", "Workspace", "Deployment", "StatefulSet")
+NAMESPACED: Final = ("Pod", "Workspace", "Deployment", "StatefulSet", "LeaderWorkerSet", "HorizontalPodAutoscaler")
 DEFAULT_NAMESPACE: Final = "default"
 KAITO: Final = "kaito.sh/"
 """Group of KAITO's kinds, which are imported and not planned on."""
@@ -70,6 +73,7 @@ class _Reading:
             pods=tuple(self._objects[Pod]),
             queues=tuple(self._objects[Queue]),
             workloads=tuple(self._objects[Workload]),
+            autoscalers=tuple(self._objects[Autoscaler]),
             warnings=(
                 *(
                     f"{number} of kind {kind} passed over: nothing is planned on them"

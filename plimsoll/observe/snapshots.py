@@ -25,6 +25,8 @@ class Stores:
         self.queues = Store(kinds.QUEUES)
         self.deployments = Store(kinds.DEPLOYMENTS)
         self.stateful_sets = Store(kinds.STATEFUL_SETS)
+        self.leader_worker_sets = Store(kinds.LEADER_WORKER_SETS)
+        self.autoscalers = Store(kinds.AUTOSCALERS)
 
     def __iter__(self) -> Iterator[Store[Any]]:
         return iter(vars(self).values())
@@ -60,7 +62,9 @@ class Stores:
             claim_events=self.claim_events.values(),
             pods=self.pods.values(),
             queues=self.queues.values(),
-            workloads=self.deployments.values() + self.stateful_sets.values(),
+            workloads=self.deployments.values() + self.stateful_sets.values() + self.leader_worker_sets.values(),
+            autoscalers=self.autoscalers.values(),
+            missing_kinds=tuple(store.kind.name for store in self if not store.served),
             warnings=(
                 *notes,
                 *(

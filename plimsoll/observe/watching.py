@@ -166,9 +166,10 @@ class Watch(Generic[T]):
         return False
 
     def _take(self, entries: Mapping[Key, T | Unreadable], served: bool) -> None:
+        turned = self._store.served != served
         self._store.served = served
         # The first state is told even when it is empty: some wait to hear so.
-        if self._store.replace(entries) or not self._listed:
+        if self._store.replace(entries) or turned or not self._listed:
             self._on_change()
         self._listed = True
         self._health.recovered(self._kind.name)

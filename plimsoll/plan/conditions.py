@@ -62,10 +62,11 @@ def status_of(
     `previous` is the Workspace's own status where nothing newer is known.
     """
     previous = previous if previous is not None else workspace.status
-    workload = _workload(workspace, holdings)
+    workload = _workload(workspace, verdict, holdings)
     if not verdict.accepted:
         return refused_status(verdict, workspace.generation, now, previous, workload)
-    workload = workload or Finding(False, ConditionReason.WORKLOAD_PENDING, "it is created once its nodes are ready")
+    pending = _room(workspace, holdings) or "it is created once its nodes are ready"
+    workload = workload or Finding(False, ConditionReason.WORKLOAD_PENDING, pending)
     target = verdict.target_node_count or 0
     if holdings.auto_provisioning:
         claims = alive(holdings.ownership.claims_of(workspace))
@@ -201,19 +202,35 @@ def _nodes(names: Sequence[str], ready: Sequence[str], target: int) -> Finding:
     return Finding(False, ConditionReason.NODES_NOT_READY, f"{len(ready)} of {counted(target, 'node')} ready{behind}")
 
 
-def _workload(workspace: Workspace, holdings: Holdings) -> Finding | None:
+def _room(workspace: Workspace, holdings: Holdings) -> str:
+    """Why a replica that spans nodes is not started; empty where none is kept waiting."""
+    start = holdings.start(workspace)
+    if start is None or start.replicas >= workspace.replicas:
+        return ""
+    return (
+        f"{counted(workspace.replicas - start.replicas, 'replica')} of {workspace.replicas} not started: one takes "
+        f"{start.per_replica} nodes at once, {start.free} that it may have are free, and others' pods may need them"
+    )
+
+
+def _workload(workspace: Workspace, verdict: Verdict, holdings: Holdings) -> Finding | None:
     """None where a workload is declared and none is there."""
     if workspace.spec.inference is None:
         return Finding(True, ConditionReason.NOT_NEEDED, "the Workspace declares no workload")
     workloads = [each for each in holdings.ownership.workloads_of(workspace) if not each.deleting]
     if not workloads:
         return None
+    groups = (verdict.per_replica_node_count or 1) > 1
     said = shortlist(
         [
-            f"{each.kind} {each.name}: {each.ready_replicas} of {counted(each.replicas, 'pod')} ready"
+            f"{each.kind} {each.name}: {each.ready_replicas} of "
+            f"{counted(each.replicas, 'replica' if groups else 'pod')} ready"
             for each in workloads
         ]
     )
+    waiting = _room(workspace, holdings)
+    if waiting:
+        return Finding(False, ConditionReason.WORKLOAD_PENDING, f"{said}; {waiting}")
     if any(each.ready_replicas < each.replicas for each in workloads):
         return Finding(False, ConditionReason.WORKLOAD_NOT_READY, said)
     return Finding(True, ConditionReason.READY, said)

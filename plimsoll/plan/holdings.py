@@ -9,6 +9,7 @@ from plimsoll.model.workspace import Workspace
 from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.ownership import Ownership
 from plimsoll.plan.supply import brought_supply
+from plimsoll.plan.whole_replicas import Start, whole_replicas
 
 
 class Holdings:
@@ -20,6 +21,7 @@ class Holdings:
         nodes = NodeIndex(snapshot.nodes)
         self.nodes = nodes.by_name
         self._brought: Mapping[tuple[str, str], tuple[str, ...]] = {}
+        self._starts: Mapping[tuple[str, str], Start] = {}
         if self.auto_provisioning:
             targets = {
                 (verdict.workspace.namespace, verdict.workspace.name): verdict.target_node_count or 0
@@ -27,6 +29,8 @@ class Holdings:
                 if verdict.accepted
             }
             self._brought = brought_supply(snapshot, nodes, targets)
+        else:
+            self._starts = whole_replicas(snapshot, verdicts, nodes, self.ownership)
         self._running: dict[tuple[str, str], set[str]] = {}
         for pod in snapshot.pods:
             if WORKSPACE in pod.labels and pod.node_name and not pod.finished:
@@ -36,6 +40,10 @@ class Holdings:
     def brought(self, workspace: Workspace) -> tuple[str, ...]:
         """Nodes that were there before and count for the Workspace, where nodes are provisioned."""
         return self._brought.get(workspace.key, ())
+
+    def start(self, workspace: Workspace) -> Start | None:
+        """How many replicas may start, where they span brought nodes."""
+        return self._starts.get(workspace.key)
 
     def running(self, workspace: Workspace) -> set[str]:
         """Nodes that the Workspace's pods are on."""

@@ -19,9 +19,11 @@ from plimsoll.plan.node_claim_manifest import node_claim_manifest
 from plimsoll.plan.node_index import NodeIndex, gpu_devices
 from plimsoll.plan.offered_types import OfferedType, OfferedTypes
 from plimsoll.plan.ownership import Ownership, alive, by_age, owner_of
+from plimsoll.plan.scaling import autoscaled, scaled
 from plimsoll.plan.shortlist import counted, shortlist
 from plimsoll.plan.supply import brought_supply
-from plimsoll.plan.workload import workload_manifest
+from plimsoll.plan.whole_replicas import whole_replicas
+from plimsoll.plan.workload import LEADER_WORKER_SET, Scale, workload_kind, workload_manifest
 
 REGISTRATION: Final = timedelta(minutes=15)
 """Karpenter's own deadline until a node registers; it has none until the node's GPU appears."""
@@ -33,7 +35,7 @@ def plan(snapshot: Snapshot, verdicts: Sequence[Verdict], now: datetime) -> Plan
     `now`, with a time zone, tells claims that have not become Ready in time. What a refused Workspace has is left as it
     is. A plan whose operations have been done is followed by an empty one, unless a limit cut it short.
     """
-    return _Round(snapshot, verdicts, now).plan()
+    return _Round(scaled(snapshot), verdicts, now).plan()
 
 
 class _Round:
@@ -57,11 +59,14 @@ class _Round:
         self._updates: list[Update] = []
         self._deletions: list[Deletion] = []
         self._warnings: list[str] = list(snapshot.warnings)
+        self._autoscaled = autoscaled(snapshot)
         if self._environment.spec.auto_provisioning:
             self._types = OfferedTypes(catalog, snapshot.node_pools, self._index)
             targets = {workspace.key: verdict.target_node_count or 0 for workspace, verdict in self._accepted}
             self._brought = brought_supply(snapshot, self._index, targets)
             self._nodes_by_provider_id = {node.provider_id: node for node in snapshot.nodes if node.provider_id}
+        else:
+            self._starts = whole_replicas(snapshot, verdicts, self._index, self._ownership)
 
     def plan(self) -> Plan:
         self._remove_orphans()
@@ -71,11 +76,10 @@ class _Round:
                 offered = self._types.find(workspace.spec.resource.instance_type or "")
                 assert offered is not None, "validation accepts known instance types only"
                 self._claims(workspace, verdict, offered)
-                there = self._nodes_there(workspace, offered) >= (verdict.target_node_count or 0)
-                self._workload(workspace, verdict, offered.spellings, there)
+                self._workload(workspace, verdict, offered.spellings, self._nodes_there(workspace, offered))
             else:
                 self._leftover_claims(workspace)
-                self._workload(workspace, verdict, (), bool(verdict.node_names))
+                self._workload(workspace, verdict, (), len(verdict.node_names))
         self._warn_of_late_claims()
         deletions = self._capped(sorted(self._deletions, key=_deletion_order))
         return Plan(
@@ -139,30 +143,50 @@ class _Round:
         return there
 
     def _workload(
-        self, workspace: Workspace, verdict: Verdict, instance_types: tuple[str, ...], nodes_there: bool
+        self, workspace: Workspace, verdict: Verdict, instance_types: tuple[str, ...], nodes_there: int
     ) -> None:
-        """Creates, changes or removes the workload of one Workspace."""
+        """Creates, changes or removes the workload of one Workspace, which has so many nodes."""
         existing = self._ownership.workloads_of(workspace)
         inference = workspace.spec.inference
         if inference is None:
             for workload in existing:
                 self._delete_workload(workload, "the Workspace declares no inference")
             return
-        manifest = workload_manifest(workspace, inference, verdict, self._environment, instance_types)
-        key = ObjectKey.of(manifest)
+        version, kind = workload_kind(inference, verdict.per_replica_node_count or 1)
+        key = ObjectKey(api_version=version, kind=kind, namespace=workspace.namespace, name=workspace.name)
         same = next((workload for workload in existing if _key(workload) == key), None)
+        scale = self._scale(workspace, verdict, key, same, nodes_there)
+        manifest = workload_manifest(workspace, inference, verdict, self._environment, instance_types, scale=scale)
         others = [workload for workload in existing if workload is not same]
         for workload in others:
             self._delete_workload(workload, f"a {key.kind} {key.name} takes its place")
         if same is None:
             # Two workloads would want the same nodes: the old one goes first.
-            if nodes_there and not others and inference.replicas:
+            enough = verdict.target_node_count or 0 if self._environment.spec.auto_provisioning else 1
+            if nodes_there >= enough and not others and scale.replicas:
                 reason = "the nodes of the Workspace are there"
                 self._creations.append(Creation(manifest=manifest, owner=verdict.workspace, reason=reason))
         elif not same.deleting and same.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
-            wanted = manifest["spec"]["replicas"]
-            reason = f"replicas {same.replicas} -> {wanted}" if same.replicas != wanted else "the Workspace changed"
+            wanted = scale.replicas
+            changed = wanted is not None and wanted != same.replicas
+            reason = f"replicas {same.replicas} -> {wanted}" if changed else "the Workspace changed"
             self._updates.append(Update(manifest=manifest, owner=verdict.workspace, reason=reason))
+
+    def _scale(
+        self, workspace: Workspace, verdict: Verdict, key: ObjectKey, same: Workload | None, nodes_there: int
+    ) -> Scale:
+        """The replicas to declare: an autoscaler's are left to it, and those that span nodes start whole."""
+        wanted = workspace.replicas
+        if (key.api_version.rpartition("/")[0], key.kind, key.namespace, key.name) in self._autoscaled:
+            # As long as the number is still ours, to leave it out would set it to 1.
+            return Scale(wanted if same is None or same.sets_replicas else None, autoscaled=True)
+        if key.kind != LEADER_WORKER_SET:
+            return Scale(wanted)
+        if not self._environment.spec.auto_provisioning:
+            start = self._starts.get(workspace.key)
+            return Scale(start.replicas if start is not None else 0)
+        running = same.replicas if same is not None else 0
+        return Scale(min(wanted, max(running, nodes_there // (verdict.per_replica_node_count or 1))))
 
     def _delete_claim(self, claim: NodeClaim, reason: str) -> None:
         key = ObjectKey(api_version="karpenter.sh/v1", kind="NodeClaim", namespace="", name=claim.name)

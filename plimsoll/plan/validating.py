@@ -14,10 +14,12 @@ from plimsoll.plan.offered_types import OfferedTypes
 from plimsoll.plan.ownership import Ownership, alive, by_age
 from plimsoll.plan.provisioned_nodes import ProvisionedNodes
 from plimsoll.plan.refusal import Refusal
+from plimsoll.plan.scaling import scaled
 from plimsoll.plan.shortlist import counted, shortlist
 from plimsoll.plan.sizing import Sizing
 from plimsoll.plan.supply import brought_supply
 from plimsoll.plan.unsupported import unread, unsupported
+from plimsoll.plan.workload import LEADER_WORKER_SET
 
 
 def validate(snapshot: Snapshot) -> tuple[Verdict, ...]:
@@ -25,6 +27,7 @@ def validate(snapshot: Snapshot) -> tuple[Verdict, ...]:
 
     Workspaces are judged by age, so that what is limited goes to the oldest, and to what runs before what would grow.
     """
+    snapshot = scaled(snapshot)
     found = _judge(snapshot)
     _hold_limits(snapshot, found)
     verdicts = [_verdict(workspace, found[workspace.key]) for workspace in snapshot.workspaces]
@@ -51,7 +54,7 @@ def _judge(snapshot: Snapshot) -> Found:
         workspace.key: forbidden(workspace, environment)
         or _reserved(workspace, environment)
         or unsupported(workspace, auto_provisioning=environment.auto_provisioning)
-        or _limited(workspace, of_mode.judge(workspace))
+        or _limited(workspace, _served(workspace, of_mode.judge(workspace), snapshot))
         for workspace in snapshot.workspaces
     }
 
@@ -70,6 +73,20 @@ def _reserved(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | N
         return None
     return Refusal(
         Reason.SELECTOR_RESERVED, SELECTOR_RESERVED.format(keys=shortlist(keys), prefixes=shortlist(prefixes))
+    )
+
+
+def _served(workspace: Workspace, found: Sizing | Refusal, snapshot: Snapshot) -> Sizing | Refusal:
+    """What a replica over several nodes becomes has to be a kind that the cluster knows."""
+    if isinstance(found, Refusal) or found.per_replica == 1 or workspace.spec.inference is None:
+        return found
+    if LEADER_WORKER_SET not in snapshot.missing_kinds:
+        return found
+    return Refusal(
+        Reason.NOT_SUPPORTED,
+        f"one replica takes {counted(found.per_replica, 'node')}, multi-node replicas need LeaderWorkerSet, and the "
+        "cluster does not serve it: install the LeaderWorkerSet controller (leaderworkerset.x-k8s.io/v1), or take "
+        "nodes that one replica fits",
     )
 
 

@@ -1,8 +1,8 @@
-"""The workload of a Workspace: a Deployment of one pod a replica, a StatefulSet where a replica spans nodes."""
+"""The workload of a Workspace: a Deployment, a StatefulSet, or a LeaderWorkerSet where a replica spans nodes."""
 
 import copy
 import hashlib
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -12,10 +12,33 @@ from plimsoll.model.pod_template import dig
 from plimsoll.model.verdict import Verdict
 from plimsoll.model.workspace import Inference, Workspace
 from plimsoll.plan.declared import object_labels, ownership_labels
+from plimsoll.plan.ray_group import follow, lead
 from plimsoll.plan.serving import serve_preset
 from plimsoll.plan.tolerations import tolerations
 
-HOSTNAME = "kubernetes.io/hostname"
+HOSTNAME: Final = "kubernetes.io/hostname"
+LEADER_WORKER_SET: Final = "LeaderWorkerSet"
+
+
+class Scale(NamedTuple):
+    """The replicas of a workload."""
+
+    replicas: int | None
+    """As they are declared; None leaves them to whoever has set them."""
+    autoscaled: bool = False
+    """Whether an autoscaler sets them: then another number is no change of what is declared."""
+
+
+def workload_kind(inference: Inference, per_replica: int) -> tuple[str, str]:
+    """(apiVersion, kind) of the workload of a Workspace whose replicas take so many nodes each.
+
+    A replica over several nodes is a group of a LeaderWorkerSet, which starts, fails and is made anew as one. Of one
+    pod a replica, a StatefulSet keeps the names of its pods where `inference.stableIdentity` asks for that, and a
+    Deployment is everything else: replicas of a server are alike.
+    """
+    if per_replica > 1:
+        return "leaderworkerset.x-k8s.io/v1", LEADER_WORKER_SET
+    return "apps/v1", "StatefulSet" if inference.stable_identity else "Deployment"
 
 
 def workload_manifest(
@@ -24,6 +47,8 @@ def workload_manifest(
     verdict: Verdict,
     environment: Environment,
     instance_types: tuple[str, ...],
+    *,
+    scale: Scale,
 ) -> dict[str, Any]:
     """The workload of an accepted Workspace, with the hash of itself as an annotation.
 
@@ -31,29 +56,50 @@ def workload_manifest(
     `instance_types`, the ownership labels), ask for all GPUs of a node, and never share one.
     """
     per_replica = verdict.per_replica_node_count or 1
+    version, kind = workload_kind(inference, per_replica)
     queue = {QUEUE: workspace.spec.queue} if workspace.spec.queue else {}
     template = _pods(workspace, inference, verdict, environment)
     _require_nodes(template["spec"]["affinity"]["nodeAffinity"], workspace, instance_types)
-    spec: dict[str, Any] = {
-        "replicas": inference.replicas * per_replica,
-        "selector": {"matchLabels": ownership_labels(workspace)},
-        "template": template,
-    }
-    if per_replica == 1:
-        kind = "Deployment"
-        # A pod more than there are nodes would wait for ever: an old one goes before a new one comes.
-        spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+    if kind == LEADER_WORKER_SET:
+        spec = _groups(inference, template, per_replica)
     else:
-        kind = "StatefulSet"
-        spec |= {"serviceName": workspace.name, "podManagementPolicy": "Parallel"}
+        spec = {"selector": {"matchLabels": ownership_labels(workspace)}, "template": template}
+        if kind == "Deployment":
+            # A pod more than there are nodes would wait for ever: an old one goes before a new one comes.
+            spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+        else:
+            spec |= {"serviceName": workspace.name, "podManagementPolicy": "Parallel"}
     metadata: dict[str, Any] = {
         "name": workspace.name,
         "namespace": workspace.namespace,
         "labels": {**object_labels(workspace, environment), **queue},
     }
-    manifest = {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
-    metadata["annotations"] = {SPEC_HASH: spec_hash(manifest)}
+    manifest = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+    if scale.replicas is not None and not scale.autoscaled:
+        spec["replicas"] = scale.replicas
+    digest = spec_hash(manifest)
+    if scale.replicas is not None:
+        spec["replicas"] = scale.replicas
+    metadata["annotations"] = {SPEC_HASH: digest}
     return manifest
+
+
+def _groups(inference: Inference, template: dict[str, Any], size: int) -> dict[str, Any]:
+    """The spec of a LeaderWorkerSet with a group of `size` pods a replica."""
+    group: dict[str, Any] = {"size": size, "restartPolicy": "RecreateGroupOnPodRestart", "workerTemplate": template}
+    if inference.preset is not None:
+        group["leaderTemplate"] = copy.deepcopy(template)
+        lead(group["leaderTemplate"]["spec"])
+        follow(template["spec"])
+    return {
+        "leaderWorkerTemplate": group,
+        # All pods of a group at once: a leader that waits for its workers is not ready before them.
+        "startupPolicy": "LeaderCreated",
+        "rolloutStrategy": {
+            "type": "RollingUpdate",
+            "rollingUpdateConfiguration": {"maxSurge": 0, "maxUnavailable": 1},
+        },
+    }
 
 
 def spec_hash(manifest: dict[str, Any]) -> str:

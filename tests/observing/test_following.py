@@ -11,6 +11,7 @@ from plimsoll.observe.health import NotSyncedError
 from plimsoll.observe.observer import Observer
 from tests.e2e.awaiting import await_condition
 from tests.observing.apiserver import END, FakeApiserver
+from tests.observing.conftest import CORE
 
 NODES = kinds.NODES.path
 
@@ -137,7 +138,7 @@ def test_a_busy_apiserver_is_asked_again_from_the_same_version(cluster: FakeApis
 
 def test_at_rest_nothing_is_asked(cluster: FakeApiserver, observer: Observer, connection: Connection) -> None:
     start(observer)
-    for path in (NODES, kinds.PODS.path, kinds.DEPLOYMENTS.path, kinds.STATEFUL_SETS.path, kinds.DEFINITIONS.path):
+    for path in CORE:
         await_watch(cluster, path)
     before = connection.requests
     assert not observer.wait(0.0, 0.0, timeout=0.3)

@@ -140,11 +140,50 @@ def test_two_pods_of_a_workspace_never_share_a_node() -> None:
     assert rule["labelSelector"]["matchLabels"] == {labels.WORKSPACE: "ws", labels.WORKSPACE_NAMESPACE: "default"}
 
 
-def test_replicas_that_span_nodes_become_a_stateful_set_of_a_pod_a_node() -> None:
-    nodes = [a_node(f"n-{n}", memory=16384) for n in range(2)]
+def test_replicas_that_span_nodes_become_groups_of_a_pod_a_node() -> None:
+    nodes = [a_node(f"n-{n}", memory=16384) for n in range(6)]
     manifest = workload_of(a_snapshot(a_workspace(gpu_memory_gib=32, per_replica=2, replicas=3), *nodes))
-    assert (manifest["kind"], manifest["spec"]["replicas"]) == ("StatefulSet", 6)
-    assert manifest["spec"]["podManagementPolicy"] == "Parallel"
+    assert (manifest["apiVersion"], manifest["kind"]) == ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
+    group = manifest["spec"]["leaderWorkerTemplate"]
+    assert (manifest["spec"]["replicas"], group["size"]) == (3, 2)
+    assert manifest["spec"]["startupPolicy"] == "LeaderCreated"
+    assert "leaderTemplate" not in group, "a template of one's own tells leader from worker itself"
+    pods = group["workerTemplate"]
+    assert pods["metadata"]["labels"][labels.WORKSPACE] == "ws"
+    assert pods["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+
+
+def test_a_preset_that_spans_nodes_is_served_by_a_leader_that_its_workers_join() -> None:
+    nodes = [a_node(f"n-{n}", count=4) for n in range(2)]
+    manifest = workload_of(a_snapshot(a_workspace(preset="llama-3.3-70b-instruct", per_replica=2), *nodes))
+    group = manifest["spec"]["leaderWorkerTemplate"]
+    leader, worker = (group[part]["spec"]["containers"][0] for part in ("leaderTemplate", "workerTemplate"))
+    [script] = leader["args"]
+    assert "--pipeline-parallel-size 2" in script
+    assert "--tensor-parallel-size 4" in script
+    assert "LWS_GROUP_SIZE" in script
+    assert "$LWS_LEADER_ADDRESS:6379" in worker["args"][0]
+    assert leader["resources"] == worker["resources"]
+    assert leader["ports"][0]["containerPort"] == 8000
+    assert "ports" not in worker
+
+
+def test_a_stable_identity_asks_for_a_stateful_set() -> None:
+    workspace = a_workspace()
+    inference = workspace.spec.inference
+    assert inference is not None
+    stable = workspace.spec.model_copy(update={"inference": inference.model_copy(update={"stable_identity": True})})
+    manifest = workload_of(a_snapshot(workspace.model_copy(update={"spec": stable}), a_node()))
+    assert (manifest["kind"], manifest["spec"]["podManagementPolicy"]) == ("StatefulSet", "Parallel")
+
+
+def test_without_leader_worker_sets_a_workspace_that_needs_them_is_refused_by_name() -> None:
+    nodes = [a_node(f"n-{n}") for n in range(2)]
+    for workspace, accepted in ((a_workspace(per_replica=2), False), (a_workspace(), True)):
+        snapshot = a_snapshot(workspace, *nodes).model_copy(update={"missing_kinds": ("LeaderWorkerSet",)})
+        [verdict] = validate(snapshot)
+        assert verdict.accepted is accepted
+        assert ("multi-node replicas need LeaderWorkerSet" in verdict.message) is not accepted
 
 
 def test_a_workload_waits_for_all_its_provisioned_nodes() -> None:
@@ -222,7 +261,7 @@ def test_another_kind_takes_the_place_of_the_old_workload_once_that_is_gone() ->
     assert [each.key.kind for each in first.deletions] == ["Deployment"]
     assert first.creations == ()
     [creation] = of(after(spanning, first)).creations
-    assert creation.key.kind == "StatefulSet"
+    assert creation.key.kind == "LeaderWorkerSet"
 
 
 def test_the_workload_of_a_workspace_that_is_gone_or_infers_nothing_is_deleted() -> None:

@@ -1,0 +1,131 @@
+"""Replicas that span nodes start whole or not at all, on nodes that Workspaces share.
+
+A scheduler places pods one by one. Two Workspaces whose replicas take two nodes each would on a pool of three end with
+one pod too few each, for ever. So a replica is started only where, whichever nodes the scheduler chooses for the pods
+that are still to be placed, every Workspace that has been started finds room for all of its own.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from plimsoll.model.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
+from plimsoll.model.pod import Pod
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.verdict import Verdict
+from plimsoll.model.workspace import Workspace
+from plimsoll.plan.node_index import NodeIndex
+from plimsoll.plan.ownership import Ownership, by_age
+from plimsoll.plan.workload import LEADER_WORKER_SET
+
+Key = tuple[str, str]
+"""(namespace, name)"""
+Nodes = frozenset[str]
+
+
+class Start(NamedTuple):
+    """How many replicas of a Workspace may be there."""
+
+    replicas: int
+    per_replica: int
+    free: int
+    """Usable nodes that the Workspace may have and nobody's pods are on, before anything of this round starts."""
+
+
+def whole_replicas(
+    snapshot: Snapshot, verdicts: Sequence[Verdict], index: NodeIndex, ownership: Ownership
+) -> dict[Key, Start]:
+    """Of each accepted Workspace on brought nodes whose replicas span several: the replicas that may be there.
+
+    Never fewer than there are, never more than are wanted. The oldest Workspace chooses first; one that cannot start
+    keeps nobody else from it.
+    """
+    accepted = {(each.workspace.namespace, each.workspace.name): each for each in verdicts if each.accepted}
+    if not any((each.per_replica_node_count or 1) > 1 for each in accepted.values()):
+        return {}
+    room = _Room(snapshot, index)
+    spanning = []
+    for workspace in sorted(snapshot.workspaces, key=by_age):
+        verdict = accepted.get(workspace.key)
+        workloads = [each for each in ownership.workloads_of(workspace) if not each.deleting]
+        running = sum(each.replicas for each in workloads)
+        wanted = 0 if workspace.deleting or verdict is None or workspace.spec.inference is None else workspace.replicas
+        per_replica = (verdict.per_replica_node_count or 1) if verdict is not None else 1
+        nodes = room.nodes_of(workspace, verdict)
+        if wanted and per_replica > 1:
+            there = min(sum(each.replicas for each in workloads if each.kind == LEADER_WORKER_SET), wanted)
+            room.take(workspace, nodes, there * per_replica)
+            spanning.append((workspace, nodes, per_replica, there, wanted))
+        else:
+            # One pod a replica: made at once, whatever is free.
+            room.take(workspace, nodes, max(running, wanted))
+    starts = {}
+    for workspace, nodes, per_replica, there, wanted in spanning:
+        free = room.free(nodes)
+        most = min(wanted - there, free // per_replica)
+        more = next((n for n in range(most, 0, -1) if room.holds(nodes, n * per_replica)), 0)
+        room.add(nodes, more * per_replica)
+        starts[workspace.key] = Start(there + more, per_replica, free)
+    return starts
+
+
+class _Room:
+    """Free nodes, and the pods that are still to be placed on them, by the set of nodes that they may have."""
+
+    def __init__(self, snapshot: Snapshot, index: NodeIndex) -> None:
+        self._index = index
+        self._occupied: set[str] = set()
+        self._placed: Counter[tuple[str, str]] = Counter()
+        self._pending: Counter[Nodes] = Counter()
+        self._sets: dict[tuple[str, ...], Nodes] = {}
+        resource = snapshot.environment.spec.gpu_resource
+        for pod in snapshot.pods:
+            if not pod.node_name or pod.finished:
+                continue
+            owner = (pod.labels.get(WORKSPACE_NAMESPACE, ""), pod.labels.get(WORKSPACE, ""))
+            if owner[1] or _asks(pod, resource):
+                self._occupied.add(pod.node_name)
+            self._placed[owner] += 1
+
+    def nodes_of(self, workspace: Workspace, verdict: Verdict | None) -> Nodes:
+        """Usable nodes that the Workspace's pods may be placed on."""
+        if verdict is not None:
+            names = verdict.node_names
+        elif workspace.spec.resource.label_selector.empty:
+            names = ()
+        else:
+            matching = self._index.matching(workspace.spec.resource.label_selector)
+            names = tuple(node.name for node in matching if node.usable)
+        found = self._sets.get(names)
+        if found is None:
+            found = self._sets[names] = frozenset(names)
+        return found
+
+    def take(self, workspace: Workspace, nodes: Nodes, pods: int) -> None:
+        """Counts pods of a Workspace; those that are placed already take nothing any more."""
+        owner = (as_label_value(workspace.namespace), as_label_value(workspace.name))
+        self.add(nodes, max(0, pods - self._placed[owner]))
+
+    def add(self, nodes: Nodes, pods: int) -> None:
+        """Counts pods that are to be placed on these nodes."""
+        if pods:
+            self._pending[nodes] += pods
+
+    def free(self, nodes: Nodes) -> int:
+        return len(nodes - self._occupied)
+
+    def holds(self, nodes: Nodes, pods: int) -> bool:
+        """Whether so many more pods leave room for every pod that is to be placed, wherever the others go."""
+        pending = self._pending + Counter({nodes: pods})
+        return all(
+            self.free(each) >= sum(number for other, number in pending.items() if not other.isdisjoint(each))
+            for each in pending
+            if not each.isdisjoint(nodes)
+        )
+
+
+def _asks(pod: Pod, resource: str) -> bool:
+    try:
+        return pod.devices(resource) > 0
+    except ValueError:
+        return True

@@ -1,0 +1,90 @@
+"""Workloads whose replicas a HorizontalPodAutoscaler sets: nobody else does, and the nodes follow."""
+
+from datetime import UTC, datetime
+
+from plimsoll.model.plan import Plan
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.planning import plan
+from plimsoll.plan.validating import validate
+from tests.builders import NC24, a_claim, a_node, a_snapshot, a_template, a_workload, a_workspace, an_autoscaler
+from tests.planning.cluster import after, launched
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def of(snapshot: Snapshot) -> Plan:
+    return plan(snapshot, validate(snapshot), NOW)
+
+
+def brought(scaled_to: int | None, image: str = "example/server:1") -> Snapshot:
+    """A Workspace of two replicas, autoscaled from the first; the workload as the cluster has it."""
+    nodes = [a_node(f"n-{n}") for n in range(6)]
+    workspace = a_workspace(replicas=2)
+    [plain] = of(a_snapshot(workspace, *nodes)).creations
+    scaler = an_autoscaler(plain.manifest)
+    [creation] = of(a_snapshot(workspace, *nodes, scaler)).creations
+    assert creation.manifest["spec"]["replicas"] == 2, "where it starts from is declared"
+    now = a_workspace(replicas=2, template=a_template(image=image))
+    return a_snapshot(now, *nodes, scaler, a_workload(creation.manifest, scaled_to=scaled_to))
+
+
+def test_what_an_autoscaler_changed_is_left_as_it_is() -> None:
+    for replicas in (1, 2, 5):
+        assert of(brought(replicas)).empty
+
+
+def test_a_changed_template_does_not_declare_the_replicas_that_an_autoscaler_owns() -> None:
+    [update] = of(brought(5, "example/server:2")).updates
+    assert "replicas" not in update.manifest["spec"]
+
+
+def test_replicas_that_no_autoscaler_has_changed_yet_stay_declared() -> None:
+    """Left out by their only owner they would become 1."""
+    [update] = of(brought(None, "example/server:2")).updates
+    assert update.manifest["spec"]["replicas"] == 2
+
+
+def test_an_autoscaler_that_comes_later_changes_nothing_of_the_pods_and_one_that_goes_gives_the_number_back() -> None:
+    with_scaler = brought(5)
+    [update] = of(with_scaler.model_copy(update={"autoscalers": ()})).updates
+    assert update.manifest["spec"]["replicas"] == 2
+    without = with_scaler.model_copy(update={"workloads": (a_workload(update.manifest),), "autoscalers": ()})
+    assert of(without).empty
+    [again] = of(without.model_copy(update={"autoscalers": with_scaler.autoscalers})).updates
+    assert again.manifest["spec"] == update.manifest["spec"]
+
+
+def test_an_autoscaler_of_another_workload_is_none_of_ours() -> None:
+    snapshot = brought(None)
+    [scaler] = snapshot.autoscalers
+    others = [{"target_name": "other"}, {"namespace": "other"}, {"target_kind": "StatefulSet"}]
+    for other in others:
+        raised = snapshot.model_copy(
+            update={
+                "autoscalers": (scaler.model_copy(update=other),),
+                "workspaces": (a_workspace(replicas=3),),
+            }
+        )
+        [update] = of(raised).updates
+        assert update.manifest["spec"]["replicas"] == 3
+
+
+def test_provisioned_nodes_follow_the_autoscaler() -> None:
+    workspace = a_workspace(instance_type=NC24, replicas=2)
+    before = launched(a_snapshot(workspace, *(a_claim(f"c-{n}", ready=True) for n in range(2)), nap=True))
+    running = after(before, of(before))
+    [workload] = running.workloads
+    [creation] = of(before).creations
+    scaler = (an_autoscaler(creation.manifest),)
+
+    def scaled_to(replicas: int) -> Plan:
+        live = a_workload(creation.manifest, scaled_to=replicas).model_copy(update={"annotations": hashes})
+        return of(running.model_copy(update={"workloads": (live,), "autoscalers": scaler}))
+
+    [taken_over] = of(running.model_copy(update={"autoscalers": scaler})).updates
+    hashes = taken_over.manifest["metadata"]["annotations"]
+    assert workload.replicas == 2
+    assert [each.key.kind for each in scaled_to(4).creations] == ["NodeClaim", "NodeClaim"]
+    assert [each.key.kind for each in scaled_to(1).deletions] == ["NodeClaim"]
+    assert scaled_to(2).empty
+    assert scaled_to(4).verdicts[0].target_node_count == 4
