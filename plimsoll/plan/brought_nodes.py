@@ -19,13 +19,14 @@ from plimsoll.model.workspace import Workspace
 from plimsoll.plan.brought_replica import nodes_of_replica
 from plimsoll.plan.gpu_labels import InvalidGpuLabel
 from plimsoll.plan.gpu_offer import Offer, Offers, Unusable
-from plimsoll.plan.node_index import NodeIndex, gpu_devices
+from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.node_refusals import invalid_labels, none_matches, none_usable, not_uniform
 from plimsoll.plan.refusal import Refusal
 from plimsoll.plan.shortlist import counted, shortlist
 from plimsoll.plan.sizing import Sizing, nodes_in_all, replica_need
 from plimsoll.plan.template_devices import template_devices
 from plimsoll.plan.tolerations import Tolerance, Tolerances
+from plimsoll.plan.usability import short_of_devices, why_unusable
 
 
 class Survey(NamedTuple):
@@ -101,7 +102,7 @@ class BroughtNodes:
         invalid: list[tuple[Node, InvalidGpuLabel]] = []
         for node in nodes:
             offer = self._offers.of(node, ask.partition)
-            problem = _unusable(node, ask.tolerance)
+            problem = why_unusable(node, ask.tolerance)
             if isinstance(offer, Offer):
                 groups.setdefault(offer, []).append(node)
                 if not problem:
@@ -119,31 +120,24 @@ class BroughtNodes:
             return invalid_labels(invalid)
         if len({offer.uniformity for offer in groups}) > 1:
             return not_uniform(text, groups)
-        offer = min(groups, key=lambda each: (each.devices, each.count), default=None)
+        fewest = min(groups, key=lambda each: (each.devices, each.gpu_count), default=None)
         names = []
         for node, its in usable:
-            short = self._short_of_devices(node, its, ask.devices or (offer or its).devices)
+            devices = ask.devices or (fewest or its).devices
+            short = short_of_devices(node, its, devices, self._environment.gpu_resource)
             if short:
                 unusable[node.name] = short
             else:
                 names.append(node.name)
-        if not names or offer is None:
+        if not names or fewest is None:
             said = [f"{name} ({problem})" for name, problem in unusable.items()]
             return none_usable(text, len(nodes), said, elsewise, partitioned=ask.partition is not None)
         return Survey(
-            offer=offer,
+            offer=fewest,
             matching=tuple(sorted(node.name for alike in groups.values() for node in alike)),
             usable=tuple(names),
             warnings=tuple(_warnings(groups, unusable, left_out)),
         )
-
-    def _short_of_devices(self, node: Node, offer: Offer, devices: int) -> str:
-        """How many devices the node lacks for one pod; empty where it has them, or says nothing of itself."""
-        if not node.allocatable:
-            return ""
-        resource = offer.resource or self._environment.gpu_resource
-        amount = gpu_devices(node, resource) or 0
-        return "" if amount >= devices else f"{amount} {resource} allocatable, {devices} wanted"
 
     def _foreign_pools(self, namespace: str, names: tuple[str, ...]) -> Refusal | None:
         access = self._environment.access_of(namespace)
@@ -161,16 +155,6 @@ class BroughtNodes:
             f"namespace {namespace!r} may use the NodePools {shortlist(access.node_pools) or '(none)'} only, and the "
             f"selector matches {shortlist(foreign)}: narrow resource.labelSelector",
         )
-
-
-def _unusable(node: Node, tolerance: Tolerance) -> str:
-    """Why nothing may be placed on the node now; empty where it may."""
-    if node.ready is False:
-        return "not Ready"
-    if node.unschedulable:
-        return "cordoned"
-    taints = tolerance.kept_away(node)
-    return f"tainted {' '.join(taints)}" if taints else ""
 
 
 def _warnings(groups: Mapping[Offer, list[Node]], unusable: Mapping[str, str], left_out: list[str]) -> Iterator[str]:
@@ -203,7 +187,7 @@ def _size(workspace: Workspace, survey: Survey, own_devices: int) -> Sizing | Re
         warnings = (*warnings, warning) if warning else warnings
     target, deprecated = nodes_in_all(workspace, per_replica)
     takes = f"one replica takes {counted(per_replica, 'node')}"
-    gpus = offer.count
+    gpus = offer.gpu_count
     if offer.pods:
         takes = f"one replica takes {offer.devices} of {offer.resource or 'its GPUs'}, and {offer.pods} fit a node"
         gpus = offer.devices * offer.pods

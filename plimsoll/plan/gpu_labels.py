@@ -16,6 +16,9 @@ GPU_SHARING: Final = "nvidia.com/gpu.sharing-strategy"
 MIG_STRATEGY: Final = "nvidia.com/mig.strategy"
 MIG_CONFIG: Final = "nvidia.com/mig.config"
 MIG_CONFIG_STATE: Final = "nvidia.com/mig.config.state"
+MPS: Final = "mps"
+SHARED_PRODUCT: Final = "-SHARED"
+"""What GFD ends the product's name with where its GPUs are shared."""
 
 READ: Final = (
     GPU_PRODUCT,
@@ -27,7 +30,7 @@ READ: Final = (
     MIG_CONFIG,
     MIG_CONFIG_STATE,
 )
-"""Every label that `parse_gpu_labels` reads."""
+"""Every label with a fixed name that tells of a node's GPUs."""
 
 MIB: Final = 2**20
 BYTES_FROM: Final = 2**30
@@ -48,9 +51,6 @@ class GpuLabels:
     replicas: int = 1
     """Devices that each GPU is offered as, by time-slicing or MPS."""
     sharing_strategy: str = ""
-    mig_strategy: str = ""
-    mig_active: bool = False
-    """Partitioned by the MIG manager: a configuration is set, is not `all-disabled`, and was applied."""
     in_bytes: bool = False
     """The memory label was in bytes and has been converted."""
 
@@ -63,6 +63,11 @@ class GpuLabels:
     def devices(self) -> int:
         """Devices of the extended resource that the whole node offers."""
         return self.count * self.replicas
+
+    @property
+    def shared(self) -> bool:
+        """Whether one GPU is offered as several devices, by time-slicing or MPS."""
+        return self.replicas > 1 or self.product.endswith(SHARED_PRODUCT)
 
     @property
     def uniformity(self) -> tuple[str, int, int]:
@@ -104,15 +109,12 @@ def parse_gpu_labels(labels: Mapping[str, str]) -> GpuLabels | InvalidGpuLabel:
     replicas = _replicas(labels)
     if isinstance(replicas, InvalidGpuLabel):
         return replicas
-    mig_config = labels.get(MIG_CONFIG, "")
     return GpuLabels(
         product=product,
         count=count,
         memory_mib=memory // MIB if in_bytes else memory,
         replicas=replicas,
         sharing_strategy=labels.get(GPU_SHARING, ""),
-        mig_strategy=labels.get(MIG_STRATEGY, ""),
-        mig_active=mig_config not in ("", "all-disabled") and labels.get(MIG_CONFIG_STATE) == "success",
         in_bytes=in_bytes,
     )
 

@@ -6,7 +6,8 @@ from operator import attrgetter
 
 from plimsoll.model.label_selector import LabelSelector
 from plimsoll.model.node import Node
-from plimsoll.plan.gpu_labels import READ, GpuLabels, InvalidGpuLabel, parse_gpu_labels
+from plimsoll.plan.gpu_labels import MIG_CONFIG, MIG_STRATEGY, READ, GpuLabels, InvalidGpuLabel, parse_gpu_labels
+from plimsoll.plan.mig import MIG_PREFIX
 
 
 class NodeIndex:
@@ -64,12 +65,21 @@ class NodeIndex:
 
     def gpus(self, node: Node) -> GpuLabels | InvalidGpuLabel:
         """What the node's GFD labels say."""
-        labels = node.labels
-        values = tuple(map(labels.get, READ))
+        values = gpu_values(node)
         found = self._gpus.get(values)
         if found is None:
-            found = self._gpus[values] = parse_gpu_labels(labels)
+            found = self._gpus[values] = parse_gpu_labels(node.labels)
         return found
+
+
+def gpu_values(node: Node) -> tuple[str | None, ...]:
+    """The values of every label that tells of the node's GPUs: the same for nodes that are alike."""
+    labels = node.labels
+    values = tuple(map(labels.get, READ))
+    if MIG_STRATEGY not in labels and MIG_CONFIG not in labels:
+        return values
+    slices = sorted(item for item in labels.items() if item[0].startswith(MIG_PREFIX))
+    return (*values, *(part for item in slices for part in item))
 
 
 def gpu_devices(node: Node, resource: str) -> int | None:

@@ -2,10 +2,12 @@
 
 from typing import Final
 
-from plimsoll.model.labels import GPU_PRESENT
+from plimsoll.model.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT
 from plimsoll.model.node import Node
 from plimsoll.model.verdict import Reason
-from plimsoll.plan.gpu_labels import GpuLabels, InvalidGpuLabel
+from plimsoll.plan.gpu_labels import MIG_CONFIG, InvalidGpuLabel
+from plimsoll.plan.gpu_offer import Offer, Unusable
+from plimsoll.plan.mig import ALL_DISABLED
 from plimsoll.plan.refusal import Refusal
 from plimsoll.plan.shortlist import SHOWN, counted, shortlist
 
@@ -38,13 +40,13 @@ def invalid_labels(invalid: list[tuple[Node, InvalidGpuLabel]]) -> Refusal:
     )
 
 
-def not_uniform(selector: str, groups: dict[GpuLabels, list[Node]]) -> Refusal:
+def not_uniform(selector: str, groups: dict[Offer, list[Node]]) -> Refusal:
     """Names nodes and values of each group, the largest first: most likely the one that is meant."""
     alike: dict[tuple[str, int, int], list[str]] = {}
-    for gpus, nodes in groups.items():
-        alike.setdefault(gpus.uniformity, []).extend(node.name for node in nodes)
+    for offer, nodes in groups.items():
+        alike.setdefault(offer.uniformity, []).extend(node.name for node in nodes)
     by_size = sorted(alike.items(), key=lambda item: (-len(item[1]), item[0]))
-    described = [f"{GpuLabels(*values)} on {shortlist(sorted(names))}" for values, names in by_size]
+    described = [f"{_labels(*values)} on {shortlist(sorted(names))}" for values, names in by_size]
     differing = [
         name
         for name, values in zip(("product", "count", "memory"), zip(*alike, strict=True), strict=True)
@@ -56,4 +58,29 @@ def not_uniform(selector: str, groups: dict[GpuLabels, list[Node]]) -> Refusal:
         f"{' and '.join(differing)}: {'; '.join(described[:SHOWN])}"
         + (f"; and {len(described) - SHOWN} more kinds" if len(described) > SHOWN else "")
         + ": narrow resource.labelSelector to one of them",
+    )
+
+
+def _labels(product: str, count: int, memory_mib: int) -> str:
+    counted_as = f"{GPU_COUNT}={count}, " if count else ""
+    return f"{GPU_PRODUCT}={product}, {counted_as}{GPU_MEMORY}={memory_mib} MiB"
+
+
+def none_usable(selector: str, nodes: int, unusable: list[str], offers: list[Unusable], partitioned: bool) -> Refusal:
+    """`offers` are those of nodes whose MIG slices are not what the Workspace asks for."""
+    profiles = sorted({profile for offer in offers for profile in offer.profiles})
+    advice = "make one Ready and schedulable, or tolerate its taints"
+    if profiles and partitioned:
+        advice = f"ask for a profile that is there by resource.partition ({shortlist(profiles)})"
+    elif profiles:
+        advice = (
+            f"set resource.partition to mode mig with a profile that is there ({shortlist(profiles)}), or "
+            f"{MIG_CONFIG}={ALL_DISABLED} on a node"
+        )
+    elif offers:
+        advice = "wait until the node has what resource.partition and its MIG configuration say, or change one of them"
+    return Refusal(
+        Reason.NO_USABLE_NODES,
+        f"None of the {counted(nodes, 'node')} that labelSelector {selector!r} matches can be used: "
+        f"{shortlist(unusable)}; {advice}",
     )

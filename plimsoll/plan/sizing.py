@@ -42,8 +42,20 @@ class Sizing(NamedTuple):
     message: str
     node_names: tuple[str, ...] = ()
     """Brought nodes that are usable, sorted."""
+    allocated: tuple[str, ...] = ()
+    """Brought nodes that are given to it, sorted."""
+    startable: int | None = None
+    """Replicas that have their nodes; None where it does not matter."""
     devices: int | None = 0
-    """Devices that a pod asks for to have a whole node; None where nobody knows them."""
+    """Devices that a pod asks for to have a whole node, or its part of one; None where nobody knows them."""
+    resource: str = ""
+    """The extended resource of these devices; empty for the environment's."""
+    parallel: int | None = None
+    """GPUs over which a pod splits its model; None: its devices."""
+    asked: int | None = 0
+    """Devices that a pod takes of a node: its template's own number, where that states one."""
+    pods_per_node: int = 0
+    """Where pods ask for a part of a node, how many it takes; 0: one pod has the whole node."""
     gpus: int | None = 0
     """GPUs of a node, as limits count them; None where nobody knows them."""
     warnings: tuple[str, ...] = ()

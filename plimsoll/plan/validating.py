@@ -6,6 +6,7 @@ from plimsoll.model.reserved import SELECTOR_RESERVED, TEMPLATE_RESERVED
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Reason, Verdict
 from plimsoll.model.workspace import Workspace
+from plimsoll.plan.allocation import allocate
 from plimsoll.plan.brought_nodes import BroughtNodes
 from plimsoll.plan.budget import Budget, NamespaceBudget, claim_gpus, forbidden, reserved_keys
 from plimsoll.plan.catalog import Catalog
@@ -30,6 +31,9 @@ def validate(snapshot: Snapshot) -> tuple[Verdict, ...]:
     snapshot = scaled(snapshot)
     found = _judge(snapshot)
     _hold_limits(snapshot, found)
+    if not snapshot.environment.spec.auto_provisioning:
+        sizings = {key: each for key, each in found.items() if isinstance(each, Sizing)}
+        found |= allocate(snapshot, NodeIndex(snapshot.nodes), sizings)
     verdicts = [_verdict(workspace, found[workspace.key]) for workspace in snapshot.workspaces]
     verdicts += [
         Verdict(workspace=invalid.ref, accepted=False, reason=Reason.INVALID_SPEC, message=invalid.message)
@@ -167,6 +171,10 @@ def _verdict(workspace: Workspace, found: Sizing | Refusal) -> Verdict:
         per_replica_node_count=found.per_replica,
         target_node_count=found.target,
         node_names=found.node_names,
+        allocated_nodes=found.allocated,
+        startable_replicas=found.startable,
         gpus_per_node=found.devices,
+        device_resource=found.resource or None,
+        gpus_per_pod=found.parallel,
         warnings=(*found.warnings, *unread(workspace)),
     )

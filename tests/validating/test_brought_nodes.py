@@ -37,6 +37,8 @@ def nodes(number: int, **fields: Any) -> list[Node]:
         pytest.param(a_workspace(), nodes(1), id="a template that states no need"),
         pytest.param(a_workspace(inference=False), nodes(1), id="no inference"),
         pytest.param(needing(16), nodes(1, ready=None), id="a manifest without conditions"),
+        pytest.param(a_workspace(preset="llama-3.3-70b-instruct"), nodes(2), id="raw weights over two nodes"),
+        pytest.param(a_workspace(preset="phi-4"), nodes(1, memory=28 * 1024), id="raw weights on one node"),
     ],
 )
 def test_accepted(workspace: Workspace, brought: list[Node]) -> None:
@@ -54,7 +56,7 @@ def test_accepted(workspace: Workspace, brought: list[Node]) -> None:
         pytest.param(needing(32, per_replica=2), nodes(1, memory=16384), ["16384", "32768"], id="one node short"),
         pytest.param(needing(64, per_replica=2), nodes(3, memory=16384), ["16384", "65536"], id="two are too few"),
         pytest.param(a_workspace(preset="phi-4"), nodes(9, memory=24576), ["phi-4", "24576"], id="cannot span"),
-        pytest.param(a_workspace(preset="llama-3.3-70b-instruct"), nodes(2), ["3", "163840"], id="two of three"),
+        pytest.param(a_workspace(preset="llama-3.3-70b-instruct"), nodes(1), ["81920", "134575"], id="one of two"),
     ],
 )
 def test_too_little_gpu_memory(workspace: Workspace, brought: list[Node], told: list[str]) -> None:
@@ -211,10 +213,16 @@ def test_bytes_are_read_as_mib_with_a_warning() -> None:
     assert any("in bytes" in warning for warning in verdict.warnings)
 
 
-def test_fewer_allocatable_devices_than_labelled_are_told() -> None:
-    verdict = judged(a_workspace(), a_node("worn", count=8, allocatable=7))
-    assert verdict.accepted
-    assert any("worn (7 nvidia.com/gpu)" in warning for warning in verdict.warnings)
+def test_a_node_with_fewer_allocatable_devices_than_a_pod_asks_for_is_not_used() -> None:
+    worn = a_node("worn", count=8, allocatable=7)
+    refused = judged(a_workspace(), worn)
+    assert refused.reason is Reason.NO_USABLE_NODES
+    assert "worn (7 nvidia.com/gpu allocatable, 8 wanted)" in refused.message
+    accepted = judged(a_workspace(), worn, a_node("whole", count=8, allocatable=8))
+    assert accepted.node_names == ("whole",)
+    assert any("worn (7" in warning for warning in accepted.warnings)
+    modest = a_workspace(template=a_template(resources={"limits": {"nvidia.com/gpu": 4}}))
+    assert judged(modest, worn).accepted
 
 
 def test_an_unknown_preset_is_refused_with_near_ones() -> None:
@@ -237,7 +245,11 @@ def test_nodes_per_replica_are_refused_where_a_model_cannot_span() -> None:
 
 def test_verdicts_are_sorted_and_one_refusal_leaves_the_others() -> None:
     snapshot = a_snapshot(
-        a_workspace("b"), a_workspace("a", selector={"pool": "none"}), a_workspace("z", namespace="a"), a_node()
+        a_workspace("b"),
+        a_workspace("a", selector={"pool": "none"}),
+        a_workspace("z", namespace="a"),
+        a_node("one"),
+        a_node("two"),
     )
     verdicts = validate(snapshot)
     assert [(str(verdict.workspace), verdict.accepted) for verdict in verdicts] == [

@@ -68,15 +68,6 @@ def test_wrong_replicas_are_refused(replicas: str) -> None:
     assert found.label == GPU_REPLICAS
 
 
-@pytest.mark.parametrize(
-    ("config", "state", "active"),
-    [("all-1g.10gb", "success", True), ("all-1g.10gb", "pending", False), ("all-disabled", "success", False)],
-)
-def test_mig_is_active_once_its_configuration_was_applied(config: str, state: str, active: bool) -> None:
-    labels = gpu_labels() | {"nvidia.com/mig.config": config, "nvidia.com/mig.config.state": state}
-    assert parsed(labels).mig_active is active
-
-
 def test_labels_are_said_as_they_stand_on_the_node() -> None:
     said = str(parsed(gpu_labels(A100, 2, 81920)))
     assert said == f"{GPU_PRODUCT}={A100}, {GPU_COUNT}=2, {GPU_MEMORY}=81920 MiB"
