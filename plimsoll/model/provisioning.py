@@ -26,8 +26,12 @@ class Provisioning(Observed):
     pending: tuple[PendingClaim, ...] = ()
     failures: int = 0
     """Tries that failed one after the other: a late or lost claim, and what fails with it, is one."""
+    tries: int = 0
+    """Tries that failed over the Workspace's life: part of the names of new claims."""
     last_failure: str = Field(default="", validation_alias="lastFailure")
     """RFC 3339; the back-off counts from here."""
+    claim: str = ""
+    """Name of the claim that failed last."""
     reason: str = ""
     message: str = ""
     """What failed last: the claim, its step, how long that was waited for, the provider's words."""

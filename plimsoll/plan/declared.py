@@ -37,15 +37,17 @@ def object_labels(workspace: Workspace, environment: Environment) -> dict[str, s
     return labels
 
 
-def claim_names(workspace: Workspace, used: Collection[str]) -> Iterator[str]:
+def claim_names(workspace: Workspace, used: Collection[str], tries: int = 0) -> Iterator[str]:
     """Names for the Workspace's NodeClaims, the smallest free ordinal first, without those in use.
 
-    A function of the Workspace and the ordinal alone, so that a plan that is made twice names the same objects.
+    A function of the Workspace, the failed `tries` and the ordinal alone, so that a plan that is made twice names the
+    same objects, and no replacement has the name of the claim that failed.
     """
     identity = workspace.uid or f"{workspace.namespace}/{workspace.name}"
+    generation = f"\ntry {tries}" if tries else ""
     head = workspace.name[: NAME_LENGTH - 11].rstrip("-.")
     for ordinal in count():
-        digest = hashlib.sha256(f"{identity}\n{ordinal}".encode()).hexdigest()[:10]
+        digest = hashlib.sha256(f"{identity}\n{ordinal}{generation}".encode()).hexdigest()[:10]
         name = f"{head}-{digest}"
         if name not in used:
             yield name
