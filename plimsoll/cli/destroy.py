@@ -9,7 +9,7 @@ import pulumi.automation as auto
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from plimsoll.cli.options import Backend, Context, EnvironmentName, Kubeconfig, PassphraseFile, Provider
+from plimsoll.cli.options import Backend, Context, EnvironmentName, Kubeconfig, PassphraseFile, Provider, WorkFolder
 from plimsoll.cli.output import ERR, OUT
 from plimsoll.cli.writer import Writer, WriterOptions, open_writer
 from plimsoll.model.errors import PlimsollError
@@ -38,11 +38,14 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
     backend: Backend = "",
     passphrase_file: PassphraseFile = None,
     provider: Provider = "plugin",
+    work_folder: WorkFolder = None,
 ) -> None:
     """Drain capacity, then environment, then foundation."""
     if not (project / "Pulumi.yaml").is_file():
         raise PlimsollError(f"{project / 'Pulumi.yaml'}: no such file", "name the project's folder with --project")
-    options = WriterOptions(environment, kubeconfig, context, backend, passphrase_file, provider, armed=0)
+    options = WriterOptions(
+        environment, kubeconfig, context, backend, passphrase_file, provider, armed=0, work_folder=work_folder
+    )
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with open_writer(options) as writer:
         name = writer.environment

@@ -23,3 +23,6 @@ PassphraseFile = Annotated[
     Path | None,
     typer.Option(envvar="PULUMI_CONFIG_PASSPHRASE_FILE", help="file with the passphrase of the secrets provider"),
 ]
+WorkFolder = Annotated[
+    Path | None, typer.Option(envvar="PLIMSOLL_WORK_FOLDER", help="folder of the engine's working files")
+]

@@ -9,7 +9,7 @@ import structlog
 import typer
 
 from plimsoll.cli.logs import log_to_stderr
-from plimsoll.cli.options import Backend, Context, EnvironmentName, Kubeconfig, PassphraseFile, Provider
+from plimsoll.cli.options import Backend, Context, EnvironmentName, Kubeconfig, PassphraseFile, Provider, WorkFolder
 from plimsoll.cli.output import ERR, REFUSED, SETTLED, Format, Output
 from plimsoll.model.errors import PlimsollError
 
@@ -34,7 +34,7 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     provider: Provider = "plugin",
     shards: Annotated[int, typer.Option(help="capacity stacks that new Workspaces are spread over")] = 4,
     armed: Annotated[int, typer.Option(help="updates started ahead of need; about 110 MB each")] = 1,
-    work_folder: Annotated[Path | None, typer.Option(help="folder of the engine's working files")] = None,
+    work_folder: WorkFolder = None,
     output: Output = Format.TEXT,
 ) -> None:
     """Keep the capacity: as a controller until it is stopped, or once for a job.

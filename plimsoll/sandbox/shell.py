@@ -22,6 +22,7 @@ def environ(folder: Folder, settings: Settings, state: State, user: str) -> dict
     variables = {
         "PLIMSOLL_SANDBOX": folder.name,
         "PLIMSOLL_PROVIDER": settings.provider,
+        "PLIMSOLL_WORK_FOLDER": str(folder.path / "work" / user),
         "KUBECONFIG": str(folder.kubeconfig(user)),
         "KUBECACHEDIR": str(folder.path / "kube-cache"),
         **helm_homes(folder),

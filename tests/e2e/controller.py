@@ -16,7 +16,7 @@ class Controller:
 
     def __init__(self, sandbox: Sandbox, folder: Path, *options: str, hostname: str = "") -> None:
         self.log = folder / f"controller-{os.urandom(3).hex()}.log"
-        environ = {**os.environ, **sandbox.environ("controller"), "PLIMSOLL_HOME": str(folder)}
+        environ = {**os.environ, **sandbox.environ("controller"), "PLIMSOLL_WORK_FOLDER": str(folder / "work")}
         command = [sys.executable, "-m", "plimsoll", "run", *options]
         if hostname:
             command = ["unshare", "--uts", "sh", "-c", f'hostname {hostname} && exec "$@"', "sh", *command]

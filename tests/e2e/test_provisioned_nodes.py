@@ -147,7 +147,9 @@ def test_a_killed_loop_leaves_nothing_doubled_or_lost(cluster: Kube, sandbox: Sa
         cluster.apply(workspace("killed", 12))
         await_condition(lambda: claims_of(cluster, "killed"), 30, "the first NodeClaims")
         first.kill()
-    with controller(sandbox, folder, hostname="another-host") as second:
+    elsewhere = folder / "another-host"
+    elsewhere.mkdir()
+    with controller(sandbox, elsewhere, hostname="another-host") as second:
         await_condition(lambda: len(claims_of(cluster, "killed")) == 12, 90, "twelve NodeClaims")
         await_condition(lambda: pods_ready(cluster, "killed") == 12, 180, "the workload runs")
         assert len(claims_of(cluster, "killed")) == 12
