@@ -13,15 +13,13 @@ _TOLERANCE = 1e-9
 
 
 class Master:
-    """Minimises the cost of the GPUs, such that demand is met and supply is enough.
+    """Minimises the number of new GPUs, such that demand is met and supply is enough.
 
-    After `solve`: `value`, the cost; `activity`, how many GPUs hold each of `patterns`; the duals of both kinds of row;
-    `work`, about the seconds that it took.
+    After `solve`: `activity`, how many GPUs hold each of `patterns`; the duals of both kinds of row; `work`, about the
+    seconds that it took.
     """
 
-    def __init__(self, problem: Problem, supply_cost: float = 0.0) -> None:
-        self._problem = problem
-        self._supply_cost = supply_cost
+    def __init__(self, problem: Problem) -> None:
         self._items = len(problem.demand)
         self._supply_row = {t: self._items + row for row, t in enumerate(problem.supply_types)}
         self._highs = solver(
@@ -34,22 +32,16 @@ class Master:
         self._index: set[Pattern] = set()
         self._matrix = np.zeros((256, self._items), dtype=np.int64)
         self._open: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
-        self.value = 0.0
         self.work = 0.0
         self.activity: Values = np.zeros(0)
         self.item_duals: Values = np.zeros(self._items)
         self.supply_duals: Values = np.zeros(len(problem.supply))
 
-    def cost_of(self, bin_type: int) -> float:
-        """A new GPU costs 1, an existing one `supply_cost` for each unit of its free part."""
-        each = self._problem.bin_types[bin_type]
-        return 1.0 if each.new else self._supply_cost * each.capacity
-
     def gain(self, pattern: Pattern) -> float:
         """What a GPU with that pattern is worth at the master's duals, above its cost."""
         bin_type, items = pattern
         row = self._supply_row.get(bin_type)
-        cost = self.cost_of(bin_type) + (0.0 if row is None else self.supply_duals[row - self._items])
+        cost = 1.0 if row is None else self.supply_duals[row - self._items]
         return float(sum(self.item_duals[item] * count for item, count in items)) - float(cost)
 
     def add(self, pattern: Pattern) -> bool:
@@ -64,7 +56,7 @@ class Master:
             rows.append(self._supply_row[bin_type])
             entries.append(-1.0)
         column = np.array(rows, dtype=np.int32), np.array(entries, dtype=np.float64)
-        self._highs.addCol(self.cost_of(bin_type), 0.0, math.inf, len(rows), *column)
+        self._highs.addCol(float(new), 0.0, math.inf, len(rows), *column)
         if len(self.patterns) == len(self._matrix):
             self._matrix = np.concatenate([self._matrix, np.zeros_like(self._matrix)])
         for item, count in items:
@@ -87,7 +79,7 @@ class Master:
         self._open = fits
 
     def solve(self) -> bool:
-        """Solves, and sets value, activity and duals; False where HiGHS gives no optimum."""
+        """Solves, and sets activity and duals; False where HiGHS gives no optimum."""
         self._highs.run()
         if self._highs.modelStatusToString(self._highs.getModelStatus()) != "Optimal":
             return False
@@ -95,7 +87,6 @@ class Master:
         duals = np.maximum(np.asarray(solution.row_dual), 0.0)
         self.item_duals, self.supply_duals = duals[: self._items], duals[self._items :]
         self.activity = np.asarray(solution.col_value)
-        info = self._highs.getInfo()
-        self.value = float(info.objective_function_value)
-        self.work = 5e-5 + info.simplex_iteration_count * (5e-6 + (self._items + len(self.patterns)) * 2e-8)
+        iterations = self._highs.getInfo().simplex_iteration_count
+        self.work = 5e-5 + iterations * (5e-6 + (self._items + len(self.patterns)) * 2e-8)
         return True

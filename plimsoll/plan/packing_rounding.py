@@ -23,8 +23,11 @@ def dive(problem: Problem, generation: Generation, best: Patterns, target: int, 
     demand, supply = problem.demand.copy(), problem.supply.copy()
     fixed: Patterns = Counter()
     while demand.any():
+        before = int(demand.sum())
         for pattern, count in _fixable(generation.master, up):
             _fix(problem, fixed, (demand, supply), pattern, count)
+        if int(demand.sum()) == before:
+            break  # the solver gave nothing new
         candidate = best_fit(problem, demand, onto=fixed)
         if problem.new_bins(candidate) < problem.new_bins(best):
             best = candidate
@@ -52,7 +55,7 @@ def _fixable(master: Master, up: float) -> list[tuple[Pattern, int]]:
     whole = np.floor(activity + (1.0 - up) + _WHOLE).astype(np.int64)
     if whole.any():
         return [(patterns[index], int(whole[index])) for index in np.flatnonzero(whole)]
-    return [(patterns[int(np.argmax(activity))], 1)]
+    return [(patterns[int(np.argmax(activity))], 1)] if len(activity) else []
 
 
 def _fix(problem: Problem, fixed: Patterns, left: tuple[Counts, Counts], pattern: Pattern, count: int) -> None:

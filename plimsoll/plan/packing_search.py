@@ -12,8 +12,6 @@ from plimsoll.plan.packing_master import Master
 from plimsoll.plan.packing_problem import Patterns, Problem
 from plimsoll.plan.packing_rounding import dive, trimmed
 
-_SUPPLY_COST = 0.01
-"""What a whole free GPU costs while diving, of a new one: enough that a tight supply is not wasted."""
 _FEW_ITEMS = 100
 """Sizes up to which a tighter bound is worth its time: with many, what it adds is less than a GPU."""
 _DIVES = (1.0, 0.8, 0.6, 0.9, 0.7)
@@ -50,12 +48,6 @@ def search(problem: Problem, effort: Effort) -> Found:
         limited = Generation(problem, master, effort, reserve, limited=True)
         limited.run(problem.demand, problem.supply)
         least = max(least, limited.bound.gpus)
-    if count > least and len(problem.supply):
-        patterns = master.patterns
-        master = _master(problem, fitted, _SUPPLY_COST)
-        for pattern in patterns:
-            master.add(pattern)
-        Generation(problem, master, effort, reserve / 2, limited=True).run(problem.demand, problem.supply)
     if count > least:
         limited = Generation(problem, master, effort, limited=True)
         for up in _DIVES:
@@ -69,10 +61,9 @@ def search(problem: Problem, effort: Effort) -> Found:
     return Found(best, bound, least, count)
 
 
-def _master(problem: Problem, fitted: Patterns, supply_cost: float = 0.0) -> Master:
+def _master(problem: Problem, fitted: Patterns) -> Master:
     """A master that has a packing, and a GPU for each item alone, so that it always has a solution."""
-    whole = max(problem.bin_types[index].capacity for index in problem.new_types)
-    master = Master(problem, supply_cost / whole)
+    master = Master(problem)
     for pattern in sorted(fitted):
         master.add(pattern)
     for item in range(len(problem.demand)):
