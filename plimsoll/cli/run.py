@@ -1,7 +1,6 @@
 """`plimsoll run`: the loop as a controller, or once for a job."""
 
 import signal
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
