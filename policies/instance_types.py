@@ -1,4 +1,4 @@
-"""A Workspace names an instance type exactly where nodes are provisioned."""
+"""A Workspace names an instance type exactly where nodes are provisioned, a partition only where they are brought."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from pulumi_policy import (
     StackValidationPolicy,
 )
 
-from plimsoll.model.mode import instance_type_violation
+from plimsoll.model.mode import PARTITION_FORBIDDEN, instance_type_violation
 from policies.modes import Mode, configured_mode, declared_mode, mode_schema
 from policies.resources import WORKSPACE, object_name, section
 
@@ -58,6 +58,8 @@ def instance_type_fits_declared_mode(args: StackValidationArgs, report_violation
 
 
 def _violation(props: Mapping[str, Any], name: str, mode: Mode) -> str | None:
-    instance_type = section(props, "spec", "resource").get("instanceType")
-    text = instance_type_violation(instance_type, auto_provisioning=mode.auto_provisioning)
+    resource = section(props, "spec", "resource")
+    text = instance_type_violation(resource.get("instanceType"), auto_provisioning=mode.auto_provisioning)
+    if text is None and mode.auto_provisioning and resource.get("partition"):
+        text = PARTITION_FORBIDDEN
     return f"Workspace {object_name(props, name)}: {text}" if text else None

@@ -74,3 +74,10 @@ def test_every_wrong_workspace_is_named() -> None:
     given = (a_workspace("p5", name="a"), a_workspace(None, name="b"), a_workspace("p5", name="c"), an_environment())
     found = stack_violations(instance_type_fits_declared_mode, *given)
     assert [text.split(":")[0] for text in found] == ["Workspace a", "Workspace c"]
+
+
+@pytest.mark.parametrize(("mode", "words"), [("enabled", "partition must be absent"), ("disabled", None)])
+def test_a_partition_is_for_brought_nodes(mode: str, words: str | None) -> None:
+    kind, props = a_workspace("p5.48xlarge" if mode == "enabled" else None)
+    props["spec"]["resource"]["partition"] = {"mode": "mig", "profile": "1g.10gb"}
+    assert_said(stack_violations(instance_type_fits_declared_mode, (kind, props), an_environment(mode)), words)
