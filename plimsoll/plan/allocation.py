@@ -1,12 +1,12 @@
 """Which of the brought nodes that match belong to which Workspace: no node is given to two.
 
 Given are whole nodes, as many as whole replicas take: first those on which the Workspace's pods are, then those that
-its status names (`workerNodes`), then free ones, each step in the order of age, namespace and name. What is left for a
-part of a replica is kept from younger Workspaces, so that nodes which come one by one make it whole. Workspaces whose
-pods ask for a part of a node (`resource.partition`) share nodes with each other, and with no others.
+its status names (`workerNodes`), then free ones, each step in the order of age, namespace and name. One that finds no
+whole replica keeps no node from the others. Workspaces whose pods ask for a part of a node (`resource.partition`) share
+nodes with each other, and with no others.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from plimsoll.model.snapshot import Snapshot
@@ -37,7 +37,9 @@ def allocate(snapshot: Snapshot, index: NodeIndex, sizings: Mapping[Key, Sizing]
         allocation.keep_running(share)
     for share in shares:
         allocation.keep_recorded(share)
-    return {share.workspace.key: allocation.complete(share) for share in shares}
+    for share in shares:
+        allocation.complete(share)
+    return {share.workspace.key: allocation.outcome(share) for share in shares}
 
 
 class _Share:
@@ -72,12 +74,12 @@ class _Allocation:
         self._usage = NodeUsage(snapshot)
         self._parted: set[Owner] = {owner_of(share.workspace) for share in shares if share.parted}
         self._holders: dict[str, _Share] = {}
-        """Who has a node, or keeps it; of several that share it the first."""
+        """Who has a node; of several that share it the first."""
         self._devices: dict[tuple[str, str], int] = {}
         """Devices of a node and a resource that are given in parts."""
         # Surveys give one tuple to all who select alike, and `shares` keeps it: its identity tells the selection.
         self._usable: dict[int, frozenset[str]] = {}
-        self._unlooked: dict[int, Iterator[str]] = {}
+        self._first_free: dict[int, int] = {}
 
     def keep_running(self, share: _Share) -> None:
         """Nodes where its pods are, as many as it wants."""
@@ -92,35 +94,38 @@ class _Allocation:
         """Nodes that its status names, if nobody else is there, for whole replicas."""
         named = dict.fromkeys(share.workspace.status.worker_nodes)
         if share.missing and named:
-            self._give_free(share, iter(self._usable_of(share, named)), keep=False)
+            self._give_free(share, self._usable_of(share, named))
 
-    def complete(self, share: _Share) -> Sizing | Refusal:
-        """Free nodes for what is missing yet, and what came of it all."""
-        kept = 0
+    def complete(self, share: _Share) -> None:
+        """Free nodes for what is missing yet."""
         if share.missing:
-            names = share.sizing.node_names
-            # What one passed by is taken to the end of the round for everyone who wants whole nodes.
-            free = iter(names) if share.parted else self._unlooked.setdefault(id(names), iter(names))
-            kept = self._give_free(share, free, keep=True)
-        if not share.given and not kept:
+            self._give_free(share, self._from_first_free(share.sizing.node_names))
+
+    def outcome(self, share: _Share) -> Sizing | Refusal:
+        """What became of it, once all have their nodes."""
+        if not share.given and not any(self._has_room(share, name) for name in share.sizing.node_names):
             return self._none_free(share)
         return self._result(share)
 
-    def _give_free(self, share: _Share, names: Iterator[str], *, keep: bool) -> int:
-        """Gives what is free of these names; how many are kept beside, for a replica that is not whole yet."""
+    def _from_first_free(self, names: tuple[str, ...]) -> Iterable[str]:
+        """The names without those at the head that are given: what is once, is to the end of the round."""
+        first = self._first_free.get(id(names), 0)
+        while first < len(names) and (holder := self._holders.get(names[first])) is not None and not holder.parted:
+            first += 1
+        self._first_free[id(names)] = first
+        return islice(names, first, None)
+
+    def _give_free(self, share: _Share, names: Iterable[str]) -> None:
+        """Gives what is free of these names, as far as it makes replicas whole."""
         if share.parted:
             for name in names:
                 self._give(share, name, min(self._room(share, name), share.missing))
                 if not share.missing:
                     break
-            return 0
+            return
         found = list(islice((name for name in names if self._free(share, name)), share.missing))
-        whole = share.whole(len(found))
-        for name in found[:whole]:
+        for name in found[: share.whole(len(found))]:
             self._give(share, name)
-        for name in found[whole:] if keep else ():
-            self._holders[name] = share
-        return len(found) - whole
 
     def _give(self, share: _Share, name: str, units: int = 1) -> None:
         if units <= 0:
@@ -151,6 +156,9 @@ class _Allocation:
         if any(use.owner is not None for use in others):
             return False
         return self._capacity(share, name) - sum(use.devices for use in others) >= (share.sizing.asked or 0)
+
+    def _has_room(self, share: _Share, name: str) -> bool:
+        return self._room(share, name) > 0 if share.parted else self._free(share, name)
 
     def _room(self, share: _Share, name: str) -> int:
         """Pods of a Workspace that takes parts of nodes for which the node has room."""
@@ -186,8 +194,7 @@ class _Allocation:
         taken = list(islice(self._taken(share), SHOWN + 1))
         why = f"; taken: {shortlist(taken, SHOWN)}" if taken else ""
         warning = f"{wanted} wanted, {there} of {len(sizing.node_names)} usable{why}: pods may stay Pending"
-        spans = share.per_replica > 1
-        startable = share.units // share.per_replica if spans or self._contended(share) else None
+        startable = share.units if share.per_replica == 1 and self._contended(share) else None
         return sizing._replace(startable=startable, warnings=(*sizing.warnings, warning))
 
     def _none_free(self, share: _Share) -> Refusal:

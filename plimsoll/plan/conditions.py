@@ -75,10 +75,12 @@ def status_of(
         node_claims = _node_claims(claims, max(0, target - len(brought)))
         workers = holdings.ready_nodes(names)
     else:
-        names = list(verdict.node_names)
+        names = list(verdict.allocated_nodes)
         node_claims = Finding(True, ConditionReason.NOT_NEEDED, "nodes are brought, none is provisioned")
-        workers = sorted(holdings.running(workspace))
+        workers = list(verdict.allocated_nodes)
     nodes = _nodes(names, holdings.ready_nodes(names), target)
+    if not nodes.ready and not holdings.auto_provisioning:
+        nodes = nodes._replace(message="; ".join((nodes.message, *verdict.warnings)))
     failing = next((finding for finding in (node_claims, nodes) if not finding.ready), None)
     return _status(
         {
@@ -229,6 +231,11 @@ def _workload(workspace: Workspace, verdict: Verdict, holdings: Holdings) -> Fin
         ]
     )
     waiting = _room(workspace, holdings)
+    if not groups and verdict.startable_replicas is not None:
+        started = sum(each.replicas for each in workloads)
+        if started < workspace.replicas:
+            late = counted(workspace.replicas - started, "replica")
+            waiting = f"{late} of {workspace.replicas} not started: no node is left for it that no sibling has"
     if waiting:
         return Finding(False, ConditionReason.WORKLOAD_PENDING, f"{said}; {waiting}")
     if any(each.ready_replicas < each.replicas for each in workloads):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from plimsoll.model.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
 from plimsoll.model.workspace import Workspace
@@ -31,11 +30,6 @@ class Holdings:
             self._brought = brought_supply(snapshot, nodes, targets)
         else:
             self._starts = whole_replicas(snapshot, verdicts, nodes, self.ownership)
-        self._running: dict[tuple[str, str], set[str]] = {}
-        for pod in snapshot.pods:
-            if WORKSPACE in pod.labels and pod.node_name and not pod.finished:
-                owner = (pod.labels.get(WORKSPACE_NAMESPACE, ""), pod.labels[WORKSPACE])
-                self._running.setdefault(owner, set()).add(pod.node_name)
 
     def brought(self, workspace: Workspace) -> tuple[str, ...]:
         """Nodes that were there before and count for the Workspace, where nodes are provisioned."""
@@ -44,10 +38,6 @@ class Holdings:
     def start(self, workspace: Workspace) -> Start | None:
         """How many replicas may start, where they span brought nodes."""
         return self._starts.get(workspace.key)
-
-    def running(self, workspace: Workspace) -> set[str]:
-        """Nodes that the Workspace's pods are on."""
-        return self._running.get((as_label_value(workspace.namespace), as_label_value(workspace.name)), set())
 
     def ready_nodes(self, names: Iterable[str]) -> list[str]:
         """Those of the names that stand for a usable node, sorted."""

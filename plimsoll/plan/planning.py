@@ -22,7 +22,7 @@ from plimsoll.plan.ownership import Ownership, alive, by_age, owner_of
 from plimsoll.plan.scaling import autoscaled, scaled
 from plimsoll.plan.shortlist import counted, shortlist
 from plimsoll.plan.supply import brought_supply
-from plimsoll.plan.whole_replicas import whole_replicas
+from plimsoll.plan.whole_replicas import startable, whole_replicas
 from plimsoll.plan.workload import LEADER_WORKER_SET, Scale, workload_kind, workload_manifest
 
 REGISTRATION: Final = timedelta(minutes=15)
@@ -181,7 +181,7 @@ class _Round:
             # As long as the number is still ours, to leave it out would set it to 1.
             return Scale(wanted if same is None or same.sets_replicas else None, autoscaled=True)
         if key.kind != LEADER_WORKER_SET:
-            return Scale(wanted)
+            return Scale(startable(workspace, verdict, same.replicas if same is not None else 0))
         if not self._environment.spec.auto_provisioning:
             start = self._starts.get(workspace.key)
             return Scale(start.replicas if start is not None else 0)

@@ -26,8 +26,9 @@ def serve_preset(spec: dict[str, Any], inference: Inference, verdict: Verdict, e
     name = inference.preset.name
     known = preset(name)
     arguments = ["--model", known.repository if known else name, "--served-model-name", name]
-    if (verdict.gpus_per_node or 1) > 1:
-        arguments += ["--tensor-parallel-size", str(verdict.gpus_per_node)]
+    gpus = verdict.gpus_per_pod or verdict.gpus_per_node or 1
+    if gpus > 1:
+        arguments += ["--tensor-parallel-size", str(gpus)]
     if (verdict.per_replica_node_count or 1) > 1:
         arguments += ["--pipeline-parallel-size", str(verdict.per_replica_node_count)]
     server: dict[str, Any] = {

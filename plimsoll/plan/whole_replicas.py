@@ -57,8 +57,9 @@ def whole_replicas(
             room.take(workspace, nodes, there * per_replica)
             spanning.append((workspace, nodes, per_replica, there, wanted))
         else:
-            # One pod a replica: made at once, whatever is free.
-            room.take(workspace, nodes, max(running, wanted))
+            # One pod a replica: made at once, whatever is free, but for what siblings have.
+            more = startable(workspace, verdict, running) if wanted and verdict is not None else 0
+            room.take(workspace, nodes, max(running, more))
     starts = {}
     for workspace, nodes, per_replica, there, wanted in spanning:
         free = room.free(nodes)
@@ -67,6 +68,16 @@ def whole_replicas(
         room.add(nodes, more * per_replica)
         starts[workspace.key] = Start(there + more, per_replica, free)
     return starts
+
+
+def startable(workspace: Workspace, verdict: Verdict, running: int) -> int:
+    """The replicas of one pod each that may be there: those that run, and as many as have nodes.
+
+    Only where siblings want the same nodes; elsewhere pods may wait for nodes to come.
+    """
+    if verdict.startable_replicas is None:
+        return workspace.replicas
+    return min(workspace.replicas, max(running, verdict.startable_replicas))
 
 
 class _Room:

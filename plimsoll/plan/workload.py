@@ -117,17 +117,27 @@ def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environm
     spec = _object(template, "spec")
     if inference.preset is not None:
         serve_preset(spec, inference, verdict, environment)
-    _ask_for_gpus(spec["containers"], environment.spec.gpu_resource, verdict.gpus_per_node or 0)
+    resource = verdict.device_resource or environment.spec.gpu_resource
+    _ask_for_gpus(spec["containers"], resource, verdict.gpus_per_node or 0)
     affinity = _object(spec, "affinity")
     _object(affinity, "nodeAffinity")
-    alone = {"labelSelector": {"matchLabels": ownership_labels(workspace)}, "topologyKey": HOSTNAME}
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    apart = _object(affinity, "podAntiAffinity")
-    apart[required] = [*(apart.get(required) or []), alone]
+    if workspace.spec.resource.partition is None:
+        _keep_apart(_object(affinity, "podAntiAffinity"))
     spec["tolerations"] = tolerations(environment.spec, inference.template)
     if queue:
         spec["schedulerName"] = environment.spec.queue_scheduler
     return template
+
+
+def _keep_apart(anti_affinity: dict[str, Any]) -> None:
+    """Adds that no pod of any Workspace, this one's others included, shares a node with the pod.
+
+    The scheduler holds it both ways: pods that ask for a part of a node, and have no such rule, keep away as well.
+    """
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    of_any = {"matchExpressions": [{"key": WORKSPACE, "operator": "Exists"}]}
+    alone = {"labelSelector": of_any, "namespaceSelector": {}, "topologyKey": HOSTNAME}
+    anti_affinity[required] = [*(anti_affinity.get(required) or []), alone]
 
 
 def _ask_for_gpus(containers: list[dict[str, Any]], resource: str, devices: int) -> None:

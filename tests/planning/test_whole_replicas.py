@@ -90,9 +90,16 @@ def test_nodes_that_others_pods_ask_gpus_of_are_not_free() -> None:
 
 
 def test_pods_of_one_node_replicas_that_are_to_be_placed_count_first() -> None:
-    single = a_workspace("single", created="2026-01-02T00:00:00Z", replicas=2)
+    single = a_workspace("single", created="2025-12-31T00:00:00Z", replicas=2)
     snapshot = a_snapshot(spanning("ws"), single, *pool(3))
     assert [each.key.name for each in of(snapshot).creations] == ["single"]
+
+
+def test_pods_of_one_node_replicas_take_no_nodes_of_an_older_sibling() -> None:
+    single = a_workspace("single", created="2026-01-02T00:00:00Z", replicas=2)
+    snapshot = a_snapshot(spanning("ws"), single, *pool(3))
+    replicas = {each.key.name: each.manifest["spec"]["replicas"] for each in of(snapshot).creations}
+    assert replicas == {"ws": 1, "single": 1}
 
 
 def test_an_older_one_that_does_not_fit_keeps_nobody_waiting() -> None:

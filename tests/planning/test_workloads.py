@@ -134,10 +134,11 @@ def test_a_queue_labels_the_pods_and_sets_the_scheduler() -> None:
     assert "schedulerName" not in pod_spec(a_workspace(), a_node())
 
 
-def test_two_pods_of_a_workspace_never_share_a_node() -> None:
+def test_two_pods_of_workspaces_never_share_a_node() -> None:
     [rule] = pod_spec(a_workspace(), a_node())["affinity"]["podAntiAffinity"][REQUIRED]
     assert rule["topologyKey"] == "kubernetes.io/hostname"
-    assert rule["labelSelector"]["matchLabels"] == {labels.WORKSPACE: "ws", labels.WORKSPACE_NAMESPACE: "default"}
+    assert rule["labelSelector"] == {"matchExpressions": [{"key": labels.WORKSPACE, "operator": "Exists"}]}
+    assert rule["namespaceSelector"] == {}, "of every namespace"
 
 
 def test_replicas_that_span_nodes_become_groups_of_a_pod_a_node() -> None:

@@ -29,6 +29,7 @@ def accepted(workspace: Workspace, target: int, nodes: tuple[str, ...] = ()) -> 
         per_replica_node_count=1,
         target_node_count=target,
         node_names=nodes,
+        allocated_nodes=nodes,
     )
 
 
