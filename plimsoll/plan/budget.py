@@ -1,13 +1,16 @@
 """What an environment allows: limits over all that the engine makes, and what a namespace may use."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from plimsoll.model.environment import EnvironmentSpec
+from plimsoll.model.labels import NODEPOOL
 from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.node_pool import NodePool
 from plimsoll.model.quantity import parse_devices
 from plimsoll.model.verdict import Reason
 from plimsoll.model.workspace import Workspace
 from plimsoll.plan.catalog import Catalog
+from plimsoll.plan.offered_types import OfferedTypes
 from plimsoll.plan.refusal import Refusal
 from plimsoll.plan.shortlist import shortlist
 
@@ -27,27 +30,87 @@ def claim_gpus(claim: NodeClaim, resource: str, catalog: Catalog) -> int:
 
 
 class Budget:
-    """GPU devices and NodeClaims that are left under the environment's limits."""
+    """GPU devices and nodes that are left under the environment's limits, and under those of its NodePools.
 
-    def __init__(self, environment: EnvironmentSpec, claims: Iterable[NodeClaim], catalog: Catalog) -> None:
+    A NodePool's limits hold for the nodes that Karpenter made from it and for those that the engine made of a type that
+    it allows: the two together. Held are `nodes` and the GPU resource; what else a machine has is not known beforehand.
+    """
+
+    def __init__(
+        self,
+        environment: EnvironmentSpec,
+        claims: Iterable[NodeClaim],
+        own_pools: Iterable[NodePool],
+        catalog: Catalog,
+        types: OfferedTypes,
+    ) -> None:
         limits = environment.limits
         self._limits = {"gpus": limits.gpus, "nodes": limits.nodes}
+        self._environment = environment
+        self._types = types
         self._used = {"gpus": 0, "nodes": 0}
+        self._of_pools: dict[str, dict[str, int]] = {}
+        made: dict[str, int] = {}
         for claim in claims:
-            self._used["nodes"] += 1
-            self._used["gpus"] += claim_gpus(claim, environment.gpu_resource, catalog)
+            if (pool := claim.labels.get(NODEPOOL)) is not None:
+                made[pool] = made.get(pool, 0) + 1
+            gpus = claim_gpus(claim, environment.gpu_resource, catalog)
+            self.take(1, gpus, self._pool_of(claim.instance_types, claim.owner[0]))
+        for own in own_pools:
+            missing = max(0, (own.replicas or 0) - made.get(own.name, 0))
+            known = [listed.gpus for name in own.instance_types if (listed := catalog.lookup(name)) is not None]
+            self.take(missing, max(known, default=0), self._pool_of(own.instance_types, own.owner[0]))
 
-    def short(self, nodes: int, gpus_each: int) -> str:
-        """Which limit so many nodes would exceed; empty where none."""
+    def short(self, nodes: int, gpus_each: int, pool: NodePool | None) -> str:
+        """Which limit so many nodes would exceed; empty where none. `pool` allows their type."""
         for name, amount in (("gpus", nodes * gpus_each), ("nodes", nodes)):
             limit = self._limits[name]
             if amount and limit is not None and self._used[name] + amount > limit:
                 return f"limits.{name} of the Environment is {limit}, {self._used[name]} in use, {amount} more wanted"
+        if pool is None or not pool.limits:
+            return ""
+        used = self._used_of(pool)
+        resource = self._environment.gpu_resource
+        for name, key, amount in (("gpus", resource, nodes * gpus_each), ("nodes", "nodes", nodes)):
+            bound = _devices(pool.limits, key)
+            if amount and bound is not None and used[name] + amount > bound:
+                return f"limits.{key} of NodePool {pool.name} is {bound}, {used[name]} in use, {amount} more wanted"
         return ""
 
-    def take(self, nodes: int, gpus_each: int) -> None:
+    def take(self, nodes: int, gpus_each: int, pool: NodePool | None) -> None:
         self._used["nodes"] += nodes
         self._used["gpus"] += nodes * gpus_each
+        if pool is not None and pool.limits:
+            used = self._used_of(pool)
+            used["nodes"] += nodes
+            used["gpus"] += nodes * gpus_each
+
+    def _used_of(self, pool: NodePool) -> dict[str, int]:
+        used = self._of_pools.get(pool.name)
+        if used is None:
+            used = self._of_pools[pool.name] = {
+                "gpus": _devices(pool.used, self._environment.gpu_resource) or 0,
+                "nodes": _devices(pool.used, "nodes") or 0,
+            }
+        return used
+
+    def _pool_of(self, instance_types: Sequence[str], namespace: str) -> NodePool | None:
+        offered = self._types.find(instance_types[0]) if instance_types else None
+        if offered is None:
+            return None
+        try:
+            return self._types.pool(offered, self._environment.access_of(namespace))
+        except KeyError:
+            return self._types.pool(offered, None)
+
+
+def _devices(amounts: Mapping[str, str | int | float], key: str) -> int | None:
+    """A whole number under a key; None where there is none, or nothing that is one."""
+    amount = amounts.get(key)
+    try:
+        return None if amount is None else parse_devices(amount)
+    except ValueError:
+        return None
 
 
 class NamespaceBudget:

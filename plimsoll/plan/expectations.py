@@ -37,6 +37,10 @@ class Expectations:
             seen.add(ObjectKey(api_version="karpenter.sh/v1", kind="NodeClaim", namespace="", name=claim.name))
             if not claim.deleting:
                 alive.add(claim.uid)
+        for pool in snapshot.node_pools:
+            seen.add(ObjectKey(api_version="karpenter.sh/v1", kind="NodePool", namespace="", name=pool.name))
+            if not pool.deleting:
+                alive.add(pool.uid)
         for workload in snapshot.workloads:
             seen.add(
                 ObjectKey(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from plimsoll.model.environment import EnvironmentSpec, NamespaceAccess, NodeClassRef
-from plimsoll.model.labels import INSTANCE_TYPE
+from plimsoll.model.labels import INSTANCE_TYPE, WORKSPACE
 from plimsoll.model.node_pool import NodePool
 from plimsoll.plan.catalog import Catalog, InstanceType, nearest
 from plimsoll.plan.estimator import NodeGpus
@@ -47,7 +47,10 @@ class OfferedTypes:
     def __init__(self, catalog: Catalog, pools: Iterable[NodePool], index: NodeIndex) -> None:
         self._catalog = catalog
         self._index = index
-        self._pools = sorted(pools, key=lambda pool: (-pool.weight, pool.name))
+        # A NodePool of ours is a Workspace's alone.
+        self._pools = sorted(
+            (pool for pool in pools if WORKSPACE not in pool.labels), key=lambda pool: (-pool.weight, pool.name)
+        )
         self._found: dict[str, OfferedType | None] = {}
         self._by_pool: dict[str, list[NodePool]] = {}
         self._on_nodes: dict[str, list[str]] = {}
@@ -111,15 +114,21 @@ class OfferedTypes:
     def node_class_ref(
         self, offered: OfferedType, environment: EnvironmentSpec, access: NamespaceAccess | None
     ) -> NodeClassRef | None:
-        """The node class for a claim: the environment's, else of a NodePool that allows the type, else by the cloud.
-
-        A NodePool that names no instance types allows every one, and comes after those that name it.
-        """
+        """The node class for a claim: the environment's, else of a NodePool that allows the type, else by the cloud."""
         if environment.node_claims.node_class_ref is not None:
             return environment.node_claims.node_class_ref
+        pool = self.pool(offered, access)
+        if pool is not None and pool.node_class_ref is not None:
+            return NodeClassRef.model_validate(pool.node_class_ref)
+        return NODE_CLASSES.get(offered.cloud)
+
+    def pool(self, offered: OfferedType, access: NamespaceAccess | None) -> NodePool | None:
+        """The NodePool that allows the type: it lends its node class, and its limits hold for what is made of it.
+
+        Those that name the type come first, then those that name none and so allow every one.
+        """
         allowed = None if access is None else access.node_pools
         for pool in (*offered.pools, *(pool for pool in self._pools if not pool.instance_types)):
-            reference = pool.node_class_ref
-            if reference is not None and (allowed is None or pool.name in allowed):
-                return NodeClassRef.model_validate(reference)
-        return NODE_CLASSES.get(offered.cloud)
+            if pool.node_class_ref is not None and (allowed is None or pool.name in allowed):
+                return pool
+        return None

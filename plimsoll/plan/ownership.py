@@ -3,17 +3,18 @@
 from collections.abc import Iterable
 
 from plimsoll.model.environment import Environment
-from plimsoll.model.labels import ENVIRONMENT, as_label_value
+from plimsoll.model.labels import ENVIRONMENT, NODEPOOL, as_label_value
 from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.node_pool import NodePool
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace, WorkspaceRef
 
-Owned = NodeClaim | Workload
+Owned = NodeClaim | NodePool | Workload
 
 
 class Ownership:
-    """NodeClaims and workloads by Workspace.
+    """NodeClaims, NodePools and workloads by Workspace.
 
     An object is a Workspace's where the labels of namespace and name fit and, where both sides have one, the UID: what
     was made for a deleted Workspace of the same name is nobody's. Objects of another environment are not looked at.
@@ -26,7 +27,8 @@ class Ownership:
             if not workspace.deleting:
                 self._present[_labels(workspace.ref)] = workspace.uid
         for invalid in snapshot.invalid_workspaces:
-            self._present[_labels(invalid.ref)] = invalid.ref.uid
+            if not invalid.deleting:
+                self._present[_labels(invalid.ref)] = invalid.ref.uid
         self._claims: dict[tuple[str, str], list[NodeClaim]] = {}
         self._workloads: dict[tuple[str, str], list[Workload]] = {}
         self.orphaned_claims: list[NodeClaim] = []
@@ -35,13 +37,27 @@ class Ownership:
         """Every NodeClaim that the engine made, those under deletion too."""
         self.workloads: list[Workload] = []
         """Every workload that the engine made, those under deletion too."""
+        self._pools: dict[tuple[str, str], list[NodePool]] = {}
+        self.pools: list[NodePool] = []
+        """Every NodePool that the engine made, those under deletion too."""
+        self.orphaned_pools: list[NodePool] = []
+        for pool in snapshot.node_pools:
+            if not _ours(pool, snapshot.environment):
+                continue
+            self.pools.append(pool)
+            owner = self._owner(pool)
+            if owner is None:
+                self.orphaned_pools.append(pool)
+            else:
+                self._pools.setdefault(owner, []).append(pool)
         for claim in snapshot.node_claims:
             if not _ours(claim, snapshot.environment):
                 continue
             self.claims.append(claim)
             owner = self._owner(claim)
             if owner is None:
-                self.orphaned_claims.append(claim)
+                if NODEPOOL not in claim.labels:  # else it goes with its NodePool
+                    self.orphaned_claims.append(claim)
             else:
                 self._claims.setdefault(owner, []).append(claim)
         for workload in snapshot.workloads:
@@ -65,9 +81,29 @@ class Ownership:
         """The Workspace's NodeClaims, those under deletion too."""
         return self._claims.get(_labels(workspace.ref), [])
 
+    def pools_of(self, workspace: Workspace) -> list[NodePool]:
+        """The Workspace's NodePools, those under deletion too."""
+        return self._pools.get(_labels(workspace.ref), [])
+
+    def asked_of(self, workspace: Workspace) -> int:
+        """Nodes that have been asked for on the Workspace's behalf: its own NodeClaims, and its NodePools' replicas."""
+        own = sum(NODEPOOL not in claim.labels for claim in alive(self.claims_of(workspace)))
+        return own + sum(pool.replicas or 0 for pool in self.pools_of(workspace) if not pool.deleting)
+
     def workloads_of(self, workspace: Workspace) -> list[Workload]:
         """The Workspace's workloads, those under deletion too."""
         return self._workloads.get(_labels(workspace.ref), [])
+
+
+def made_for(snapshot: Snapshot) -> dict[tuple[str, str], list[Owned]]:
+    """Everything that the engine made, those under deletion too, by the values of the owner's labels."""
+    made: dict[tuple[str, str], list[Owned]] = {}
+    things: list[Owned] = [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads]
+    for thing in things:
+        if _ours(thing, snapshot.environment):
+            namespace, name, _ = thing.owner
+            made.setdefault((namespace, name), []).append(thing)
+    return made
 
 
 def alive(claims: Iterable[NodeClaim]) -> list[NodeClaim]:

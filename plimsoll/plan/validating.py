@@ -110,7 +110,8 @@ def _hold_limits(snapshot: Snapshot, found: Found) -> None:
     environment = snapshot.environment.spec
     bounded = any(entry.gpus is not None for entry in environment.access)
     limits = environment.limits
-    if not bounded and ((limits.gpus is None and limits.nodes is None) or not environment.auto_provisioning):
+    nodes_bounded = limits.gpus is not None or limits.nodes is not None or any(p.limits for p in snapshot.node_pools)
+    if not bounded and not (nodes_bounded and environment.auto_provisioning):
         return
     catalog = Catalog.builtin()
     ownership = Ownership(snapshot)
@@ -119,15 +120,17 @@ def _hold_limits(snapshot: Snapshot, found: Found) -> None:
     for claim in running:
         namespace = claim.owner[0]
         held[namespace] = held.get(namespace, 0) + claim_gpus(claim, environment.gpu_resource, catalog)
-    budget = Budget(environment, running, catalog)
+    index = NodeIndex(snapshot.nodes)
+    types = OfferedTypes(catalog, snapshot.node_pools, index)
+    budget = Budget(environment, running, ownership.pools, catalog, types)
     namespaces = NamespaceBudget(environment, held)
     sized = {key: each.target for key, each in found.items() if isinstance(each, Sizing)}
-    brought = brought_supply(snapshot, NodeIndex(snapshot.nodes), sized) if environment.auto_provisioning else {}
+    brought = brought_supply(snapshot, index, sized) if environment.auto_provisioning else {}
     for workspace in sorted(snapshot.workspaces, key=by_age):
         sizing = found[workspace.key]
         if isinstance(sizing, Refusal) or workspace.deleting:
             continue
-        growth = sizing.target - len(alive(ownership.claims_of(workspace))) - len(brought.get(workspace.key, ()))
+        growth = sizing.target - ownership.asked_of(workspace) - len(brought.get(workspace.key, ()))
         if growth <= 0:
             continue
         if sizing.gpus is None and _bounds_gpus(environment, workspace.namespace):
@@ -138,13 +141,15 @@ def _hold_limits(snapshot: Snapshot, found: Found) -> None:
             )
             continue
         gpus = sizing.gpus or 0
-        problem = budget.short(growth, gpus) if environment.auto_provisioning else ""
+        offered = types.find(workspace.spec.resource.instance_type or "") if environment.auto_provisioning else None
+        pool = types.pool(offered, environment.access_of(workspace.namespace)) if offered is not None else None
+        problem = budget.short(growth, gpus, pool) if environment.auto_provisioning else ""
         problem = problem or namespaces.short(workspace.namespace, growth * gpus)
         if problem:
             advice = "lower replicas, or have the limit raised"
             found[workspace.key] = Refusal(Reason.LIMIT_EXCEEDED, f"{problem}: {advice}")
         else:
-            budget.take(growth, gpus)
+            budget.take(growth, gpus, pool)
             namespaces.take(workspace.namespace, growth * gpus)
 
 

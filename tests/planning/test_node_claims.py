@@ -235,13 +235,6 @@ def test_creations_stop_at_the_limit_that_claims_under_deletion_still_fill(limit
     assert made == 2 or any("LimitExceeded" in warning for warning in found.warnings)
 
 
-def test_a_claim_that_is_not_ready_in_time_is_told() -> None:
-    late = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
-    assert any("slow" in warning for warning in planned(wanting(1), a_claim("slow"), now=late).warnings)
-    assert planned(wanting(1), a_claim("slow"), now=NOW).warnings == ()
-    assert planned(wanting(1), a_claim("slow", ready=True), now=late).warnings == ()
-
-
 def requirement(manifest: dict[str, Any], key: str) -> Any:
     return next((each for each in manifest["spec"]["requirements"] if each["key"] == key), None)
 
@@ -263,7 +256,7 @@ def test_what_a_claim_says() -> None:
         labels.ENVIRONMENT: "test",
         labels.MANAGED_BY: "plimsoll",
     }
-    assert manifest["metadata"]["annotations"] == {labels.DO_NOT_DISRUPT: "true"}
+    assert manifest["metadata"]["annotations"].items() >= {labels.DO_NOT_DISRUPT: "true"}.items()
     assert requirement(manifest, labels.INSTANCE_TYPE)["values"] == [NC24]
     assert requirement(manifest, "kubernetes.io/os")["values"] == ["linux"]
     assert requirement(manifest, "topology.kubernetes.io/zone")["values"] == ["z1", "z2"]

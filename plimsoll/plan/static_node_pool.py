@@ -1,0 +1,118 @@
+"""The provisioner `static-nodepool`: a NodePool (karpenter.sh/v1) of the Workspace's own, with a number of replicas.
+
+Karpenter makes and removes the nodes, and chooses itself which of them go: those not launched yet, then the empty ones,
+then by its cost of disruption. It replaces what is not launched or registered in time, by its own deadlines.
+"""
+
+from typing import Any
+
+from plimsoll.model.environment import Environment
+from plimsoll.model.labels import DO_NOT_DISRUPT, NODEPOOL, SPEC_HASH
+from plimsoll.model.node_pool import NodePool
+from plimsoll.plan.attempts import Trying
+from plimsoll.plan.claim_progress import ClaimProgress
+from plimsoll.plan.declared import claim_names, object_labels
+from plimsoll.plan.delta import KARPENTER, Delta
+from plimsoll.plan.node_claim_manifest import requirements, taints
+from plimsoll.plan.ownership import alive
+from plimsoll.plan.provisioner import Means, Wish
+from plimsoll.plan.workload import spec_hash
+
+
+class StaticNodePoolProvisioner:
+    def __init__(self, means: Means, progress: ClaimProgress, trying: Trying) -> None:
+        self._means = means
+        self._progress = progress
+        self._trying = trying
+
+    def provide(self, wish: Wish, delta: Delta) -> None:
+        """Creates the NodePool, or changes its replicas.
+
+        NodeClaims from before the provisioner was changed count; they go where there are too many nodes.
+        """
+        everything = self._means.claims(wish)
+        tries = self._trying.judge(
+            wish.workspace.status.provisioning, everything, gpus_known=wish.offered.devices is not None
+        )
+        if tries.next_look is not None:
+            delta.looks.append(tries.next_look)
+        own = sorted(
+            (claim for claim in alive(everything) if NODEPOOL not in claim.labels),
+            key=lambda claim: (self._progress.ready(claim), claim.name),
+        )
+        for claim in own[: max(0, len(own) - wish.target)]:
+            delta.delete(claim, f"superfluous: {wish.target} nodes wanted, {len(own)} NodeClaims there")
+        wanted = max(0, wish.target - len(own))
+        pools = self._means.pools(wish)
+        pool = next((each for each in pools if not each.deleting), None)
+        if pool is None:
+            # One that is being deleted has the name, and nodes that still count for the limits.
+            if wanted and not pools and (room := self._means.room(wish, wanted, delta)):
+                manifest = node_pool_manifest(wish, self._means.environment, room)
+                delta.create(manifest, wish.verdict.workspace, f"{wish.target} nodes wanted, {len(own)} there")
+            return
+        replicas = pool.replicas or 0
+        if wanted > replicas:
+            wanted = replicas + self._means.room(wish, wanted - replicas, delta)
+        lowered(wish, self._means.environment, pool, wanted, delta, keep=True)
+
+
+def lowered(
+    wish: Wish, environment: Environment, pool: NodePool, replicas: int, delta: Delta, *, keep: bool = False
+) -> None:
+    """Gives the NodePool so many replicas; one of none is deleted unless it is to be kept."""
+    if not replicas and not keep:
+        delta.delete(pool, "the Environment's provisioner is another one")
+        return
+    manifest = node_pool_manifest(wish, environment, replicas, pool.name)
+    if pool.replicas != replicas:
+        delta.update(manifest, wish.verdict.workspace, f"replicas {pool.replicas} -> {replicas}")
+    elif pool.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
+        delta.update(manifest, wish.verdict.workspace, "what its nodes are to be has changed")
+
+
+def node_pool_manifest(wish: Wish, environment: Environment, replicas: int, name: str | None = None) -> dict[str, Any]:
+    """A static NodePool of exactly that instance type, from which Karpenter takes no node by itself.
+
+    Neither consolidation, nor drift, nor age: a budget of 0 nodes holds for all but a change of `replicas`. The
+    template carries nothing that changes by itself: Karpenter would replace the nodes.
+    """
+    workspace = wish.workspace
+    spec: dict[str, Any] = {
+        "replicas": replicas,
+        "limits": {"nodes": str(max(replicas, workspace.spec.resource.node_count_limit or 0))},
+        "disruption": {
+            "consolidationPolicy": "WhenEmpty",
+            "consolidateAfter": "Never",
+            "budgets": [{"nodes": "0"}],
+        },
+        "template": {
+            "metadata": {
+                "labels": {
+                    **workspace.spec.resource.label_selector.match_labels,
+                    **object_labels(workspace, environment),
+                },
+                "annotations": {DO_NOT_DISRUPT: "true"},
+            },
+            "spec": {
+                "nodeClassRef": {
+                    "group": wish.node_class.group,
+                    "kind": wish.node_class.kind,
+                    "name": wish.node_class.name,
+                },
+                "requirements": requirements(workspace, wish.offered),
+                "expireAfter": "Never",
+                **({"taints": taints(environment)} if environment.spec.node_claims.taints else {}),
+            },
+        },
+    }
+    return {
+        "apiVersion": KARPENTER,
+        "kind": "NodePool",
+        "metadata": {
+            "name": name or next(claim_names(workspace, ())),
+            "labels": object_labels(workspace, environment),
+            "annotations": {SPEC_HASH: spec_hash(spec)},
+        },
+        "spec": spec,
+    }
