@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.panel import Panel
 from rich.table import Table
 
 from demo import brought, provisioned
@@ -26,12 +25,12 @@ Step = tuple[str, Callable[[Stage], str]]
 
 
 BROUGHT: tuple[Step, ...] = (
+    ("a policy refuses a wrong program", brought.check_policy),
     ("bring nodes", brought.bring_nodes),
     ("pulumi up: foundation, environment", brought.declare_environment),
     ("plimsoll run --once: verdicts", brought.settle),
     ("the workload on its nodes", brought.show_workload),
     ("a node is relabelled, and back", brought.relabel),
-    ("a policy refuses a wrong program", brought.check_policy),
     ("plimsoll status, plimsoll plan", brought.show_status),
 )
 PROVISIONED: tuple[Step, ...] = (
@@ -108,13 +107,13 @@ def _timed(step: str, rows: list[tuple[str, str, float]]) -> Iterator[Callable[[
 
 
 def _summary(rows: list[tuple[str, str, float]]) -> None:
-    table = Table(title="Plimsoll: the main job on real parts", show_lines=False)
+    table = Table(title="Plimsoll: the main job on real parts")
     table.add_column("step")
     table.add_column("what came of it")
     table.add_column("seconds", justify="right")
     for step, text, seconds in rows:
-        table.add_row(step, text, f"{seconds:.1f}")
-    CONSOLE.print(Panel.fit(table))
+        table.add_row(step, text.partition("\n")[0], f"{seconds:.1f}")
+    CONSOLE.print(table)
 
 
 if __name__ == "__main__":

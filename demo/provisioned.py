@@ -19,7 +19,7 @@ def settle(stage: Stage) -> str:
         return bool(status.get("readyReplicas") == len(claims))
 
     stage.wait("the workload runs", ready)
-    return "\n".join([*lines, f"Deployment {NAMESPACE}/chat: {len(claims)} pods ready"])
+    return "\n".join([f"{len(claims)} NodeClaims, {len(claims)} nodes, {len(claims)} pods ready", *lines])
 
 
 def scale_down(stage: Stage) -> str:
@@ -34,16 +34,16 @@ def scale_down(stage: Stage) -> str:
     stage.run("plimsoll", "run", "--once", user="controller")
     after = _claims(stage)
     gone = sorted(set(before) - set(after))
-    return "\n".join(
-        [*(line.strip() for line in plan.splitlines() if line.startswith("  - ")), f"gone: {', '.join(gone)}"]
-    )
+    planned = [line.strip() for line in plan.splitlines() if line.startswith("  - ")]
+    return "\n".join([f"{len(before)} NodeClaims -> {len(after)}", *planned, f"gone: {', '.join(gone)}"])
 
 
 def refuse_destroy(stage: Stage) -> str:
     """A plain `pulumi destroy` of the foundation under live capacity."""
     said = stage.run("pulumi", "destroy", "--yes", "--skip-preview", "--stack", "sandbox-nap-foundation", expect=None)
     reasons = [line.strip() for line in said.splitlines() if "plimsoll destroy" in line]
-    return reasons[0] if reasons else "refused"
+    reason = reasons[0].partition("denied request: ")[2] if reasons else ""
+    return f"refused, nothing is deleted\n{reason}"
 
 
 def destroy(stage: Stage) -> str:

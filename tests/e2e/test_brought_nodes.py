@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from demo.stage import Stage, declare
+from plimsoll.connection import RequestError
 from plimsoll.sandbox import Sandbox
 from stacks.working_copy import make
 from tests.e2e.awaiting import await_condition
@@ -119,11 +120,14 @@ def test_replicas_by_kubectl_scale_the_workload(stage: Stage, cluster: Kube) -> 
         await_condition(lambda wanted=count: replicas() == wanted, 30, f"{count} replicas")
 
 
-def test_a_policy_refuses_an_instance_type_where_nodes_are_brought(stage: Stage) -> None:
-    stage.run("pulumi", "stack", "init", "sandbox-wrong")
-    policies = Path(__file__).resolve().parents[2] / "policies"
-    said = stage.run("pulumi", "preview", "--stack", "sandbox-wrong", "--policy-pack", str(policies), expect=None)
-    assert "instanceType must be empty when node auto-provisioning is disabled" in said
+def test_the_cluster_refuses_an_instance_type_where_nodes_are_brought(cluster: Kube) -> None:
+    spec = {
+        "resource": {"instanceType": "Standard_NC24ads_A100_v4"},
+        "inference": {"preset": {"name": "phi-4-mini-instruct"}},
+    }
+    wrong = {"apiVersion": API, "kind": "Workspace", "metadata": {"name": "wrong", "namespace": "inference"}}
+    with pytest.raises(RequestError, match="instanceType must be empty when node auto-provisioning is disabled"):
+        cluster.apply({**wrong, "spec": spec})
 
 
 def test_status_and_plan_show_it(stage: Stage, cluster: Kube) -> None:
