@@ -95,6 +95,8 @@ def a_workspace(
     template: dict[str, Any] | None = None,
     inference: bool = True,
     queue: str | None = None,
+    partition: dict[str, Any] | None = None,
+    worker_nodes: Iterable[str] = (),
 ) -> Workspace:
     """A Workspace that selects `pool=a` and runs a template, unless it is told otherwise."""
     asked: dict[str, Any] | None = None
@@ -114,6 +116,7 @@ def a_workspace(
         },
         "instanceType": instance_type,
         "count": count,
+        "partition": partition,
     }
     manifest = {
         "apiVersion": labels.API_VERSION,
@@ -130,6 +133,7 @@ def a_workspace(
             **({"inference": asked} if asked is not None else {}),
             **({"queue": queue} if queue else {}),
         },
+        "status": {"workerNodes": list(worker_nodes)},
     }
     return Workspace.read(manifest)
 
@@ -204,15 +208,27 @@ def an_autoscaler(manifest: dict[str, Any]) -> Autoscaler:
     )
 
 
-def a_pod(name: str, owner: Workspace, node: str = "") -> Pod:
-    """A pod of a Workspace, on a node or still to be placed."""
-    owned = {labels.WORKSPACE: owner.name, labels.WORKSPACE_NAMESPACE: owner.namespace}
+def a_pod(
+    name: str,
+    owner: Workspace | None = None,
+    node: str = "",
+    *,
+    devices: int = 0,
+    resource: str = labels.GPU_RESOURCE,
+    phase: str = "",
+    annotations: dict[str, str] | None = None,
+) -> Pod:
+    """A pod, of a Workspace where one is given, on a node or still to be placed."""
+    owned = {labels.WORKSPACE: owner.name, labels.WORKSPACE_NAMESPACE: owner.namespace} if owner else {}
+    namespace = owner.namespace if owner else "others"
+    asked = {"resources": {"limits": {resource: str(devices)}}} if devices else {}
     return Pod.read(
         {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": metadata(name, owner.namespace, labels=owned),
-            "spec": {"nodeName": node, "containers": [{"name": "server"}]},
+            "metadata": metadata(name, namespace, labels=owned, annotations=annotations),
+            "spec": {"nodeName": node, "containers": [{"name": "server", **asked}]},
+            "status": {"phase": phase},
         }
     )
 
