@@ -118,6 +118,17 @@ PARTS: Final = (
         ),
     ),
     Part(
+        "lws",
+        "sigs.k8s.io/lws",
+        build_seconds=60,
+        programs=(Program("lws-controller", "sigs.k8s.io/lws/cmd"),),
+        files=(
+            ModuleFile("crds", "config/crd/bases"),
+            ModuleFile("webhooks.yaml", "config/webhook/manifests.yaml"),
+        ),
+        linker_variables=("sigs.k8s.io/lws/pkg/version.GitVersion={version}",),
+    ),
+    Part(
         "helm",
         "helm.sh/helm/v3",
         build_seconds=48,

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from plimsoll.sandbox import certificates, shell
+from plimsoll.sandbox import certificates, leader_worker_sets, shell
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.ports import LOOPBACK
 from plimsoll.sandbox.state import Settings
@@ -22,6 +22,8 @@ PORTS: Final = (
     "kwok",
     "karpenter",
     "karpenter-metrics",
+    "lws",
+    "lws-health",
 )
 """Names of the ports that a sandbox chooses before its processes start."""
 
@@ -146,6 +148,21 @@ def karpenter(folder: Folder, ports: Mapping[str, int]) -> Process:
             "INSTANCE_TYPES_FILE_PATH": str(folder.path / "instance_types.json"),
             "BATCH_IDLE_DURATION": "1s",
         },
+    )
+
+
+def lws(folder: Folder, ports: Mapping[str, int]) -> Process:
+    """LeaderWorkerSet's controller; a stand-in for one that a cloud runs, with as broad a role."""
+    port = ports["lws"]
+    return Process(
+        "lws",
+        (
+            str(folder.bin() / "lws-controller"),
+            f"--config={leader_worker_sets.configure(folder, port, ports['lws-health'])}",
+        ),
+        port=port,
+        ready_url=f"https://{LOOPBACK}:{port}{leader_worker_sets.READY_PATH}",
+        environment={"KUBECONFIG": str(folder.kubeconfig("controller-manager"))},
     )
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from tenacity import AsyncRetrying, stop_after_attempt, wait_fixed
+
 from plimsoll.model.errors import PlimsollError
-from plimsoll.sandbox import certificates, identities, ports, processes
+from plimsoll.sandbox import certificates, identities, leader_worker_sets, ports, processes
 from plimsoll.sandbox.child import Child
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.parts import part
@@ -18,6 +20,7 @@ from plimsoll.sandbox.state import Settings
 
 READY_SECONDS: Final = 120
 _LOOK_SECONDS: Final = 0.05
+_TRIES: Final = 10
 _KAI_CRDS: Final = (
     "scheduling.run.ai_queues",
     "scheduling.run.ai_podgroups",
@@ -57,25 +60,40 @@ class Startup:
         await self._start(processes.kube_apiserver(folder, self.ports))
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._install_objects())
+                group.create_task(self._install_objects(group))
                 for process in processes.after_apiserver(folder, self.ports, settings):
                     group.create_task(self._start(process))
         except* PlimsollError as failures:
             # The first is the cause; the group has cancelled the rest.
             raise failures.exceptions[0] from None
 
-    async def _install_objects(self) -> None:
+    async def _install_objects(self, group: asyncio.TaskGroup) -> None:
         crds = [part("kai").cached / "crds" / f"{name}.yaml" for name in _KAI_CRDS]
+        crds += [part("lws").cached / "crds"]
         if self._settings.karpenter:
             crds += [part("karpenter").cached / "crds"]
         sources = [*crds, processes.resource("objects.yaml")]
         self._on_event("starting", "custom resources")
         await self._kubectl("apply", "--server-side", "--recursive", *(f"--filename={s}" for s in sources))
-        await self._kubectl("wait", "crd", "--all", "--for=condition=Established", f"--timeout={READY_SECONDS}s")
+        # A definition that nobody has looked at has null for conditions: an error to `wait`, for a moment.
+        async for attempt in AsyncRetrying(stop=stop_after_attempt(_TRIES), wait=wait_fixed(0.3), reraise=True):
+            with attempt:
+                established = ("--all", "--for=condition=Established", f"--timeout={READY_SECONDS}s")
+                await self._kubectl("wait", "crd", *established)
         self._on_event("ready", "custom resources")
+        group.create_task(self._start_lws())
         if self._settings.karpenter:
-            await self._kubectl("apply", "--server-side", f"--filename={processes.resource('karpenter.yaml')}")
-            await self._start(processes.karpenter(self._folder, self.ports))
+            group.create_task(self._start_karpenter())
+
+    async def _start_karpenter(self) -> None:
+        await self._kubectl("apply", "--server-side", f"--filename={processes.resource('karpenter.yaml')}")
+        await self._start(processes.karpenter(self._folder, self.ports))
+
+    async def _start_lws(self) -> None:
+        await self._start(processes.lws(self._folder, self.ports))
+        declared = part("lws").cached / "webhooks.yaml"
+        manifest = leader_worker_sets.webhooks(self._folder, declared, self.ports["lws"])
+        await self._kubectl("apply", "--server-side", f"--filename={manifest}")
 
     async def _kubectl(self, *arguments: str) -> None:
         command = (

@@ -1,3 +1,4 @@
+// Pins the Go module of the LeaderWorkerSet controller that the sandbox runs, with its CRD and webhooks.
 module plimsoll.dev/tools/lws
 
 go 1.26
