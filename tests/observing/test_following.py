@@ -143,7 +143,7 @@ def test_at_rest_nothing_is_asked(cluster: FakeApiserver, observer: Observer, co
     before = connection.requests
     assert not observer.wait(0.0, 0.0, timeout=0.3)
     assert connection.requests == before
-    assert before == 12  # a list and a watch for each served kind; none for those without a definition
+    assert before == 2 * len(CORE)  # a list and a watch for each served kind; none for those without a definition
 
 
 def test_a_watch_asks_for_bookmarks_and_a_bounded_life(cluster: FakeApiserver, observer: Observer) -> None:
