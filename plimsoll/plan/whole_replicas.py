@@ -52,10 +52,10 @@ def whole_replicas(
         wanted = 0 if workspace.deleting or verdict is None or workspace.spec.inference is None else workspace.replicas
         per_replica = (verdict.per_replica_node_count or 1) if verdict is not None else 1
         nodes = room.nodes_of(workspace, verdict)
-        if wanted and per_replica > 1:
+        if verdict is not None and wanted and per_replica > 1:
             there = min(sum(each.replicas for each in workloads if each.kind == LEADER_WORKER_SET), wanted)
             room.take(workspace, nodes, there * per_replica)
-            spanning.append((workspace, nodes, per_replica, there, wanted))
+            spanning.append((workspace, nodes, per_replica, there, startable(workspace, verdict, there)))
         else:
             # One pod a replica: made at once, whatever is free, but for what siblings have.
             more = startable(workspace, verdict, running) if wanted and verdict is not None else 0
@@ -71,9 +71,9 @@ def whole_replicas(
 
 
 def startable(workspace: Workspace, verdict: Verdict, running: int) -> int:
-    """The replicas of one pod each that may be there: those that run, and as many as have nodes.
+    """The replicas that may be there by the nodes that were given: those that run, and as many as have nodes.
 
-    Only where siblings want the same nodes; elsewhere pods may wait for nodes to come.
+    Fewer than wanted only where siblings want the same nodes; elsewhere pods may wait for nodes to come.
     """
     if verdict.startable_replicas is None:
         return workspace.replicas
