@@ -1,0 +1,121 @@
+"""Nodes that are allocated to Workspaces: to one each, whole replicas, and the same again."""
+
+import random
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.workspace import Workspace, WorkspaceStatus
+from plimsoll.plan.validating import validate
+from tests.builders import a_node, a_pod, a_snapshot, a_workspace
+
+SELECTORS = [{"pool": "a"}, {"zone": "1"}, {"zone": "2"}]
+
+Allocation = dict[tuple[str, str], tuple[str, ...]]
+
+
+def allocated(snapshot: Snapshot) -> Allocation:
+    return {(each.workspace.namespace, each.workspace.name): each.allocated_nodes for each in validate(snapshot)}
+
+
+def recorded(snapshot: Snapshot) -> Snapshot:
+    """The snapshot once statuses have been written."""
+    given_to = allocated(snapshot)
+
+    def with_status(workspace: Workspace) -> Workspace:
+        status = WorkspaceStatus.model_validate({"workerNodes": given_to[workspace.key]})
+        return workspace.model_copy(update={"status": status})
+
+    return snapshot.model_copy(update={"workspaces": tuple(with_status(each) for each in snapshot.workspaces)})
+
+
+@st.composite
+def siblings(draw: st.DrawFn) -> Snapshot:
+    names = [f"n-{n}" for n in range(draw(st.integers(0, 8)))]
+    nodes = [
+        a_node(
+            name,
+            "a",
+            more_labels={"zone": draw(st.sampled_from(["1", "2"]))},
+            ready=draw(st.sampled_from([True, True, True, False])),
+        )
+        for name in names
+    ]
+    workspaces = [
+        a_workspace(
+            f"ws-{n}",
+            created=f"2026-01-01T00:0{draw(st.integers(0, 3))}:00Z",
+            per_replica=draw(st.integers(1, 3)),
+            replicas=draw(st.integers(0, 3)),
+            selector=draw(st.sampled_from(SELECTORS)),
+            worker_nodes=draw(st.lists(st.sampled_from([*names, "gone"]), max_size=3)),
+        )
+        for n in range(draw(st.integers(1, 5)))
+    ]
+    pods = [
+        a_pod(f"p-{n}", draw(st.none() | st.sampled_from(workspaces)), draw(st.sampled_from([*names, ""])), devices=1)
+        for n in range(draw(st.integers(0, 4)))
+    ]
+    return a_snapshot(*nodes, *workspaces, *pods)
+
+
+@given(siblings())
+def test_no_node_is_given_to_two(snapshot: Snapshot) -> None:
+    given_out = Counter(name for names in allocated(snapshot).values() for name in names)
+    assert all(times == 1 for times in given_out.values())
+
+
+@given(siblings())
+def test_what_is_given_is_usable_and_no_more_than_is_wanted(snapshot: Snapshot) -> None:
+    for verdict in validate(snapshot):
+        assert set(verdict.allocated_nodes) <= set(verdict.node_names)
+        assert len(verdict.allocated_nodes) <= (verdict.target_node_count or 0)
+
+
+@given(siblings())
+def test_what_status_records_is_given_again(snapshot: Snapshot) -> None:
+    once = recorded(snapshot)
+    assert allocated(once) == allocated(snapshot)
+    assert [each.accepted for each in validate(once)] == [each.accepted for each in validate(snapshot)]
+
+
+@given(siblings(), st.randoms(use_true_random=False))
+def test_the_order_of_inputs_does_not_matter(snapshot: Snapshot, order: random.Random) -> None:
+    mixed = snapshot.model_copy(
+        update={
+            field: tuple(order.sample(getattr(snapshot, field), len(getattr(snapshot, field))))
+            for field in ("nodes", "workspaces", "pods")
+        }
+    )
+    assert validate(mixed) == validate(snapshot)
+
+
+@given(siblings())
+def test_free_nodes_make_replicas_whole(snapshot: Snapshot) -> None:
+    running = {(pod.labels.get("plimsoll.dev/workspace"), pod.node_name) for pod in snapshot.pods}
+    for verdict in validate(snapshot):
+        held = sum((verdict.workspace.name, name) in running for name in verdict.allocated_nodes)
+        there = len(verdict.allocated_nodes)
+        per_replica = verdict.per_replica_node_count or 1
+        assert there == held or there % per_replica == 0 or there == verdict.target_node_count
+
+
+def test_pods_come_before_what_status_records_and_that_before_age() -> None:
+    old = a_workspace("old", created="2026-01-01T00:00:00Z")
+    young = a_workspace("young", created="2026-01-02T00:00:00Z", worker_nodes=["n-0"])
+    nodes = [a_node("n-0"), a_node("n-1")]
+    assert allocated(a_snapshot(old, young, *nodes)) == {("default", "old"): ("n-1",), ("default", "young"): ("n-0",)}
+    pod = a_pod("p", old, "n-0")
+    assert allocated(a_snapshot(old, young, *nodes, pod)) == {
+        ("default", "old"): ("n-0",),
+        ("default", "young"): ("n-1",),
+    }
+
+
+def test_a_node_that_comes_goes_to_who_lacks_one() -> None:
+    workspaces = [a_workspace(name) for name in ("a", "b")]
+    before = recorded(a_snapshot(*workspaces, a_node("n-1")))
+    after = before.model_copy(update={"nodes": (a_node("n-0"), a_node("n-1"))})
+    assert allocated(after) == {("default", "a"): ("n-1",), ("default", "b"): ("n-0",)}
