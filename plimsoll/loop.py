@@ -25,6 +25,8 @@ MAXIMUM_SECONDS = 1.0
 LOOK_AGAIN_SECONDS = 30.0
 """Deadlines pass without an event: the snapshot in memory is planned anew at least this often."""
 
+SOON_SECONDS = 0.1
+
 log = structlog.get_logger(__name__)
 
 
@@ -87,7 +89,15 @@ class Loop:
             tick = self._patient_tick() if patient else self.tick()
             if tick is None or not on_tick(tick):
                 return
-            self._observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, look_again)
+            self._observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, self._until_next_look(tick, look_again))
+
+    def _until_next_look(self, tick: Tick, look_again: float) -> float:
+        """Seconds until the plan may change by itself, at most `look_again`."""
+        look = self._expectations.deadline if tick.plan is None else tick.plan.next_look
+        if look is None:
+            return look_again
+        # A little later than that: a deadline is missed when it has passed.
+        return min(look_again, max(0.0, (look - self._clock()).total_seconds()) + SOON_SECONDS)
 
     def _patient_tick(self) -> Tick | None:
         """A tick that got through; None where the loop was stopped while it waited."""

@@ -44,6 +44,7 @@ from plimsoll.provider.objects import Objects
 
 OWNED_KINDS: Final = (
     Kind("karpenter.sh", "v1", "NodeClaim"),
+    Kind("karpenter.sh", "v1", "NodePool"),
     Kind("apps", "v1", "Deployment"),
     Kind("apps", "v1", "StatefulSet"),
     Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"),

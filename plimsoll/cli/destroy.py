@@ -14,6 +14,7 @@ from plimsoll.cli.output import ERR, OUT
 from plimsoll.cli.writer import Writer, WriterOptions, open_writer
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.plan import Plan
+from plimsoll.plan.finalizing import finalizing
 from plimsoll.plan.ownership import Ownership
 from plimsoll.plan.shortlist import shortlist
 from plimsoll.plan.validating import validate
@@ -68,23 +69,31 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
 
 
 def _await_no_capacity(writer: Writer) -> None:
-    """Returns when the cluster holds no object of ours, and the Environment's status says so."""
+    """Returns when the cluster holds no object of ours, no Workspace waits for one, and the Environment's status
+    says so.
+    """
     deadline = time.monotonic() + GONE_SECONDS
     while True:
         snapshot = writer.observer.snapshot()
         ownership = Ownership(snapshot)
         left = [f"NodeClaim {each.name}" for each in ownership.claims]
+        left += [f"NodePool {each.name}" for each in ownership.pools]
         left += [f"{each.kind} {each.namespace}/{each.name}" for each in ownership.workloads]
         if not left:
-            break
+            # Nobody else would take the finalizers off, once the loop has ended.
+            now = datetime.now(UTC)
+            held = [str(each.ref) for each in finalizing(snapshot, Plan(), (), now) if not each.wanted]
+            writer.reporter.report(snapshot, Plan(verdicts=validate(snapshot)), now)
+            writer.reporter.flush()
+            if not held:
+                return
+            left = [f"the finalizer of Workspace {each}" for each in held]
         if time.monotonic() > deadline:
             raise PlimsollError(
                 f"still there after {GONE_SECONDS:g} s: {shortlist(left)}",
                 "see what holds them with `kubectl describe`; then run `plimsoll destroy` again",
             )
-        writer.observer.wait(0.1, 1.0, 5.0)
-    writer.reporter.report(snapshot, Plan(verdicts=validate(snapshot)), datetime.now(UTC))
-    writer.reporter.flush()
+        writer.observer.wait(0.1, 1.0, 1.0)
 
 
 def _destroy_stack(project: Path, name: str) -> None:

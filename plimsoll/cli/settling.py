@@ -60,4 +60,6 @@ def _on_its_way(tick: Tick, plan: Plan) -> str:
     going = [claim.name for claim in holdings.ownership.claims if claim.deleting]
     if going:
         waiting.append(f"NodeClaims being deleted: {shortlist(going)}")
+    if not waiting and plan.next_look is not None:
+        waiting.append(f"a NodeClaim is tried again, or is awaited until {plan.next_look:%H:%M:%S} UTC")
     return f"not settled: {shortlist(waiting)}" if waiting else ""

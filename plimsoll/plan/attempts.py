@@ -4,7 +4,7 @@ All of it is read from the cluster: from the claims, and from what the Workspace
 gone. So a restart neither forgets a back-off nor begins it anew.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -59,7 +59,7 @@ class Trying:
         self._progress = progress
         self._settings = snapshot.environment.spec.node_claims
         self._events = {event.claim: event for event in snapshot.claim_events}
-        self._now = now
+        self.now = now
 
     def judge(
         self,
@@ -68,7 +68,7 @@ class Trying:
         *,
         gpus_known: bool,
         created: Collection[str] = (),
-        dropped: Collection[str] = (),
+        dropped: Container[str] = (),
     ) -> Attempts:
         """Judges a Workspace's claims, those under deletion too; `previous` is what its status remembers.
 
@@ -82,12 +82,14 @@ class Trying:
         pending: list[PendingClaim] = []
         failed: list[_Failure] = []
         looks: list[datetime] = []
-        for name in sorted(alive.keys() - set(dropped)):
+        for name in sorted(alive):
             claim = alive[name]
-            waits = self._progress.wait(claim, gpus_known=gpus_known, recorded=recorded.get(name), now=self._now)
+            waits = self._progress.wait(claim, gpus_known=gpus_known, recorded=recorded.get(name), now=self.now)
             if waits is None:
                 continue
-            if self._now <= waits.due:
+            if self.now <= waits.due:
+                if name in dropped:
+                    continue
                 looks.append(waits.due)
             elif NODEPOOL in claim.labels:
                 overdue.append(_late(claim, waits))
@@ -102,10 +104,10 @@ class Trying:
             if each.name not in alive and each.name not in dropped and each.name not in created:
                 failed.append(_lost(each, self._events.get(each.name)))
         for name in sorted(set(created) - alive.keys()):
-            pending.append(PendingClaim(name=name, step="Launched", since=_text(self._now)))
+            pending.append(PendingClaim(name=name, step="Launched", since=_text(self.now)))
         record = self._counted(self._told(self._recovered(previous, alive.values())), failed)
         next_try = self._next_try(record)
-        if next_try is not None and next_try > self._now:
+        if next_try is not None and next_try > self.now:
             looks.append(next_try)
         return Attempts(
             late=late,
@@ -142,11 +144,11 @@ class Trying:
         first = failed[0]
         update: dict[str, Any] = {"claim": first.claim, "reason": first.reason.value, "message": first.message}
         next_try = self._next_try(record)
-        if next_try is None or self._now >= next_try:
+        if next_try is None or self.now >= next_try:
             update |= {
                 "failures": record.failures + 1,
                 "tries": record.tries + 1,
-                "last_failure": _text(self._now),
+                "last_failure": _text(self.now),
             }
         return record.model_copy(update=update)
 

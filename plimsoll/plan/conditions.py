@@ -1,53 +1,22 @@
 """A Workspace's status: how far its capacity has come, as standard conditions (metav1.Condition)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from plimsoll.model.condition import condition_of
-from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.provisioning import Provisioning
 from plimsoll.model.verdict import Verdict
 from plimsoll.model.workspace import ConditionType, Workspace, WorkspaceStatus
+from plimsoll.plan.attempts import as_status
+from plimsoll.plan.claims_condition import node_claims_finding
+from plimsoll.plan.finding import ConditionReason, Finding
 from plimsoll.plan.holdings import Holdings
 from plimsoll.plan.ownership import alive
 from plimsoll.plan.shortlist import counted, shortlist
 
 MESSAGE_LENGTH: Final = 2000
 """Characters of a condition's message: what other controllers say is repeated, but not without end."""
-
-
-class ConditionReason(StrEnum):
-    """The closed list of reasons beside those of refusals, which stand on ResourceReady."""
-
-    READY = "Ready"
-    NOT_NEEDED = "NotNeeded"
-    REFUSED = "Refused"
-    NODE_CLAIMS_PENDING = "NodeClaimsPending"
-    NODE_CLAIM_NOT_LAUNCHED = "NodeClaimNotLaunched"
-    NODE_CLAIM_NOT_REGISTERED = "NodeClaimNotRegistered"
-    NODE_CLAIM_NOT_INITIALIZED = "NodeClaimNotInitialized"
-    NODE_CLAIM_NOT_READY = "NodeClaimNotReady"
-    NODES_NOT_READY = "NodesNotReady"
-    WORKLOAD_PENDING = "WorkloadPending"
-    WORKLOAD_NOT_READY = "WorkloadNotReady"
-
-
-STEPS: Final = (
-    ("Launched", ConditionReason.NODE_CLAIM_NOT_LAUNCHED),
-    ("Registered", ConditionReason.NODE_CLAIM_NOT_REGISTERED),
-    ("Initialized", ConditionReason.NODE_CLAIM_NOT_INITIALIZED),
-    ("Ready", ConditionReason.NODE_CLAIM_NOT_READY),
-)
-"""The way of a NodeClaim, by Karpenter's condition types."""
-
-
-class Finding(NamedTuple):
-    """One condition before it has times."""
-
-    ready: bool
-    reason: str
-    message: str
 
 
 def status_of(
@@ -72,9 +41,12 @@ def status_of(
         claims = alive(holdings.ownership.claims_of(workspace))
         brought = holdings.brought(workspace)
         names = [*brought, *(claim.node_name for claim in claims if claim.node_name)]
-        node_claims = _node_claims(claims, max(0, target - len(brought)))
+        tries = holdings.tries(workspace, verdict, previous.provisioning, now)
+        provisioning = tries.record
+        node_claims = node_claims_finding(claims, max(0, target - len(brought)), tries, now)
         workers = holdings.ready_nodes(names)
     else:
+        provisioning = Provisioning()
         names = list(verdict.allocated_nodes)
         node_claims = Finding(True, ConditionReason.NOT_NEEDED, "nodes are brought, none is provisioned")
         workers = list(verdict.allocated_nodes)
@@ -96,6 +68,7 @@ def status_of(
         perReplicaNodeCount=verdict.per_replica_node_count,
         targetNodeCount=verdict.target_node_count,
         workerNodes=workers,
+        provisioning=as_status(provisioning),
     )
 
 
@@ -118,12 +91,18 @@ def refused_status(
         generation,
         now,
         previous,
+        provisioning=as_status(previous.provisioning),
     )
 
 
 def environment_status(holdings: Holdings) -> dict[str, Any]:
     """What the cluster goes by when it refuses to delete an Environment that still has capacity."""
-    return {"nodeClaims": len(holdings.ownership.claims), "workloads": len(holdings.ownership.workloads)}
+    ownership = holdings.ownership
+    return {
+        "nodeClaims": len(ownership.claims),
+        "nodePools": len(ownership.pools),
+        "workloads": len(ownership.workloads),
+    }
 
 
 def differs(previous: WorkspaceStatus, status: Mapping[str, Any]) -> bool:
@@ -157,43 +136,6 @@ def _status(
         conditions.append(condition)
     status = {"observedGeneration": generation, **counts, "conditions": conditions}
     return {key: value for key, value in status.items() if value is not None}
-
-
-def _node_claims(claims: Sequence[NodeClaim], needed: int) -> Finding:
-    if not needed:
-        return Finding(True, ConditionReason.NOT_NEEDED, "no NodeClaim is needed")
-    if len(claims) < needed:
-        return Finding(
-            False, ConditionReason.NODE_CLAIMS_PENDING, f"{len(claims)} of {counted(needed, 'NodeClaim')} exist"
-        )
-    ready = sum(claim.ready for claim in claims)
-    if ready >= needed:
-        return Finding(True, ConditionReason.READY, f"{counted(ready, 'NodeClaim')} ready of {needed} needed")
-    waiting = sorted((claim for claim in claims if not claim.ready), key=lambda claim: claim.name)
-    step, reason, stuck = next(
-        (step, reason, stuck)
-        for step, reason in STEPS
-        if (stuck := [each for each in waiting if not _passed(each, step)])
-    )
-    names = shortlist([claim.name for claim in stuck])
-    return Finding(
-        False, reason, f"{ready} of {counted(needed, 'NodeClaim')} ready; not {step}: {names}{_why(stuck, step)}"
-    )
-
-
-def _passed(claim: NodeClaim, step: str) -> bool:
-    condition = claim.condition(step)
-    return condition is not None and condition.status == "True"
-
-
-def _why(claims: Iterable[NodeClaim], step: str) -> str:
-    """What Karpenter says of the first claim for which it says something."""
-    for claim in claims:
-        condition = claim.condition(step)
-        if condition is not None and (condition.message or condition.reason):
-            said = ": ".join(dict.fromkeys(part for part in (condition.reason, condition.message) if part))
-            return f" ({claim.name}: {said})"
-    return ""
 
 
 def _nodes(names: Sequence[str], ready: Sequence[str], target: int) -> Finding:

@@ -1,4 +1,4 @@
-"""The Reporter: statuses of Workspaces and of the Environment, and events."""
+"""The Reporter: statuses of Workspaces and of the Environment, finalizers, and events."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -12,8 +12,10 @@ from plimsoll.model.plan import ObjectKey, Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.workspace import WorkspaceRef, WorkspaceStatus
 from plimsoll.plan.conditions import differs, environment_status, refused_status, status_of
-from plimsoll.plan.holdings import Holdings
+from plimsoll.plan.finalizing import finalizing
+from plimsoll.plan.holdings import Holdings, Made
 from plimsoll.report.events import all_events
+from plimsoll.report.finalizers import FinalizerWriter
 from plimsoll.report.recorder import Recorder
 from plimsoll.report.statuses import TIMEOUT, StatusWrite, StatusWriter, path_of
 
@@ -40,6 +42,7 @@ class Reporter:
         self._connection = connection
         self._recorder = Recorder(connection)
         self._writer = StatusWriter(connection)
+        self._finalizers = FinalizerWriter(connection)
         self._unreadable: dict[str, _Known] = {}
         """By UID: Workspaces of which the snapshot holds the name alone."""
 
@@ -54,17 +57,20 @@ class Reporter:
         known = self._known(snapshot)
         events = all_events(plan, {key: each.status for key, each in known.items()}, failures or {})
         self._recorder.record(events, now)
-        holdings = Holdings(snapshot, plan.verdicts)
+        holdings = Holdings(snapshot, plan.verdicts, Made(plan, failures or {}))
         self._writer.write(_environment(snapshot.environment, holdings))
         self._writer.write(_workspaces(snapshot, plan, holdings, now, known))
+        self._finalizers.write(finalizing(snapshot, plan, failures or {}, now))
 
     def flush(self) -> None:
-        """Returns when the statuses reported so far are written, or could not be."""
+        """Returns when the statuses and finalizers reported so far are written, or could not be."""
         self._writer.flush()
+        self._finalizers.flush()
 
     def close(self) -> None:
         """Returns when all is written, events too; nothing may be reported afterwards."""
         self._writer.close()
+        self._finalizers.close()
         self._recorder.close()
 
     def _known(self, snapshot: Snapshot) -> Mapping[Key, _Known]:
@@ -126,7 +132,8 @@ def _workspaces(
 def _environment(environment: Environment, holdings: Holdings) -> Iterator[StatusWrite]:
     """Nothing where the defaults stand in for an Environment: those have no UID."""
     status = environment_status(holdings)
-    held = {"nodeClaims": environment.status.node_claims, "workloads": environment.status.workloads}
+    before = environment.status
+    held = {"nodeClaims": before.node_claims, "nodePools": before.node_pools, "workloads": before.workloads}
     if environment.uid and status != held:
         version = environment.resource_version
         yield StatusWrite("Environment", "", environment.name, environment.uid, version, version, status)

@@ -14,7 +14,7 @@ from plimsoll.plan.conditions import differs, refused_status, status_of
 from plimsoll.plan.holdings import Holdings
 from tests.builders import NC24, a_claim, a_node, a_snapshot, a_workload, a_workspace
 
-NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 TYPES = ["ResourceReady", "NodeClaimsReady", "NodesReady", "WorkloadReady"]
 WS = a_workspace(uid="u").model_copy(update={"generation": 3})
 NAP = a_workspace(uid="u", instance_type=NC24, selector={}).model_copy(update={"generation": 3})
@@ -173,10 +173,10 @@ def test_times_change_with_the_status_of_a_condition_only() -> None:
     second = status_of(WS, verdict, Holdings(a_snapshot(WS, a_node("n")), [verdict]), later, before)
     times = {each["type"]: each["lastTransitionTime"] for each in second["conditions"]}
     assert times == {
-        "ResourceReady": "2026-01-01T13:00:00Z",
-        "NodeClaimsReady": "2026-01-01T12:00:00Z",
-        "NodesReady": "2026-01-01T13:00:00Z",
-        "WorkloadReady": "2026-01-01T12:00:00Z",
+        "ResourceReady": "2026-01-01T01:01:00Z",
+        "NodeClaimsReady": "2026-01-01T00:01:00Z",
+        "NodesReady": "2026-01-01T01:01:00Z",
+        "WorkloadReady": "2026-01-01T00:01:00Z",
     }
 
 

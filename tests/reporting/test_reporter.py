@@ -246,7 +246,7 @@ def test_the_environment_counts_what_it_has(connection: Recording, reporter: Rep
     reporter.report(snapshot, Plan(), NOW)
     reporter.flush()
     (written,) = connection.statuses().values()
-    assert (written["kind"], written["status"]) == ("Environment", {"nodeClaims": 2, "workloads": 0})
+    assert (written["kind"], written["status"]) == ("Environment", {"nodeClaims": 2, "nodePools": 0, "workloads": 0})
     held = environment.model_copy(update={"status": EnvironmentStatus.model_validate({"nodeClaims": 2})})
     reporter.report(a_snapshot(*claims, environment=held), Plan(), NOW)
     reporter.flush()

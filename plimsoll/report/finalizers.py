@@ -1,0 +1,108 @@
+"""Sets and removes our finalizer on Workspaces, beside the loop.
+
+Set by server-side apply with a field manager of its own: finalizers are a set there, so nobody else's are touched.
+Removed by a merge patch at a known version. The UID makes sure that another object of the same name is left alone.
+"""
+
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import structlog
+from tenacity import retry, retry_if_exception, stop_after_attempt
+
+from plimsoll.connection import APPLY_PATCH, MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.model.labels import API_VERSION, CAPACITY_FINALIZER, FIELD_MANAGER
+from plimsoll.model.workspace import WorkspaceRef
+from plimsoll.plan.finalizing import Finalizing
+from plimsoll.report.statuses import TIMEOUT, path_of
+
+WRITERS: Final = 4
+TRIES: Final = 5
+SHOWN_SECONDS: Final = 5.0
+"""How long a watch may take to show what was written."""
+QUERY: Final = {"fieldManager": f"{FIELD_MANAGER}-finalizer", "force": "true"}
+
+log = structlog.get_logger(__name__)
+
+
+class FinalizerWriter:
+    """Takes changes and writes each once; what fails is logged, and taken again when it is asked for again."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._threads = ThreadPoolExecutor(max_workers=WRITERS, thread_name_prefix="finalizer")
+        self._lock = threading.Condition()
+        self._under_way: set[str] = set()
+        self._written: dict[str, tuple[bool, float]] = {}
+        """By UID: what was written last, and when."""
+
+    def write(self, changes: Iterable[Finalizing]) -> None:
+        """Returns at once; a change that is under way, or that the watch may not show yet, is not taken again."""
+        now = time.monotonic()
+        with self._lock:
+            self._written = {uid: each for uid, each in self._written.items() if now - each[1] < SHOWN_SECONDS}
+            taken = [
+                each
+                for each in changes
+                if each.ref.uid not in self._under_way
+                and self._written.get(each.ref.uid, (not each.wanted,))[0] != each.wanted
+            ]
+            self._under_way |= {each.ref.uid for each in taken}
+        for change in taken:
+            self._threads.submit(self._change, change)
+
+    def flush(self) -> None:
+        """Returns when nothing is under way."""
+        with self._lock:
+            self._lock.wait_for(lambda: not self._under_way)
+
+    def close(self) -> None:
+        """Returns when what was taken is written; nothing may be written afterwards."""
+        self._threads.shutdown(wait=True)
+
+    def _change(self, change: Finalizing) -> None:
+        written = False
+        try:
+            if change.wanted:
+                self._set(change.ref)
+            else:
+                self._remove(change.ref)
+            written = True
+        except RequestError as error:
+            if error.code not in (404, 409):  # gone, or another one of its name
+                log.warning("finalizer is not written", workspace=str(change.ref), error=error.message)
+        except ConnectionFailedError as error:
+            log.warning("finalizer is not written", workspace=str(change.ref), error=error.message)
+        finally:
+            with self._lock:
+                self._under_way.discard(change.ref.uid)
+                if written:
+                    self._written[change.ref.uid] = (change.wanted, time.monotonic())
+                self._lock.notify_all()
+
+    def _set(self, ref: WorkspaceRef) -> None:
+        metadata = {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid, "finalizers": [CAPACITY_FINALIZER]}
+        manifest = {"apiVersion": API_VERSION, "kind": "Workspace", "metadata": metadata}
+        self._patch(ref, manifest, APPLY_PATCH, QUERY)
+
+    @retry(
+        retry=retry_if_exception(lambda error: isinstance(error, RequestError) and error.code == 409),
+        stop=stop_after_attempt(TRIES),
+        reraise=True,
+    )
+    def _remove(self, ref: WorkspaceRef) -> None:
+        """Whoever set it: it may have come with a copy of the object."""
+        path = path_of("Workspace", ref.namespace, ref.name)
+        metadata = self._connection.request("GET", path, timeout=TIMEOUT).get("metadata") or {}
+        if metadata.get("uid") != ref.uid:
+            return
+        kept = [each for each in metadata.get("finalizers") or () if each != CAPACITY_FINALIZER]
+        seen = {"uid": ref.uid, "resourceVersion": metadata.get("resourceVersion")}
+        self._patch(ref, {"metadata": {**seen, "finalizers": kept}}, MERGE_PATCH, {})
+
+    def _patch(self, ref: WorkspaceRef, body: dict[str, Any], content_type: str, query: dict[str, str]) -> None:
+        path = path_of("Workspace", ref.namespace, ref.name)
+        self._connection.request("PATCH", path, body, query=query, content_type=content_type, timeout=TIMEOUT)
