@@ -30,7 +30,10 @@ class Condition(Observed):
 
 def condition_of(conditions: Sequence[Condition], kind: str) -> Condition | None:
     """The condition of that type, None where there is none."""
-    return next((condition for condition in conditions if condition.type == kind), None)
+    for condition in conditions:
+        if condition.type == kind:
+            return condition
+    return None
 
 
 def without_heartbeats(conditions: Any) -> Any:

@@ -94,7 +94,7 @@ class BroughtNodes:
         nodes = [node for node in matching if not node.deleting]
         if not nodes:
             return none_matches(text, len(self._index.nodes), [node.name for node in matching])
-        groups: dict[Offer, list[Node]] = {}
+        by_offer: dict[int, tuple[Offer, list[Node]]] = {}
         usable: list[tuple[Node, Offer]] = []
         unusable: dict[str, str] = {}
         left_out: list[str] = []
@@ -104,7 +104,8 @@ class BroughtNodes:
             offer = self._offers.of(node, ask.partition)
             problem = why_unusable(node, ask.tolerance)
             if isinstance(offer, Offer):
-                groups.setdefault(offer, []).append(node)
+                # By identity: nodes that are alike have one offer, and to hash it for each takes longer than all else.
+                by_offer.setdefault(id(offer), (offer, []))[1].append(node)
                 if not problem:
                     usable.append((node, offer))
             elif isinstance(offer, Unusable):
@@ -118,6 +119,9 @@ class BroughtNodes:
                 unusable[node.name] = problem
         if invalid:
             return invalid_labels(invalid)
+        groups: dict[Offer, list[Node]] = {}
+        for offer, alike in by_offer.values():
+            groups.setdefault(offer, []).extend(alike)
         if len({offer.uniformity for offer in groups}) > 1:
             return not_uniform(text, groups)
         fewest = min(groups, key=lambda each: (each.devices, each.gpu_count), default=None)
