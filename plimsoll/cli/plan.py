@@ -91,6 +91,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "perReplicaNodeCount": verdict.per_replica_node_count,
         "targetNodeCount": verdict.target_node_count,
         "nodes": list(verdict.node_names),
+        "allocatedNodes": list(verdict.allocated_nodes),
         "warnings": list(verdict.warnings),
     }
 
