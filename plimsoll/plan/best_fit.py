@@ -6,8 +6,12 @@ from collections import Counter
 from plimsoll.plan.packing_problem import Counts, Pattern, Patterns, Problem
 
 
-def best_fit(problem: Problem, demand: Counts | None = None, onto: Patterns | None = None) -> Patterns:
+def best_fit(
+    problem: Problem, demand: Counts | None = None, onto: Patterns | None = None, choosy_first: bool = False
+) -> Patterns:
     """Packs the demand (all of the problem's where None) and gives all GPUs that hold something.
+
+    `choosy_first` takes the shares with the fewest kinds to choose from before the largest.
 
     GPUs that hold something already (`onto`) and existing ones come before new ones. At most 22 % and one GPU above
     the fewest, where all GPUs are new and of one kind (Johnson, 1974).
@@ -28,7 +32,10 @@ def best_fit(problem: Problem, demand: Counts | None = None, onto: Patterns | No
     for bin_type, count in sorted(untouched.items()):
         for _ in range(count):
             existing.add(bin_type, problem.bin_types[bin_type].capacity, {})
-    order = sorted(range(len(demand)), key=lambda item: (-_least(problem, item), _kinds(problem, item), item))
+    size = [-_least(problem, item) for item in range(len(demand))]
+    kinds = [_kinds(problem, item) for item in range(len(demand))]
+    by = (kinds, size) if choosy_first else (size, kinds)
+    order = sorted(range(len(demand)), key=lambda item: (by[0][item], by[1][item], item))
     for item in order:
         for _ in range(int(demand[item])):
             if not existing.place(item) and not new.place(item):

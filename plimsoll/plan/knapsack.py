@@ -26,11 +26,12 @@ class Priced:
     def pattern(self, capacity: int) -> dict[int, int]:
         """How many of each item reach `values[capacity]`; items in increasing order."""
         counts: dict[int, int] = {}
-        for index in range(len(self._steps) - 1, -1, -1):
-            if self._taken[index, capacity]:
-                item, copies, weight = self._steps[index]
-                counts[item] = counts.get(item, 0) + copies
-                capacity -= weight
+        above = len(self._steps)
+        while len(used := np.flatnonzero(self._taken[:above, capacity])):
+            above = int(used[-1])
+            item, copies, weight = self._steps[above]
+            counts[item] = counts.get(item, 0) + copies
+            capacity -= weight
         return dict(sorted(counts.items()))
 
 
@@ -62,9 +63,9 @@ class Knapsack:
         """Seconds that one call takes, about."""
         return len(self._steps) * (3e-6 + self.capacity * 6e-10)
 
-    def price(self, values: Values, without: frozenset[int] = frozenset()) -> Priced:
-        """Fills the table; items that are worth nothing, or are in `without`, are left out."""
-        steps = [step for step in self._steps if values[step[0]] > 0 and step[0] not in without]
+    def price(self, values: Values) -> Priced:
+        """Fills the table; items that are worth nothing are left out."""
+        steps = [step for step in self._steps if values[step[0]] > 0]
         best = np.zeros(self.capacity + 1)
         taken = np.zeros((len(steps), self.capacity + 1), dtype=bool)
         for index, (item, copies, weight) in enumerate(steps):

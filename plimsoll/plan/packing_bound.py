@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plimsoll.plan.effort import Effort
-from plimsoll.plan.knapsack import Knapsack, Values
+from plimsoll.plan.knapsack import Knapsack, Priced, Values
 from plimsoll.plan.packing_master import Master
 from plimsoll.plan.packing_problem import Counts, Pattern, Problem
 
@@ -19,8 +19,8 @@ _TOLERANCE = 1e-9
 """A pattern that gains less than this does not improve the master."""
 _ROUNDING = 1e-6
 """Floating-point noise that must not lift the bound to the next whole GPU."""
-_ITEMS_PER_PATTERN = 15
-"""One round of pricing adds a pattern for each so many items, over all kinds: fewer rounds for many sizes."""
+_BATCH = 30
+"""Patterns that one round of pricing adds for a kind of GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,6 @@ class Generation:
         self._effort = effort
         self._reserve = reserve
         self._limited = limited
-        self._batch = 1 + len(problem.demand) // (_ITEMS_PER_PATTERN * len(problem.sizes))
         self.bound = Bound(0.0, np.zeros(len(problem.demand)), np.zeros(len(problem.supply)), exact=False)
 
     @property
@@ -77,9 +76,10 @@ class Generation:
         self.bound = Bound(0.0, np.zeros(len(demand)), np.zeros(len(supply)), exact=False)
         knapsacks = self._knapsacks(demand if self._limited else None)
         for duals in () if self._limited else simple_duals(self._problem):
-            self._price(knapsacks, duals, demand, supply)
+            if self.bound.value == 0.0 or self.left > 0:
+                self._price(knapsacks, duals, demand, supply)
         enough = self.left - seconds
-        while self.master.solve():
+        while self.master.solve(self._effort.left):
             self._effort.spend(self.master.work)
             if not self._add(self._price(knapsacks, self.master.item_duals, demand, supply)):
                 self.bound = replace(self.bound, exact=True)
@@ -89,9 +89,7 @@ class Generation:
         return False
 
     def _add(self, patterns: list[Pattern]) -> bool:
-        improving = [pattern for pattern in patterns if self.master.gain(pattern) > _TOLERANCE]
-        added = [self.master.add(pattern) for pattern in improving]
-        return any(added)
+        return self.master.add(pattern for pattern in patterns if self.master.gain(pattern) > _TOLERANCE)
 
     def _knapsacks(self, limits: Counts | None) -> dict[int, Knapsack]:
         capacities: dict[int, int] = {}
@@ -119,23 +117,35 @@ class Generation:
                 each = problem.bin_types[bin_type]
                 if each.kind == kind:
                     most = max(most, float(priced.values[each.capacity]))
-                    found += self._disjoint(knapsack, duals, priced.pattern(each.capacity), bin_type)
+                    found.append((bin_type, tuple(priced.pattern(each.capacity).items())))
+                    found += self._improving(priced, duals, bin_type, demand if self._limited else None)
         value = float(demand @ duals - supply @ worth) / most
         if value > self.bound.value:
             self.bound = Bound(value, duals / most, worth / most, exact=False)
         return found
 
-    def _disjoint(self, knapsack: Knapsack, duals: Values, best: dict[int, int], bin_type: int) -> list[Pattern]:
-        """The best pattern of a new GPU, then the best without the items of those before, while they pay."""
-        capacity = self._problem.bin_types[bin_type].capacity
+    def _improving(self, priced: Priced, duals: Values, bin_type: int, limits: Counts | None) -> list[Pattern]:
+        """For one item after the other the best pattern of a new GPU that contains it, while they pay.
+
+        Items that stand in a pattern before are passed over, so that one round improves as many as it can.
+        """
+        each = self._problem.bin_types[bin_type]
+        sizes = self._problem.sizes[each.kind]
+        items = np.flatnonzero((sizes > 0) & (sizes <= each.capacity) & (duals > 0))
+        worth = duals[items] + priced.values[each.capacity - sizes[items]]
+        covered: set[int] = set()
         found: list[Pattern] = []
-        while best and len(found) < self._batch:
-            found.append((bin_type, tuple(best.items())))
-            if self.master.gain(found[-1]) <= _TOLERANCE or len(found) == self._batch:
+        for index in np.argsort(-worth, kind="stable"):
+            item = int(items[index])
+            if worth[index] <= 1.0 + _TOLERANCE or len(found) == _BATCH:
                 break
-            used = frozenset(item for _, items in found for item, _ in items)
-            best = knapsack.price(duals, without=used).pattern(capacity)
-            self._effort.spend(knapsack.work)
+            if item in covered:
+                continue
+            counts = priced.pattern(each.capacity - int(sizes[item]))
+            counts[item] = counts.get(item, 0) + 1
+            if limits is None or counts[item] <= limits[item]:
+                covered |= counts.keys()
+                found.append((bin_type, tuple(sorted(counts.items()))))
         return found
 
 

@@ -1,6 +1,7 @@
 """The linear program over the patterns that are known, in HiGHS, warm from one solve to the next."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,8 @@ from plimsoll.plan.packing_problem import Counts, Pattern, Problem
 from plimsoll.plan.solver import solver
 
 _TOLERANCE = 1e-9
+_LEAST_SECONDS = 0.05
+"""Even without time left, a small program is worth its bound."""
 
 
 class Master:
@@ -30,7 +33,7 @@ class Master:
             self._highs.addRow(float(amount), math.inf, 0, *nothing)
         self.patterns: list[Pattern] = []
         self._index: set[Pattern] = set()
-        self._matrix = np.zeros((256, self._items), dtype=np.int64)
+        self._matrix = np.zeros((0, self._items), dtype=np.int64)
         self._open: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         self.work = 0.0
         self.activity: Values = np.zeros(0)
@@ -44,26 +47,33 @@ class Master:
         cost = 1.0 if row is None else self.supply_duals[row - self._items]
         return float(sum(self.item_duals[item] * count for item, count in items)) - float(cost)
 
-    def add(self, pattern: Pattern) -> bool:
-        """Adds a column; False where it is there already."""
-        if pattern in self._index:
+    def add(self, patterns: Iterable[Pattern]) -> bool:
+        """Adds those that are not there yet as columns, in their order; False where there are none."""
+        added = [pattern for pattern in dict.fromkeys(patterns) if pattern not in self._index]
+        if not added:
             return False
-        bin_type, items = pattern
-        rows = [item for item, _ in items]
-        entries = [float(count) for _, count in items]
-        new = bin_type not in self._supply_row
-        if not new:
-            rows.append(self._supply_row[bin_type])
-            entries.append(-1.0)
-        column = np.array(rows, dtype=np.int32), np.array(entries, dtype=np.float64)
-        self._highs.addCol(float(new), 0.0, math.inf, len(rows), *column)
-        if len(self.patterns) == len(self._matrix):
-            self._matrix = np.concatenate([self._matrix, np.zeros_like(self._matrix)])
-        for item, count in items:
-            self._matrix[len(self.patterns), item] = count
-        self.patterns.append(pattern)
-        self._index.add(pattern)
-        self._open = np.append(self._open, True)
+        costs, starts, rows, entries = [], [], [], []
+        for bin_type, items in added:
+            starts.append(len(rows))
+            rows += [item for item, _ in items]
+            entries += [count for _, count in items]
+            new = bin_type not in self._supply_row
+            costs.append(float(new))
+            if not new:
+                rows.append(self._supply_row[bin_type])
+                entries.append(-1)
+        self._highs.addCols(
+            len(added), np.array(costs), np.zeros(len(added)), np.full(len(added), math.inf),
+            len(rows), np.array(starts, dtype=np.int32), np.array(rows, dtype=np.int32), np.array(entries, dtype=float),
+        )  # fmt: skip
+        matrix = np.zeros((len(added), self._items), dtype=np.int64)
+        for index, (_, items) in enumerate(added):
+            for item, count in items:
+                matrix[index, item] = count
+        self._matrix = np.concatenate([self._matrix, matrix])
+        self._open = np.append(self._open, np.ones(len(added), dtype=np.bool_))
+        self.patterns += added
+        self._index.update(added)
         return True
 
     def reduce(self, demand: Counts, supply: Counts) -> None:
@@ -71,15 +81,17 @@ class Master:
         amounts = np.concatenate([demand, -supply]).astype(np.float64)
         rows = np.arange(len(amounts), dtype=np.int32)
         self._highs.changeRowsBounds(len(amounts), rows, amounts, np.full(len(amounts), math.inf))
-        fits: NDArray[np.bool_] = np.all(self._matrix[: len(self.patterns)] <= demand, axis=1)
+        fits: NDArray[np.bool_] = np.all(self._matrix <= demand, axis=1)
         changed = np.flatnonzero(fits != self._open).astype(np.int32)
         if len(changed):
             upper = np.where(fits[changed], math.inf, 0.0)
             self._highs.changeColsBounds(len(changed), changed, np.zeros(len(changed)), upper)
         self._open = fits
 
-    def solve(self) -> bool:
-        """Solves, and sets activity and duals; False where HiGHS gives no optimum."""
+    def solve(self, seconds: float) -> bool:
+        """Solves, and sets activity and duals; False where HiGHS finds no optimum in the time."""
+        # HiGHS counts the time of all runs.
+        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(seconds, _LEAST_SECONDS))
         self._highs.run()
         if self._highs.modelStatusToString(self._highs.getModelStatus()) != "Optimal":
             return False

@@ -12,8 +12,8 @@ from plimsoll.plan.packing_master import Master
 from plimsoll.plan.packing_problem import Patterns, Problem
 from plimsoll.plan.packing_rounding import dive, trimmed
 
-_FEW_ITEMS = 100
-"""Sizes up to which a tighter bound is worth its time: with many, what it adds is less than a GPU."""
+_FEW_ITEMS = 300
+"""Items up to which a tighter bound and the integer program are worth their time."""
 _DIVES = (1.0, 0.8, 0.6, 0.9, 0.7)
 """From which part on each dive rounds a fraction up."""
 _BOUND_SHARE = 0.6
@@ -34,6 +34,8 @@ class Found:
 def search(problem: Problem, effort: Effort) -> Found:
     """Never worse than best fit decreasing; stops as soon as the bound is met."""
     fitted = best_fit(problem)
+    if len(problem.sizes) > 1 and problem.new_bins(fitted):
+        fitted = min(fitted, best_fit(problem, choosy_first=True), key=problem.new_bins)
     effort.spend(1e-5 * int(problem.demand.sum()))
     count = problem.new_bins(fitted)
     if count == 0:
@@ -63,10 +65,10 @@ def search(problem: Problem, effort: Effort) -> Found:
 
 def _master(problem: Problem, fitted: Patterns) -> Master:
     """A master that has a packing, and a GPU for each item alone, so that it always has a solution."""
-    master = Master(problem)
-    for pattern in sorted(fitted):
-        master.add(pattern)
+    alone = []
     for item in range(len(problem.demand)):
         bin_type = next(t for t in problem.new_types if problem.sizes[problem.bin_types[t].kind, item])
-        master.add((bin_type, ((item, 1),)))
+        alone.append((bin_type, ((item, 1),)))
+    master = Master(problem)
+    master.add([*sorted(fitted), *alone])
     return master
