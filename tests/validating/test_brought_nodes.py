@@ -48,6 +48,30 @@ def test_accepted(workspace: Workspace, brought: list[Node]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("workspace", "brought", "per_replica", "told"),
+    [
+        pytest.param(a_workspace(preset="phi-4"), nodes(1, memory=28 * 1024), 1, "2 GPUs, 2 nodes", id="on one node"),
+        pytest.param(
+            a_workspace(preset="llama-3.3-70b-instruct"), nodes(2), 3, "pods may stay Pending", id="more nodes"
+        ),
+        pytest.param(
+            a_workspace(preset="llama-3.3-70b-instruct", per_replica=2),
+            nodes(2),
+            2,
+            "3 GPUs, 3 nodes",
+            id="as declared",
+        ),
+    ],
+)
+def test_what_the_estimate_says_beyond_raw_sums_is_warned_of(
+    workspace: Workspace, brought: list[Node], per_replica: int, told: str
+) -> None:
+    verdict = judged(workspace, *brought)
+    assert (verdict.accepted, verdict.per_replica_node_count) == (True, per_replica), verdict.message
+    assert any(told in warning for warning in verdict.warnings), verdict.warnings
+
+
+@pytest.mark.parametrize(
     ("workspace", "brought", "told"),
     [
         pytest.param(needing(16), nodes(1, memory=8192), ["node-0", "8192", "16384"], id="one GPU of 8 GiB"),
