@@ -113,7 +113,10 @@ def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environm
     template = copy.deepcopy(inference.template) if inference.template is not None else {}
     metadata = _object(template, "metadata")
     metadata["labels"] = {**(metadata.get("labels") or {}), **ownership_labels(workspace), **queue}
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), DO_NOT_DISRUPT: "true"}
+    if not environment.spec.auto_provisioning:
+        # Where nodes are provisioned their NodeClaims carry it: on a pod it would hold a node that is to go for ever,
+        # because Karpenter never evicts such a pod, and a Deployment that shrinks ends whichever pod it likes.
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), DO_NOT_DISRUPT: "true"}
     spec = _object(template, "spec")
     if inference.preset is not None:
         serve_preset(spec, inference, verdict, environment)

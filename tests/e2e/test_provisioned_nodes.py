@@ -115,6 +115,7 @@ def test_the_main_job(stage: Stage, cluster: Kube, sandbox: Sandbox, folder: Pat
         stage.run("pulumi", "config", "set", "--stack", "sandbox-nap", "--path", path, "1")
         stage.run("pulumi", "up", "--yes", "--skip-preview", "--stack", "sandbox-nap")
         await_condition(lambda: len(claims_of(cluster, "chat")) == 1, 60, "two NodeClaims go")
+        await_condition(lambda: len(cluster.list(*CLAIM, selector="plimsoll.dev/workspace=chat")) == 1, 120, "they end")
         await_condition(lambda: pods_ready(cluster, "chat") == 1, 60, "one pod stays")
 
 
