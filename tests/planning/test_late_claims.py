@@ -1,0 +1,222 @@
+"""NodeClaims that are late or lost: deadlines, replacement, back-off, what the status remembers."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from plimsoll.model.claim_event import ClaimEvent
+from plimsoll.model.condition import Condition
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.plan import Plan
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.workspace import Workspace, WorkspaceStatus
+from plimsoll.plan.conditions import status_of
+from plimsoll.plan.holdings import Holdings, Made
+from plimsoll.plan.planning import plan
+from plimsoll.plan.validating import validate
+from tests.builders import NC24, a_claim, a_node, a_snapshot, a_workspace, an_environment
+from tests.planning.cluster import after, claim_key
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def wanting(nodes: int, **fields: Any) -> Workspace:
+    return a_workspace(**({"instance_type": NC24, "replicas": nodes, "selector": {}, "uid": "u"} | fields))
+
+
+def claim(name: str = "c", *, created: float = 0, registered: float = 0, node: str = "", **steps: str) -> NodeClaim:
+    """A claim of `wanting`, with conditions such as Launched="True"."""
+    conditions = tuple(
+        Condition(
+            type=kind,
+            status="True" if value == "True" else "Unknown",
+            reason="" if value == "True" else value,
+            last_transition_time=_text(registered if kind == "Registered" else created),
+        )
+        for kind, value in steps.items()
+    )
+    made = a_claim(name, wanting(1), created=_text(created), node=node)
+    return made.model_copy(update={"conditions": conditions})
+
+
+def _text(seconds: float) -> str:
+    return at(seconds).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def round_of(snapshot: Snapshot, now: datetime) -> tuple[Plan, Snapshot]:
+    """A tick: the plan, and the snapshot with the statuses that it reports."""
+    verdicts = validate(snapshot)
+    found = plan(snapshot, verdicts, now)
+    holdings = Holdings(snapshot, verdicts, Made(found))
+    judged = {(each.workspace.namespace, each.workspace.name): each for each in verdicts}
+    workspaces = tuple(
+        each.model_copy(
+            update={"status": WorkspaceStatus.model_validate(status_of(each, judged[each.key], holdings, now))}
+        )
+        for each in snapshot.workspaces
+    )
+    return found, snapshot.model_copy(update={"workspaces": workspaces})
+
+
+def names(found: Plan) -> tuple[list[str], list[str]]:
+    """Created and deleted."""
+    return [each.key.name for each in found.creations], [each.key.name for each in found.deletions]
+
+
+def said(snapshot: Snapshot) -> tuple[str, str]:
+    """Reason and message of NodeClaimsReady."""
+    (found,) = [each for each in snapshot.workspaces[0].status.conditions if each.type == "NodeClaimsReady"]
+    return found.reason, found.message
+
+
+def a_cluster(*objects: Any, **node_claims: int) -> Snapshot:
+    return a_snapshot(*objects, environment=an_environment(nap=True, nodeClaims=node_claims))
+
+
+@pytest.mark.parametrize(
+    ("late", "deadline", "step"),
+    [
+        (claim(Launched="QuotaExceeded"), 300, "is not Launched after 5 min (QuotaExceeded)"),
+        (claim(Launched="True"), 900, "is not Registered after 15 min"),
+        (
+            claim(Launched="True", Registered="True", registered=100, Initialized="ResourceNotRegistered"),
+            700,
+            "is not Initialized after 10 min (ResourceNotRegistered)",
+        ),
+    ],
+)
+def test_a_claim_is_replaced_past_the_deadline_of_its_step(late: NodeClaim, deadline: float, step: str) -> None:
+    snapshot = a_cluster(wanting(1), late)
+    in_time, _ = round_of(snapshot, at(deadline))
+    assert in_time.empty
+    assert in_time.next_look == at(deadline)
+    found, seen = round_of(snapshot, at(deadline + 1))
+    assert names(found) == (names(found)[0], ["c"])
+    reason, message = said(seen)
+    assert reason == "NodeClaimLate"
+    assert f"NodeClaim c {step}" in message
+    assert "try 2 at" in message
+
+
+def test_the_replacement_waits_for_the_back_off_and_has_another_name() -> None:
+    first, seen = round_of(a_cluster(wanting(1)), at(0))
+    [name], _ = names(first)
+    made = claim(name, Launched="QuotaExceeded")
+    _, seen = round_of(seen.model_copy(update={"node_claims": (made,)}), at(1))
+    late, seen = round_of(seen, at(301))
+    assert names(late) == ([], [name])
+    gone = after(seen, late)
+    waiting, gone = round_of(gone, at(330))
+    assert waiting.empty
+    assert waiting.next_look == at(331)
+    retried, _ = round_of(gone, at(331))
+    [second], _ = names(retried)
+    assert second != name
+    again, _ = round_of(gone, at(331))
+    assert names(again) == ([second], [])
+
+
+def test_the_back_off_doubles_up_to_its_limit_and_is_read_from_the_status() -> None:
+    snapshot = a_cluster(wanting(1), retrySeconds=10, retryLimitSeconds=60)
+    now, pauses, tried = 0.0, [], set()
+    for _ in range(6):
+        found, snapshot = round_of(snapshot, at(now))
+        [name], _ = names(found)
+        assert name not in tried, "no replacement has the name of what failed"
+        tried.add(name)
+        # Karpenter deletes it at once: no capacity.
+        lost, snapshot = round_of(snapshot, at(now + 1))
+        assert lost.empty
+        assert lost.next_look is not None
+        pauses.append((lost.next_look - at(now + 1)).total_seconds())
+        early, snapshot = round_of(snapshot, lost.next_look - timedelta(seconds=1))
+        assert early.empty
+        now = (lost.next_look - START).total_seconds()
+    assert pauses == [10, 20, 40, 60, 60, 60]
+
+
+def test_insufficient_capacity_is_told_in_the_providers_words_even_if_they_come_late() -> None:
+    first, snapshot = round_of(a_cluster(wanting(2)), at(0))
+    name = names(first)[0][0]
+    _, snapshot = round_of(snapshot, at(1))
+    assert said(snapshot)[0] == "NodeClaimLost"
+    event = ClaimEvent.read(
+        {
+            "metadata": {"name": "e", "namespace": "default"},
+            "involvedObject": {"kind": "NodeClaim", "name": name},
+            "reason": "InsufficientCapacityError",
+            "message": f"NodeClaim {name} event: all zones are out of A100s",
+        }
+    )
+    _, snapshot = round_of(snapshot.model_copy(update={"claim_events": (event,)}), at(2))
+    reason, message = said(snapshot)
+    assert reason == "InsufficientCapacity"
+    assert "all zones are out of A100s" in message
+    assert snapshot.workspaces[0].status.provisioning.failures == 1, "two claims of one try are one failure"
+
+
+def test_nothing_has_failed_any_more_once_a_later_claim_is_ready() -> None:
+    _, snapshot = round_of(a_cluster(wanting(1), claim(Launched="No")), at(301))
+    assert snapshot.workspaces[0].status.provisioning.failures == 1
+    served = claim("new", created=400, Launched="True", Ready="True")
+    _, snapshot = round_of(snapshot.model_copy(update={"node_claims": (served,)}), at(500))
+    left = snapshot.workspaces[0].status.provisioning
+    assert (left.failures, left.last_failure, left.tries) == (0, "", 1)
+    missing, _ = round_of(snapshot.model_copy(update={"node_claims": ()}), at(600))
+    assert len(missing.creations) == 1, "a Ready claim that goes is replaced at once"
+
+
+def test_a_superfluous_claim_is_no_failure() -> None:
+    young = [claim("a", Launched="No"), claim("b", Launched="No")]
+    _, snapshot = round_of(a_cluster(wanting(2), *young), at(10))
+    lowered = wanting(1).model_copy(update={"status": snapshot.workspaces[0].status})
+    found, snapshot = round_of(snapshot.model_copy(update={"workspaces": (lowered,)}), at(11))
+    assert names(found)[1] == ["a"]
+    _, snapshot = round_of(after(snapshot, found), at(12))
+    assert snapshot.workspaces[0].status.provisioning.failures == 0
+
+
+def test_a_ready_node_without_its_gpus_is_late_since_it_was_first_seen_so() -> None:
+    served = claim(node="n", Launched="True", Registered="True", Initialized="True", Ready="True")
+    snapshot = a_cluster(wanting(1), served, a_node("n", None, allocatable=0, instance_type=NC24))
+    day = 86_400.0
+    first, snapshot = round_of(snapshot, at(day))
+    assert first.empty, "a device plugin that restarts costs no node"
+    assert first.next_look == at(day + 600)
+    found, seen = round_of(snapshot, at(day + 601))
+    assert names(found)[1] == ["c"]
+    assert "shows no GPUs after 10 min (node n has no allocatable nvidia.com/gpu)" in said(seen)[1]
+
+
+def test_a_node_that_fails_after_it_served_is_not_late() -> None:
+    served = claim(node="n", Launched="True", Registered="True", Initialized="True", Ready="True")
+    snapshot = a_cluster(wanting(1), served, a_node("n", None, ready=False, allocatable=0, instance_type=NC24))
+    found, _ = round_of(snapshot, at(86_400))
+    assert found.empty
+    assert found.next_look is None
+
+
+def test_a_refusal_does_not_forget_the_back_off() -> None:
+    _, snapshot = round_of(a_cluster(wanting(1), claim(Launched="No")), at(301))
+    refused = wanting(1, instance_type="nonesuch").model_copy(update={"status": snapshot.workspaces[0].status})
+    _, snapshot = round_of(snapshot.model_copy(update={"workspaces": (refused,)}), at(302))
+    assert snapshot.workspaces[0].status.provisioning.failures == 1
+
+
+def test_late_claims_count_against_limits_until_they_are_gone() -> None:
+    environment = an_environment(nap=True, limits={"nodes": 1}, nodeClaims={"retrySeconds": 1})
+    snapshot = a_snapshot(wanting(1), claim(Launched="No"), environment=environment)
+    found, seen = round_of(snapshot, at(301))
+    going = seen.model_copy(
+        update={"node_claims": (seen.node_claims[0].model_copy(update={"deletion_timestamp": _text(301)}),)}
+    )
+    assert found.deletions[0].key == claim_key("c")
+    blocked, _ = round_of(going, at(310))
+    assert blocked.creations == ()
+    free, _ = round_of(going.model_copy(update={"node_claims": ()}), at(311))
+    assert len(free.creations) == 1
