@@ -97,7 +97,7 @@ def test_a_wrong_setting_of_a_stack_is_named_and_nothing_is_applied(
     project = Stage(stage.sandbox, make(tmp_path / "project"), stage.environs, stage.log)
     project.run("pulumi", "stack", "init", "sandbox")
     try:
-        project.run("pulumi", "config", "set", "--stack", "sandbox", "--path", path, value)
+        project.run("pulumi", "config", "set", "--stack", "sandbox", "--path", "--", path, value)
         text = project.run("pulumi", "up", "--yes", "--skip-preview", "--stack", "sandbox", expect=None)
         assert says in text
         assert "Pulumi.sandbox.yaml" in text
