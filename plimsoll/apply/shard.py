@@ -298,7 +298,7 @@ class Shard:
             return
         update.join()
         self._update = None
-        if update.error is not None:
+        if update.error is not None and not update.told:
             log.warning("the update did not end well", stack=self.name, error=update.error.message)
         try:
             self.state = self._read()

@@ -17,12 +17,12 @@ from pulumi.automation import (
     Stack,
     UpdateSummary,
 )
-from pulumi.automation._server import LanguageServer
 from pulumi.automation.errors import CommandError
-from pulumi.runtime.proto import events_pb2_grpc, language_pb2, language_pb2_grpc
+from pulumi.runtime.proto import events_pb2_grpc, language_pb2_grpc
 
 from plimsoll.apply.engine import Engine
 from plimsoll.apply.errors import StateFolderFullError, engine_error
+from plimsoll.apply.language import InlineLanguage
 from plimsoll.apply.program import Program
 from plimsoll.apply.settings import PROJECT
 
@@ -70,7 +70,8 @@ class CapacityStack(Stack):
         return None
 
     def init(self) -> None:
-        """`pulumi stack init`; the stack must not exist."""
+        """`pulumi stack init`; the stack must not exist. A settings file of an earlier stack's salt is put away."""
+        (self._work_dir / f"Pulumi.{self.name}.yaml").unlink(missing_ok=True)
         self._command(["stack", "init", self.name, "--secrets-provider", self._secrets_provider, "--no-select"])
 
     def remember_salt(self, salt: str) -> None:
@@ -89,7 +90,7 @@ class CapacityStack(Stack):
         `on_event` is called on a thread of the event log's server, for each event but debug messages.
         """
         server = grpc.server(futures.ThreadPoolExecutor(max_workers=8), options=_UNLIMITED)
-        language_pb2_grpc.add_LanguageRuntimeServicer_to_server(_InlineLanguage(program), server)
+        language_pb2_grpc.add_LanguageRuntimeServicer_to_server(InlineLanguage(program), server)
         events_pb2_grpc.add_EventsServicer_to_server(_Events(on_event), server)
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
@@ -147,16 +148,6 @@ class CapacityStack(Stack):
             return self.engine.run(args, self.workspace.work_dir, self.workspace.env_vars).stdout
         except CommandError as error:
             raise engine_error(self.name, str(error)) from None
-
-
-class _InlineLanguage(LanguageServer):
-    """The library's server of an inline program; an engine that goes before the program ends is no error."""
-
-    def Run(self, request: Any, context: Any) -> Any:  # noqa: N802
-        try:
-            return super().Run(request, context)  # type: ignore[no-untyped-call]
-        except grpc.RpcError:
-            return language_pb2.RunResponse()
 
 
 class _Events(events_pb2_grpc.EventsServicer):

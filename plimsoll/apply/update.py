@@ -78,6 +78,11 @@ class Update:
         return self._executing
 
     @property
+    def told(self) -> bool:
+        """Whether its failure is that of operations, which `execute` has told."""
+        return bool(self._progress.failed)
+
+    @property
     def error(self) -> ApplyError | None:
         """Why it ended otherwise than in success; None while it runs."""
         return self._error
