@@ -58,7 +58,8 @@ def search(problem: Problem, effort: Effort) -> Found:
                 break
             limited.run(problem.demand, problem.supply)
     if problem.new_bins(best) > least and len(problem.demand) <= _FEW_ITEMS and not effort.exhausted:
-        chosen = choose_patterns(problem, master.patterns, problem.new_bins(best), least, effort.left)
+        # The integer solver looks at its clock only now and then.
+        chosen = choose_patterns(problem, master.patterns, problem.new_bins(best), least, effort.left / 2)
         best = trimmed(problem, chosen) if chosen else best
     return Found(best, bound, least, count)
 
