@@ -234,9 +234,15 @@ def a_pod(
 
 
 def a_node_pool(
-    name: str, instance_types: Iterable[str] = (), *, weight: int = 0, node_class: str = "pool"
+    name: str,
+    instance_types: Iterable[str] = (),
+    *,
+    weight: int = 0,
+    node_class: str = "pool",
+    limits: dict[str, str | int] | None = None,
+    used: dict[str, str | int] | None = None,
 ) -> NodePool:
-    """A NodePool that allows these instance types, and every one where none is named."""
+    """A NodePool that allows these instance types, and every one where none is named; `used` is Karpenter's count."""
     types = list(instance_types)
     requirements = [{"key": labels.INSTANCE_TYPE, "operator": "In", "values": types}] if types else []
     manifest = {
@@ -245,6 +251,7 @@ def a_node_pool(
         "metadata": {"name": name},
         "spec": {
             "weight": weight,
+            "limits": limits or {},
             "template": {
                 "spec": {
                     "requirements": requirements,
@@ -252,6 +259,7 @@ def a_node_pool(
                 }
             },
         },
+        "status": {"resources": used or {}},
     }
     return NodePool.read(manifest)
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.node_pool import NodePool
 from plimsoll.model.plan import ObjectKey, Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.workload import Workload
@@ -13,6 +14,10 @@ CLAIM = "karpenter.sh/v1"
 
 def claim_key(name: str) -> ObjectKey:
     return ObjectKey(api_version=CLAIM, kind="NodeClaim", namespace="", name=name)
+
+
+def pool_key(name: str) -> ObjectKey:
+    return ObjectKey(api_version=CLAIM, kind="NodePool", namespace="", name=name)
 
 
 def workload_key(workload: Workload) -> ObjectKey:
@@ -26,15 +31,21 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
     gone = {deletion.key for deletion in plan.deletions}
     claims = {claim_key(claim.name): claim for claim in snapshot.node_claims}
     workloads = {workload_key(workload): workload for workload in snapshot.workloads}
-    assert gone <= claims.keys() | workloads.keys(), "what is deleted is there"
+    pools = {pool_key(pool.name): pool for pool in snapshot.node_pools}
+    assert gone <= claims.keys() | workloads.keys() | pools.keys(), "what is deleted is there"
     for creation in plan.creations:
         assert creation.key not in claims, "a name is used once"
-        assert creation.key not in workloads, "a name is used once"
+        assert creation.key not in workloads | pools, "a name is used once"
         if creation.key.kind == "NodeClaim":
             claims[creation.key] = created(creation.manifest)
+        elif creation.key.kind == "NodePool":
+            pools[creation.key] = NodePool.read(creation.manifest)
         else:
             workloads[creation.key] = a_workload(creation.manifest)
     for update in plan.updates:
+        if update.key in pools:
+            pools[update.key] = NodePool.read(update.manifest)
+            continue
         assert update.key in workloads, "what is updated is there"
         workloads[update.key] = a_workload(update.manifest)
     gone_nodes = {claim.node_name for key, claim in claims.items() if key in gone}
@@ -42,6 +53,7 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
         update={
             "nodes": tuple(node for node in snapshot.nodes if node.name not in gone_nodes),
             "node_claims": tuple(claim for key, claim in claims.items() if key not in gone),
+            "node_pools": tuple(pool for key, pool in pools.items() if key not in gone),
             "workloads": tuple(workload for key, workload in workloads.items() if key not in gone),
         }
     )

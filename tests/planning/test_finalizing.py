@@ -1,0 +1,93 @@
+"""The finalizer of a Workspace: set with its capacity, removed when that is gone, in every way that may end."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from plimsoll.model.labels import CAPACITY_FINALIZER, ENVIRONMENT
+from plimsoll.model.plan import Plan
+from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
+from plimsoll.plan.finalizing import finalizing
+from plimsoll.plan.planning import plan
+from plimsoll.plan.validating import validate
+from tests.builders import NC24, a_claim, a_node_pool, a_snapshot, a_workspace
+from tests.planning.cluster import after
+
+NOW = datetime(2026, 1, 1, 2, 5, tzinfo=UTC)
+"""Five minutes after the builders' deletions of Workspaces."""
+MUCH_LATER = datetime(2026, 1, 1, 2, 11, tzinfo=UTC)
+
+
+def carrying(**fields: Any) -> Any:
+    workspace = a_workspace(**({"instance_type": NC24, "uid": "u"} | fields))
+    return workspace.model_copy(update={"finalizers": ("other.example/kept", CAPACITY_FINALIZER)})
+
+
+def changes(snapshot: Snapshot, found: Plan | None = None, now: datetime = NOW, failures: Any = ()) -> list[bool]:
+    return [each.wanted for each in finalizing(snapshot, found or Plan(), failures, now)]
+
+
+def test_it_is_set_when_capacity_is_first_made_and_stays() -> None:
+    snapshot = a_snapshot(a_workspace(instance_type=NC24, uid="u", selector={}), nap=True)
+    found = plan(snapshot, validate(snapshot), NOW)
+    assert changes(snapshot) == []
+    assert changes(snapshot, found) == [True]
+    assert changes(snapshot, found, failures={found.creations[0].key}) == []
+    made = after(snapshot, found)
+    assert changes(made) == [True]
+    assert changes(made.model_copy(update={"workspaces": (carrying(),)})) == []
+
+
+def test_without_capacity_it_is_removed() -> None:
+    assert changes(a_snapshot(carrying(), nap=True)) == [False]
+
+
+@pytest.mark.parametrize("left", [a_claim("c", uid="u"), a_claim("c", uid="u", deleting=True), a_claim("c")])
+def test_a_workspace_that_is_being_deleted_waits_for_what_was_made_for_it(left: Any) -> None:
+    assert changes(a_snapshot(carrying(deleting=True), left, nap=True)) == []
+    assert changes(a_snapshot(carrying(deleting=True), nap=True)) == [False]
+
+
+def test_what_was_made_for_another_of_its_name_is_not_waited_for() -> None:
+    assert changes(a_snapshot(carrying(deleting=True), a_claim("c", uid="older"), nap=True)) == [False]
+
+
+def test_its_node_pool_is_waited_for() -> None:
+    owned = a_claim("c", uid="u").labels
+    pool = a_node_pool("own").model_copy(update={"labels": owned})
+    assert changes(a_snapshot(carrying(deleting=True), pool, nap=True)) == []
+
+
+def test_it_is_never_set_on_what_is_being_deleted() -> None:
+    gone = a_workspace(uid="u", instance_type=NC24, deleting=True)
+    assert changes(a_snapshot(gone, a_claim("c", uid="u"), nap=True)) == []
+
+
+def test_it_ends_where_nobody_finishes_the_deletions() -> None:
+    stuck = a_snapshot(carrying(deleting=True), a_claim("c", uid="u", deleting=True), nap=True)
+    assert changes(stuck, now=MUCH_LATER) == [False]
+    living = a_snapshot(carrying(deleting=True), a_claim("c", uid="u"), nap=True)
+    assert changes(living, now=MUCH_LATER) == [], "its deletion has not even begun"
+
+
+def test_it_ends_for_a_refused_workspace_and_where_the_environment_is_gone() -> None:
+    assert changes(a_snapshot(carrying(deleting=True, instance_type="nonesuch"), nap=True)) == [False]
+    claim = a_claim("c", uid="u")
+    foreign = claim.model_copy(update={"labels": claim.labels | {ENVIRONMENT: "gone"}})
+    assert changes(a_snapshot(carrying(deleting=True), foreign, nap=True)) == [False]
+
+
+def test_it_ends_for_a_workspace_that_cannot_be_read() -> None:
+    unread = InvalidWorkspace(
+        ref=a_workspace(uid="u").ref,
+        message="spec.resorce: unknown field",
+        deletion_timestamp="2026-01-01T02:00:00Z",
+        finalizers=(CAPACITY_FINALIZER,),
+    )
+    claim = a_claim("c", uid="u")
+    snapshot = a_snapshot(claim, nap=True).model_copy(update={"invalid_workspaces": (unread,)})
+    found = plan(snapshot, validate(snapshot), NOW)
+    assert [each.key.name for each in found.deletions] == ["c"]
+    assert changes(snapshot) == []
+    assert changes(snapshot.model_copy(update={"node_claims": ()})) == [False]

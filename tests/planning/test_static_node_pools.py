@@ -1,0 +1,116 @@
+"""The provisioner static-nodepool: a Workspace's own NodePool, by its replicas."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from plimsoll.model import labels
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.plan import Plan
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.planning import plan
+from plimsoll.plan.validating import validate
+from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
+from tests.planning.cluster import after
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+STATIC = {"provisioner": "static-nodepool"}
+
+
+def of(snapshot: Snapshot) -> Plan:
+    return plan(snapshot, validate(snapshot), NOW)
+
+
+def a_cluster(*objects: Any, **environment: Any) -> Snapshot:
+    return a_snapshot(*objects, environment=an_environment(nap=True, **(STATIC | environment)))
+
+
+def wanting(nodes: int, **fields: Any) -> Any:
+    return a_workspace(**({"instance_type": NC24, "replicas": nodes, "uid": "u"} | fields))
+
+
+def pools(found: Plan) -> list[dict[str, Any]]:
+    return [each.manifest for each in (*found.creations, *found.updates) if each.key.kind == "NodePool"]
+
+
+def with_pool(replicas: int, *objects: Any, **environment: Any) -> Snapshot:
+    """A cluster where a Workspace has its NodePool of so many replicas."""
+    snapshot = a_cluster(wanting(replicas), *objects, **environment)
+    return after(snapshot, of(snapshot))
+
+
+def pooled(snapshot: Snapshot, name: str = "pooled") -> NodeClaim:
+    """A NodeClaim as Karpenter makes it from the Workspace's NodePool."""
+    claim = a_claim(name, wanting(1))
+    return claim.model_copy(update={"labels": claim.labels | {labels.NODEPOOL: snapshot.node_pools[-1].name}})
+
+
+def test_what_the_node_pool_says() -> None:
+    [manifest] = pools(of(a_cluster(wanting(2, selector={"team": "red"}))))
+    spec = manifest["spec"]
+    assert (spec["replicas"], spec["limits"]) == (2, {"nodes": "2"})
+    assert "weight" not in spec
+    assert spec["disruption"]["budgets"] == [{"nodes": "0"}]
+    assert spec["disruption"]["consolidateAfter"] == "Never"
+    template = spec["template"]
+    assert template["spec"]["expireAfter"] == "Never"
+    assert template["metadata"]["labels"].items() >= {"team": "red", labels.WORKSPACE: "ws"}.items()
+    assert manifest["metadata"]["labels"].items() >= {labels.WORKSPACE: "ws", labels.WORKSPACE_UID: "u"}.items()
+    types = [each for each in template["spec"]["requirements"] if each["key"] == labels.INSTANCE_TYPE]
+    assert types == [{"key": labels.INSTANCE_TYPE, "operator": "In", "values": [NC24]}]
+
+
+def test_replicas_follow_the_workspace_and_nothing_else_changes() -> None:
+    snapshot = with_pool(2)
+    assert of(snapshot).empty
+    for nodes in (3, 1, 0):
+        changed = snapshot.model_copy(update={"workspaces": (wanting(nodes),)})
+        found = of(changed)
+        [manifest] = pools(found)
+        assert manifest["spec"]["replicas"] == nodes
+        assert found.creations == ()
+        assert found.deletions == ()
+        assert of(after(changed, found)).empty
+
+
+def test_its_claims_are_karpenters_to_delete() -> None:
+    snapshot = with_pool(1)
+    claims = (pooled(snapshot, "a"), pooled(snapshot, "b"))
+    assert of(snapshot.model_copy(update={"node_claims": claims})).empty
+    gone = snapshot.model_copy(update={"workspaces": (), "node_claims": claims})
+    assert [str(each.key) for each in of(gone).deletions] == [f"NodePool {snapshot.node_pools[0].name}"]
+
+
+def test_brought_nodes_are_taken_off() -> None:
+    [manifest] = pools(of(a_cluster(wanting(3), a_node(instance_type=NC24))))
+    assert manifest["spec"]["replicas"] == 2
+
+
+def test_limits_hold_for_replicas() -> None:
+    snapshot = a_cluster(wanting(2), limits={"nodes": 1})
+    assert of(snapshot).empty, "refused as a whole"
+    grown = with_pool(2, limits={"nodes": 2}).model_copy(update={"workspaces": (wanting(3),)})
+    assert of(grown).empty, "its replicas count before they are nodes"
+
+
+def test_the_workspaces_own_node_pool_lends_nothing_to_others() -> None:
+    snapshot = with_pool(1, a_node_pool("lender", [NC24], node_class="lent"))
+    other = wanting(1, name="other", uid="o")
+    [manifest] = pools(of(snapshot.model_copy(update={"workspaces": (*snapshot.workspaces, other)})))
+    assert manifest["spec"]["template"]["spec"]["nodeClassRef"]["name"] == "lent"
+
+
+def test_claims_from_before_count_and_the_pool_makes_the_rest() -> None:
+    found = of(a_cluster(wanting(3), a_claim("before", wanting(1))))
+    assert [manifest["spec"]["replicas"] for manifest in pools(found)] == [2]
+    assert found.deletions == ()
+
+
+def test_another_provisioner_keeps_the_nodes_and_lets_the_pool_go_with_them() -> None:
+    snapshot = with_pool(2).model_copy(update={"environment": an_environment(nap=True)})
+    assert of(snapshot).empty
+    raised = of(snapshot.model_copy(update={"workspaces": (wanting(3),)}))
+    assert [each.key.kind for each in raised.creations] == ["NodeClaim"]
+    lowered = of(snapshot.model_copy(update={"workspaces": (wanting(1),)}))
+    assert [manifest["spec"]["replicas"] for manifest in pools(lowered)] == [1]
+    none = of(snapshot.model_copy(update={"workspaces": (wanting(0),)}))
+    assert [each.key.kind for each in none.deletions] == ["NodePool"]
