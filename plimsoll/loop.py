@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 import structlog
@@ -135,7 +135,9 @@ class Loop:
 
 def _log_delta(outcome: Outcome) -> None:
     done = {"created": outcome.created, "updated": outcome.updated, "deleted": outcome.deleted}
-    log.info("delta applied", **{verb: [str(key) for key in keys] for verb, keys in done.items() if keys})
+    timings = [asdict(timing) for timing in outcome.timings]
+    keys = {verb: [str(key) for key in keys] for verb, keys in done.items() if keys}
+    log.info("delta applied", **keys, timings=timings)
     for key, failure in outcome.failed.items():
         log.error("not applied", object=str(key), failure=str(failure))
 
