@@ -19,6 +19,8 @@ _TOLERANCE = 1e-9
 """A pattern that gains less than this does not improve the master."""
 _ROUNDING = 1e-6
 """Floating-point noise that must not lift the bound to the next whole GPU."""
+_SMALL = 3000
+"""Rounds of pricing times items that may always be run, so that the speed of the machine matters for large ones only."""
 _BATCH = 30
 """Patterns that one round of pricing adds for a kind of GPU."""
 
@@ -67,7 +69,7 @@ class Generation:
         return self._effort.left - self._reserve
 
     def run(self, demand: Counts, supply: Counts, seconds: float = math.inf) -> bool:
-        """Sets `bound` for that demand and supply; the time is up after `seconds` at the latest.
+        """Sets `bound` for that demand and supply; ends after `seconds`, but for a few rounds that small programs get.
 
         True where the linear program over all patterns is solved.
         """
@@ -79,12 +81,14 @@ class Generation:
             if self.bound.value == 0.0 or self.left > 0:
                 self._price(knapsacks, duals, demand, supply)
         enough = self.left - seconds
+        rounds = _SMALL // len(demand)
         while self.master.solve(self._effort.left):
             self._effort.spend(self.master.work)
             if not self._add(self._price(knapsacks, self.master.item_duals, demand, supply)):
                 self.bound = replace(self.bound, exact=True)
                 return True
-            if self.left <= max(0.0, enough):
+            rounds -= 1
+            if self.left <= 0 or (rounds < 0 and self.left <= enough):
                 return False
         return False
 

@@ -52,7 +52,10 @@ class Master:
         added = [pattern for pattern in dict.fromkeys(patterns) if pattern not in self._index]
         if not added:
             return False
-        costs, starts, rows, entries = [], [], [], []
+        costs: list[float] = []
+        starts: list[int] = []
+        rows: list[int] = []
+        entries: list[int] = []
         for bin_type, items in added:
             starts.append(len(rows))
             rows += [item for item, _ in items]
