@@ -20,7 +20,7 @@ _TOLERANCE = 1e-9
 _ROUNDING = 1e-6
 """Floating-point noise that must not lift the bound to the next whole GPU."""
 _SMALL = 3000
-"""Rounds of pricing times items that may always be run, so that the speed of the machine matters for large ones only."""
+"""Rounds of pricing times items that are always run, so that the speed of the machine matters for large ones only."""
 _BATCH = 30
 """Patterns that one round of pricing adds for a kind of GPU."""
 
