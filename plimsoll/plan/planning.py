@@ -70,7 +70,8 @@ class _Round:
         means = Means(snapshot.environment, ownership, budget)
         trying = Trying(snapshot, self._progress, self._now)
         if snapshot.environment.spec.effective_provisioner is Kind.STATIC_NODEPOOL:
-            return StaticNodePoolProvisioner(means, self._progress, trying)
+            pools = (pool.name for pool in snapshot.node_pools)
+            return StaticNodePoolProvisioner(means, self._progress, trying, pools)
         names = (claim.name for claim in snapshot.node_claims)
         return NodeClaimProvisioner(means, self._progress, trying, names, self._now)
 

@@ -4,6 +4,7 @@ Karpenter makes and removes the nodes, and chooses itself which of them go: thos
 then by its cost of disruption. It replaces what is not launched or registered in time, by its own deadlines.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from plimsoll.model.environment import Environment
@@ -20,7 +21,9 @@ from plimsoll.plan.workload import spec_hash
 
 
 class StaticNodePoolProvisioner:
-    def __init__(self, means: Means, progress: ClaimProgress, trying: Trying) -> None:
+    def __init__(self, means: Means, progress: ClaimProgress, trying: Trying, names: Iterable[str]) -> None:
+        """`names` are those of every NodePool of the cluster."""
+        self._used = set(names)
         self._means = means
         self._progress = progress
         self._trying = trying
@@ -48,7 +51,9 @@ class StaticNodePoolProvisioner:
         if pool is None:
             # One that is being deleted has the name, and nodes that still count for the limits.
             if wanted and not pools and (room := self._means.room(wish, wanted, delta)):
-                manifest = node_pool_manifest(wish, self._means.environment, room)
+                name = next(claim_names(wish.workspace, self._used))
+                self._used.add(name)
+                manifest = node_pool_manifest(wish, self._means.environment, room, name)
                 delta.create(manifest, wish.verdict.workspace, f"{wish.target} nodes wanted, {len(own)} there")
             return
         replicas = pool.replicas or 0
@@ -71,7 +76,7 @@ def lowered(
         delta.update(manifest, wish.verdict.workspace, "what its nodes are to be has changed")
 
 
-def node_pool_manifest(wish: Wish, environment: Environment, replicas: int, name: str | None = None) -> dict[str, Any]:
+def node_pool_manifest(wish: Wish, environment: Environment, replicas: int, name: str) -> dict[str, Any]:
     """A static NodePool of exactly that instance type, from which Karpenter takes no node by itself.
 
     Neither consolidation, nor drift, nor age: a budget of 0 nodes holds for all but a change of `replicas`. The
@@ -110,7 +115,7 @@ def node_pool_manifest(wish: Wish, environment: Environment, replicas: int, name
         "apiVersion": KARPENTER,
         "kind": "NodePool",
         "metadata": {
-            "name": name or next(claim_names(workspace, ())),
+            "name": name,
             "labels": object_labels(workspace, environment),
             "annotations": {SPEC_HASH: spec_hash(spec)},
         },

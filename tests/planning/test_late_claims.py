@@ -26,7 +26,8 @@ def at(seconds: float) -> datetime:
 
 
 def wanting(nodes: int, **fields: Any) -> Workspace:
-    return a_workspace(**({"instance_type": NC24, "replicas": nodes, "selector": {}, "uid": "u"} | fields))
+    given: dict[str, Any] = {"instance_type": NC24, "replicas": nodes, "selector": {}, "uid": "u"}
+    return a_workspace(**(given | fields))
 
 
 def claim(name: str = "c", *, created: float = 0, registered: float = 0, node: str = "", **steps: str) -> NodeClaim:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.model import labels
+from plimsoll.model.condition import Condition
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.model.verdict import Reason
@@ -117,6 +118,77 @@ def test_not_ready_claims_go_first_then_the_newest_then_by_name() -> None:
     order = ["booting-new-a", "booting-new-b", "booting-old", "ready-new", "ready-old"]
     for number in range(6):
         assert victims_of(5 - number, claims) == sorted(order[:number])
+
+
+def test_a_claim_whose_node_failed_after_it_was_ready_is_not_ready() -> None:
+    old = a_claim("old", ready=True, created="2026-01-01T00:00:00Z", node="failed")
+    new = a_claim("new", ready=True, created="2026-01-01T00:02:00Z", node="fine")
+    nodes = [a_node("failed", None, ready=False), a_node("fine", None)]
+    assert deleted(planned(wanting(1), old, new, *nodes)) == ["old"]
+
+
+def test_failed_claims_go_before_those_that_are_not_ready_yet() -> None:
+    old = a_claim("old", created="2026-01-01T00:00:00Z")
+    failed = old.model_copy(update={"conditions": (Condition(type="Launched", status="False"),)})
+    assert victims_of(1, [failed, a_claim("new", created="2026-01-01T00:02:00Z")]) == ["old"]
+
+
+def as_made(name: str, created_at: str, **fields: Any) -> Any:
+    """A Ready claim of what would be made for `wanting` now, but for `fields`."""
+    [manifest] = created(planned(wanting(1)))
+    claim = a_claim(name, ready=True, created=created_at)
+    return claim.model_copy(update={"annotations": manifest["metadata"]["annotations"], **fields})
+
+
+@pytest.mark.parametrize(
+    "outdated",
+    [
+        {"annotations": {labels.SPEC_HASH: "of another spec"}},
+        {"conditions": (Condition(type="Ready", status="True"), Condition(type="Drifted", status="True"))},
+        {"image_id": "ami-old"},
+        {"annotations": {}, "spec": {"requirements": []}, "labels_type": "Standard_NC48ads_A100_v4"},
+    ],
+)
+def test_outdated_claims_go_before_newer_ones(outdated: dict[str, Any]) -> None:
+    old = as_made("old", "2026-01-01T00:00:00Z")
+    if (other := outdated.pop("labels_type", None)) is not None:
+        outdated["labels"] = old.labels | {labels.INSTANCE_TYPE: other}
+    claims = [old.model_copy(update=outdated), as_made("new", "2026-01-01T00:02:00Z", image_id="ami-new")]
+    assert victims_of(1, claims) == ["old"]
+    assert victims_of(1, [*claims, a_claim("booting", created="2026-01-01T00:01:00Z")]) == ["booting", "old"]
+
+
+def test_claims_that_are_what_would_be_made_now_are_not_outdated() -> None:
+    claims = [as_made("old", "2026-01-01T00:00:00Z"), as_made("new", "2026-01-01T00:02:00Z")]
+    assert victims_of(1, claims) == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "used", "accepted"),
+    [
+        ({"nodes": 2}, {}, True),
+        ({"nodes": 1}, {}, False),
+        ({"nvidia.com/gpu": "2"}, {}, True),
+        ({"nvidia.com/gpu": "2"}, {"nvidia.com/gpu": "1"}, False),
+        ({"nodes": "3"}, {"nodes": 1}, True),
+        ({"nodes": "3"}, {"nodes": "2"}, False),
+        ({"cpu": "1"}, {"cpu": "1"}, True),
+    ],
+)
+@pytest.mark.parametrize("types", [[NC24], []])
+def test_limits_of_the_node_pool_that_allows_the_type_hold(
+    limits: dict[str, Any], used: dict[str, Any], accepted: bool, types: list[str]
+) -> None:
+    found = planned(wanting(2), a_node_pool("gpu", types, limits=limits, used=used))
+    assert len(created(found)) == (2 if accepted else 0)
+    assert accepted or "of NodePool gpu is" in found.verdicts[0].message
+
+
+def test_claims_count_against_the_limits_of_the_node_pool_while_they_are_going() -> None:
+    pool = a_node_pool("gpu", [NC24], limits={"nodes": 2})
+    assert len(created(planned(wanting(2), a_claim("going", deleting=True), pool))) == 1
+    elsewhere = a_node_pool("other", ["Standard_NC48ads_A100_v4"], limits={"nodes": 0})
+    assert len(created(planned(wanting(2), elsewhere, a_node_pool("gpu", [NC24])))) == 2
 
 
 def test_replicas_from_three_to_one_delete_two() -> None:

@@ -13,10 +13,11 @@ from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Reason
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
-from tests.builders import A100, NC24, a_claim, a_node, a_snapshot, a_workspace, an_environment
+from tests.builders import A100, NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
 from tests.planning.cluster import after, launched
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+GPU = "nvidia.com/gpu"
 NC48 = "Standard_NC48ads_A100_v4"
 GPUS = {NC24.casefold(): 1, NC48.casefold(): 2}
 MANY = 10_000
@@ -79,7 +80,7 @@ def nodes(draw: st.DrawFn) -> list[Any]:
             allocatable=draw(st.sampled_from([None, 0, 1])),
             instance_type=instance_type,
         )
-        for number, instance_type in ((number, draw(types)) for number in numbers)
+        for number, instance_type in ((number, draw(st.sampled_from([NC24, NC48]))) for number in numbers)
     ]
 
 
@@ -91,8 +92,13 @@ def snapshots(draw: st.DrawFn, deletions: int | None = None) -> Snapshot:
         "nodes": draw(st.none() | st.integers(0, 8)),
         "deletionsPerTick": deletions or draw(st.integers(1, 4)),
     }
-    environment = an_environment(nap, limits={key: value for key, value in limits.items() if value is not None})
-    objects = [*draw(workspaces(nap)), *draw(claims(nap)), *draw(nodes())]
+    provisioner = {"provisioner": draw(st.sampled_from(["nodeclaim", "static-nodepool"]))} if nap else {}
+    environment = an_environment(
+        nap, limits={key: value for key, value in limits.items() if value is not None}, **provisioner
+    )
+    pool_limits = {"nodes": draw(st.none() | st.integers(0, 8)), GPU: draw(st.none() | st.integers(0, 12))}
+    pool = a_node_pool("pool", [NC24], limits={key: value for key, value in pool_limits.items() if value is not None})
+    objects = [*draw(workspaces(nap)), *draw(claims(nap)), *draw(nodes()), pool]
     return a_snapshot(*objects, environment=environment)
 
 
@@ -150,24 +156,38 @@ def gpus(claim: NodeClaim) -> int:
     return int(claim.spec["resources"]["requests"]["nvidia.com/gpu"])
 
 
+def is_of(manifest: dict[str, Any], instance_type: str) -> bool:
+    spec = manifest["spec"].get("template", manifest)["spec"]
+    return any(instance_type in each.get("values", ()) for each in spec["requirements"])
+
+
 @given(snapshots())
 def test_limits_are_not_exceeded_by_what_a_plan_makes(snapshot: Snapshot) -> None:
     found = of(snapshot)
     limits = snapshot.environment.spec.limits
-    made = [each for each in found.creations if each.key.kind == "NodeClaim"]
+    made = [each for each in found.creations if each.key.kind in ("NodeClaim", "NodePool")]
     assert len(found.deletions) <= limits.deletions_per_tick
     if not made:
         return
     # Deletions take time: what is made must fit beside what is not yet gone.
-    everything = after(snapshot, found.model_copy(update={"deletions": ()})).node_claims
-    assert limits.nodes is None or len(everything) <= limits.nodes
-    assert limits.gpus is None or sum(gpus(claim) for claim in everything) <= limits.gpus
+    everything = after(snapshot, found.model_copy(update={"deletions": ()}))
+    held = [(claim.instance_types[0], gpus(claim)) for claim in everything.node_claims]
+    for pool in everything.node_pools:
+        held += [(name, GPUS[name.casefold()]) for name in pool.instance_types for _ in range(pool.replicas or 0)]
+    assert limits.nodes is None or len(held) <= limits.nodes
+    assert limits.gpus is None or sum(number for _, number in held) <= limits.gpus
+    bounds = snapshot.node_pools[0].limits
+    of_pool = [number for name, number in held if name.casefold() == NC24.casefold()]
+    if any(is_of(each.manifest, NC24) for each in made):
+        assert len(of_pool) <= int(bounds.get("nodes", MANY))
+        assert sum(of_pool) <= int(bounds.get(GPU, MANY))
 
 
 @given(snapshots(MANY))
 def test_a_ready_claim_is_not_deleted_while_one_that_is_not_could_be(snapshot: Snapshot) -> None:
     gone = {deletion.key.name for deletion in of(snapshot).deletions}
-    kept = after(snapshot, of(snapshot)).node_claims
+    kept = {claim.name for claim in after(snapshot, of(snapshot)).node_claims}
+    failed = {node.name for node in snapshot.nodes if node.ready is False}
     for workspace in snapshot.workspaces:
         own = [
             claim
@@ -175,8 +195,9 @@ def test_a_ready_claim_is_not_deleted_while_one_that_is_not_could_be(snapshot: S
             if claim.owner[:2] == workspace.key and not claim.deleting and not workspace.deleting
             if claim.owner[2] in ("", workspace.uid) or not workspace.uid
         ]
-        ready_gone = any(claim.ready for claim in own if claim.name in gone)
-        spared = [claim.name for claim in own if not claim.ready and claim in kept]
+        ready = {claim.name for claim in own if claim.ready and claim.node_name not in failed}
+        ready_gone = ready & gone
+        spared = [claim.name for claim in own if claim.name not in ready and claim.name in kept]
         assert not (ready_gone and spared)
 
 
