@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Final
 
 GROUP: Final = "plimsoll.dev"
@@ -53,6 +54,7 @@ def is_label_key(key: str) -> bool:
     return _KEY_NAME.fullmatch(name) is not None
 
 
+@lru_cache(maxsize=16_384)
 def as_label_value(name: str) -> str:
     """`name` as a label's value: itself where it fits, else its head and 10 hex digits of its SHA-256.
 

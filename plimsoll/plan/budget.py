@@ -50,6 +50,8 @@ class Budget:
         self._types = types
         self._used = {"gpus": 0, "nodes": 0}
         self._of_pools: dict[str, dict[str, int]] = {}
+        if limits.gpus is None and limits.nodes is None and not types.limited_pools:
+            return
         made: dict[str, int] = {}
         for claim in claims:
             if (pool := claim.labels.get(NODEPOOL)) is not None:

@@ -63,6 +63,11 @@ class OfferedTypes:
                 self._in_pools.setdefault(name.casefold(), name)
                 self._by_pool.setdefault(name.casefold(), []).append(pool)
 
+    @property
+    def limited_pools(self) -> bool:
+        """Whether any NodePool has limits."""
+        return any(pool.limits for pool in self._pools)
+
     def find(self, name: str) -> OfferedType | None:
         """The type of that name, case aside; None where nobody offers it."""
         folded = name.strip().casefold()
