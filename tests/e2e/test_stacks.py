@@ -125,7 +125,8 @@ def test_the_controller_may_do_its_work_and_nothing_else(
     controller.patch(API, "Workspace", "phi", status, "inference", "status")
     assert refusal(lambda: controller.delete(API, "Workspace", "phi", "inference")).code == 403
     assert refusal(lambda: controller.list("v1", "Secret")).code == 403
-    assert refusal(lambda: controller.patch(API, "Workspace", "phi", {"spec": {}}, "inference")).code == 403
+    new = {"apiVersion": API, "kind": "Workspace", "metadata": {"name": "new", "namespace": "inference"}, "spec": {}}
+    assert refusal(lambda: controller.apply(new)).code == 403
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"holderIdentity": "test"}}
     assert refusal(lambda: controller.apply({**lease, "metadata": {"name": "a", "namespace": "default"}})).code == 403
     controller.apply({**lease, "metadata": {"name": "a", "namespace": "plimsoll-system"}})
@@ -248,7 +249,8 @@ class TestGuards:
         admin.patch(API, "Environment", ENVIRONMENT, {"status": living}, subresource="status")
         try:
             output = project.destroy(ENVIRONMENT, fails=True)
-            words = f"still has {living.get('nodeClaims', 0)} NodeClaims and {living.get('workloads', 0)} workloads"
+            claims, workloads = living.get("nodeClaims", 0), living.get("workloads", 0)
+            words = f"still has {claims} NodeClaims, 0 NodePools and {workloads} workloads"
             assert f"Environment sandbox {words}: run `plimsoll destroy`" in output
             assert project.resources(ENVIRONMENT) == before
             assert admin.get(API, "Workspace", "phi", "inference")
