@@ -161,6 +161,17 @@ def test_insufficient_capacity_is_told_in_the_providers_words_even_if_they_come_
     assert snapshot.workspaces[0].status.provisioning.failures == 1, "two claims of one try are one failure"
 
 
+def test_what_fails_before_the_next_try_belongs_to_the_try_before() -> None:
+    first, snapshot = round_of(a_cluster(wanting(2)), at(0))
+    one, other = (claim(name, Launched="No") for name in names(first)[0])
+    _, snapshot = round_of(snapshot.model_copy(update={"node_claims": (one, other)}), at(1))
+    _, snapshot = round_of(snapshot.model_copy(update={"node_claims": (other,)}), at(2))
+    _, snapshot = round_of(snapshot.model_copy(update={"node_claims": ()}), at(20))
+    left = snapshot.workspaces[0].status.provisioning
+    assert (left.failures, left.last_failure) == (1, _text(2))
+    assert other.name in left.message
+
+
 def test_nothing_has_failed_any_more_once_a_later_claim_is_ready() -> None:
     _, snapshot = round_of(a_cluster(wanting(1), claim(Launched="No")), at(301))
     assert snapshot.workspaces[0].status.provisioning.failures == 1

@@ -92,6 +92,17 @@ def test_limits_hold_for_replicas() -> None:
     assert of(grown).empty, "its replicas count before they are nodes"
 
 
+def test_nodes_that_are_going_still_count_for_the_limits() -> None:
+    snapshot = with_pool(1, limits={"nodes": 2})
+    going = pooled(snapshot, "b").model_copy(update={"deletion_timestamp": "2026-01-01T00:00:00Z"})
+    grown = snapshot.model_copy(update={"node_claims": (pooled(snapshot, "a"), going), "workspaces": (wanting(2),)})
+    found = of(grown)
+    assert found.empty
+    assert any("LimitExceeded" in warning for warning in found.warnings)
+    [manifest] = pools(of(grown.model_copy(update={"node_claims": (pooled(snapshot, "a"),)})))
+    assert manifest["spec"]["replicas"] == 2
+
+
 def test_the_workspaces_own_node_pool_lends_nothing_to_others() -> None:
     snapshot = with_pool(1, a_node_pool("lender", [NC24], node_class="lent"))
     other = wanting(1, name="other", uid="o")
