@@ -61,8 +61,9 @@ def admission_policies() -> dict[str, AdmissionPolicy]:
         pools = living.format(of, "nodePools")
         return (
             f"{claims} == 0 && {pools} == 0 && {workloads} == 0",
-            f"'Environment ' + {of}.metadata.name + ' still has ' + string({claims}) + ' NodeClaims, ' + string({pools})"
-            f" + ' NodePools and ' + string({workloads}) + ' workloads: run `plimsoll destroy`, which drains them first'",
+            f"'Environment ' + {of}.metadata.name + ' still has ' + string({claims}) + ' NodeClaims, '"
+            f" + string({pools}) + ' NodePools and ' + string({workloads}) + ' workloads: run `plimsoll destroy`,"
+            " which drains them first'",
         )
 
     return {

@@ -130,7 +130,7 @@ def checkpoint_path(settings: ApplySettings, stack: str) -> Path:
 
 def locks(settings: ApplySettings) -> list[Path]:
     folder = Path(settings.backend_url.removeprefix("file://")) / ".pulumi/locks"
-    return [path for path in folder.rglob("*.json")] if folder.is_dir() else []
+    return list(folder.rglob("*.json")) if folder.is_dir() else []
 
 
 def names(keys: Iterable[ObjectKey]) -> list[str]:

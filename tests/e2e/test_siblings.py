@@ -142,8 +142,10 @@ def test_a_loop_that_takes_over_finds_the_allocation_again(
     probe["spec"]["resource"]["labelSelector"] = {"matchLabels": {"pool": "none"}}
     cluster.apply(probe)
     await_condition(
-        lambda: condition(cluster.get(API, "Workspace", "probe", NAMESPACE), "ResourceReady").get("reason")
-        == "NoMatchingNodes",
+        lambda: (
+            condition(cluster.get(API, "Workspace", "probe", NAMESPACE), "ResourceReady").get("reason")
+            == "NoMatchingNodes"
+        ),
         90,
         "the new loop judges",
     )
