@@ -1,6 +1,5 @@
 """Applies Plans as updates of the capacity stacks: one writer, several shards, updates armed ahead of need."""
 
-import threading
 from collections.abc import Iterable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -13,30 +12,30 @@ import tenacity
 from plimsoll.apply.backend import Backend, open_backend
 from plimsoll.apply.cluster_provider import ClusterProvider, open_provider
 from plimsoll.apply.delta import assign, check, only
-from plimsoll.apply.engine import HOLDER, Engine, find_pulumi
+from plimsoll.apply.engine import Engine, find_pulumi
+from plimsoll.apply.environment import check_passphrase, engine_environment, make_work_folder
 from plimsoll.apply.errors import (
     RETRYABLE,
-    ApplyError,
     BackendUnreachableError,
     ClusterUnreachableError,
     Failure,
     FailureKind,
     LeaseLostError,
     LockedError,
-    PassphraseError,
     StateChangedError,
-    StateFolderFullError,
     UpdateInterruptedError,
 )
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.locks import break_stale
 from plimsoll.apply.outcome import Outcome
-from plimsoll.apply.review import Reviewer
+from plimsoll.apply.review import Reviewer, is_going
+from plimsoll.apply.roster import Roster
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.shard import Shard
 from plimsoll.apply.stack import CapacityStack
 from plimsoll.apply.state import Manifest
 from plimsoll.connection import Connection
+from plimsoll.model.errors import PlimsollError
 from plimsoll.model.labels import SHARD
 from plimsoll.model.plan import ObjectKey, Plan
 from plimsoll.provider.identity import Kind
@@ -78,11 +77,9 @@ class Applier:
         self._reviewer = Reviewer(Objects(connection))
         self._lease = Lease(connection, settings.lease_name, settings.lease, self._on_lost)
         self._provider: ClusterProvider | None = None
-        self._shards: dict[str, Shard] = {}
+        self._shards = Roster(settings, may_arm=lambda: not self._stopping and self._lease.held)
         # No Event: a signal handler that sets one may meet its own thread inside it.
         self._stopping = False
-        self._draining = False
-        self._arranging = threading.Lock()
 
     @property
     def held(self) -> bool:
@@ -97,12 +94,12 @@ class Applier:
     @property
     def engines(self) -> tuple[int, ...]:
         """Process ids of the engines that run now, armed ones included."""
-        return tuple(pid for shard in self._shards.values() if (pid := shard.pid) is not None)
+        return tuple(pid for shard in self._shards if (pid := shard.pid) is not None)
 
     @property
     def armed(self) -> int:
         """How many updates are armed."""
-        return sum(shard.armed for shard in self._shards.values())
+        return sum(shard.armed for shard in self._shards)
 
     def start(self, wait_seconds: float | None = 0.0) -> None:
         """Takes the Lease, waiting up to `wait_seconds` for it (None: for ever), recovers, and arms.
@@ -110,24 +107,26 @@ class Applier:
         Raises EngineMissingError, ProviderMissingError, PassphraseError, LeaseHeldError, LockedError, or the errors of
         an unreachable cluster or backend; nothing is held then.
         """
-        self._stopping = self._draining = False
+        self._stopping = False
+        self._shards.wake()
         try:
             self._open()
-            self._lease.acquire(wait_seconds)
+            self._lease.acquire(wait_seconds, self._require_going)
             self.recover()
         except BaseException:
             self.stop()
             raise
-        self._arrange()
+        self._shards.arrange()
 
     def recover(self) -> None:
         """Clears what a killed writer left behind: locks, pending operations, objects that no state knows."""
-        _all_of([shard.recover() for shard in self._shards.values()])
-        known = {key for shard in self._shards.values() for key in shard.state.resources}
+        _all_of([shard.recover() for shard in self._shards])
+        known = {key for shard in self._shards for key in shard.state.resources}
         lost: dict[str, list[Manifest]] = {}
-        for live in self._reviewer.labelled(self._shards, OWNED_KINDS):
-            if ObjectKey.of(live) not in known and not live["metadata"].get("deletionTimestamp"):
-                lost.setdefault(live["metadata"]["labels"][SHARD], []).append(live)
+        for live in self._reviewer.labelled(OWNED_KINDS):
+            home = self._shards.home(live["metadata"]["labels"][SHARD])
+            if home is not None and ObjectKey.of(live) not in known and not is_going(live):
+                lost.setdefault(home.name, []).append(live)
         for stack, objects in lost.items():
             log.warning("adopting objects that the state has lost", stack=stack, objects=len(objects))
         _all_of([self._shards[stack].adopt(objects) for stack, objects in lost.items()])
@@ -136,15 +135,15 @@ class Applier:
     def apply(self, plan: Plan) -> Outcome:
         """Makes the Plan's operations happen, and nothing else; returns as soon as the engine has confirmed them.
 
-        What fails for one object is in `Outcome.failed`. Raises an ApplyError where nothing was done at all: among
-        them PlanMismatchError, DeletionCapError, LeaseLostError, LockedError, StateFolderFullError.
+        What fails for one object is in `Outcome.failed`. Raises a PlimsollError where nothing was done at all, such as
+        PlanMismatchError, DeletionCapError, LeaseLostError, LockedError, StateFolderFullError.
         """
         check(plan, self._settings.deletion_cap)
         if plan.empty:
             return Outcome()
-        self._draining = False
+        self._shards.wake()
         outcomes: list[Outcome] = []
-        errors: list[ApplyError] = []
+        errors: list[PlimsollError] = []
 
         def attempt() -> Outcome:
             errors.clear()
@@ -170,10 +169,8 @@ class Applier:
         are drained.
         """
         self.require_lease()
-        with self._arranging:
-            self._draining = True
-            draining = [shard.drain() for shard in self._shards.values()]
-        drained = _all_of(draining)
+        self._shards.rest()
+        drained = _all_of([shard.drain() for shard in self._shards])
         return tuple(sorted((key for keys in drained for key in keys), key=str))
 
     def resources(self) -> list[OwnedResource]:
@@ -182,7 +179,7 @@ class Applier:
         Needs no Lease then, and no process where the backend is a folder or S3.
         """
         if self._shards:
-            states = [shard.state for shard in self._shards.values()]
+            states = [shard.state for shard in self._shards]
         else:
             backend = self._open_backend()
             names = [name for name in backend.stacks() if self._settings.shard_number(name) is not None]
@@ -199,17 +196,17 @@ class Applier:
         Takes no lock, so that a signal handler may call it while `apply` runs; `stop` then awaits the end.
         """
         self._stopping = True
-        for shard in self._shards.values():
+        for shard in self._shards:
             shard.interrupt()
 
     def stop(self) -> None:
         """Ends every update (armed ones untouched, running ones interrupted and awaited), then gives the Lease back."""
         self._stopping = True
-        for shard in self._shards.values():
+        for shard in self._shards:
             shard.abort(_stopped())
-        for shard in self._shards.values():
+        for shard in self._shards:
             shard.close()
-        self._shards = {}
+        self._shards.clear()
         self._lease.release()
         if self._provider is not None:
             self._provider.close()
@@ -225,19 +222,16 @@ class Applier:
         if self._shards:
             return
         settings = self._settings
-        _check_passphrase(settings)
+        check_passphrase(settings)
         pulumi, version = find_pulumi(settings.pulumi)
-        try:
-            settings.work_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise StateFolderFullError(f"{settings.work_folder}: {error.strerror}", "name another folder") from None
+        make_work_folder(settings)
         self._provider = open_provider(settings, pulumi)
         backend = self._open_backend()
         environment = engine_environment(settings, self._lease.identity) | dict(self._provider.environment)
         existing = [name for name in backend.stacks() if settings.shard_number(name) is not None]
         for name in dict.fromkeys([*map(settings.stack_name, range(settings.shards)), *existing]):
             work_dir = settings.work_folder / name
-            self._shards[name] = Shard(
+            shard = Shard(
                 CapacityStack(name, work_dir, Engine(pulumi, version), environment, settings.secrets_provider),
                 backend,
                 self._reviewer,
@@ -246,8 +240,9 @@ class Applier:
                 history=settings.history,
                 gate=self.require_lease,
                 unlock=self._unlock,
-                on_idle=self._arrange,
+                on_idle=self._shards.arrange,
             )
+            self._shards.add(shard)
 
     def _open_backend(self) -> Backend:
         def stack(name: str) -> CapacityStack:
@@ -262,20 +257,20 @@ class Applier:
             names=lambda: stack(self._settings.stack_name(0)).list_names(),
         )
 
-    def _apply_once(self, plan: Plan, errors: list[ApplyError]) -> Outcome:
+    def _apply_once(self, plan: Plan, errors: list[PlimsollError]) -> Outcome:
         self.require_lease()
-        states = {name: shard.state for name, shard in self._shards.items()}
-        parts = assign(plan, states, self._ready(), self._settings.objects_per_shard)
+        states = {shard.name: shard.state for shard in self._shards}
+        parts = assign(plan, states, self._shards.ready(), self._settings.objects_per_shard)
         futures = {name: self._shards[name].apply(part) for name, part in parts.items()}
         outcomes = []
         for name, future in futures.items():
             try:
                 outcomes.append(future.result())
-            except ApplyError as error:
+            except PlimsollError as error:
                 errors.append(error)
                 failure = _failure_of(error)
                 outcomes.append(Outcome(failed=MappingProxyType(dict.fromkeys(parts[name].keys, failure))))
-        self._arrange()
+        self._shards.arrange()
         return Outcome.merged(outcomes)
 
     def _worth_another_try(self, outcome: Outcome) -> bool:
@@ -283,86 +278,30 @@ class Applier:
             return False
         return any(failure.kind in RETRYABLE for failure in outcome.failed.values())
 
-    def _own(self) -> list[Shard]:
-        """The shards that take new objects."""
-        names = map(self._settings.stack_name, range(self._settings.shards))
-        return [self._shards[name] for name in names if name in self._shards]
-
-    def _ready(self) -> list[str]:
-        """Names of the shards that take new objects: who can begin soonest first, then the emptiest."""
-        shards = self._own()
-        shards.sort(key=lambda each: (each.rank, len(each.state.resources)))
-        return [shard.name for shard in shards]
-
-    def _arrange(self) -> None:
-        """Arms as many shards as are wanted, the emptiest first, and disarms what is too much."""
-        with self._arranging:
-            if self._stopping or self._draining or not self._lease.held:
-                return
-            shards = self._own()
-            standing = [shard for shard in shards if shard.standing]
-            for shard in standing[self._settings.armed_shards :]:
-                if shard.idle:
-                    shard.disarm()
-            spare = [shard for shard in shards if shard.idle and not shard.standing and shard.may_arm]
-            spare.sort(key=lambda each: len(each.state.resources))
-            for shard in spare[: max(0, self._settings.armed_shards - len(standing))]:
-                shard.arm()
-
     def require_lease(self) -> None:
         """Raises LeaseLostError or UpdateInterruptedError where nothing may be begun any more."""
-        if self._stopping:
-            raise _stopped()
+        self._require_going()
         if not self._lease.held:
             raise LeaseLostError("the environment's Lease is not held", "nothing is applied until it is held again")
+
+    def _require_going(self) -> None:
+        if self._stopping:
+            raise _stopped()
 
     def _unlock(self, stack: CapacityStack, error: LockedError) -> None:
         self.require_lease()
         break_stale(stack, error, self._lease.identity, self._lease.expired_holders)
 
     def _on_lost(self, error: LeaseLostError) -> None:
-        for shard in self._shards.values():
+        for shard in self._shards:
             shard.abort(error)
-
-
-def engine_environment(settings: ApplySettings, identity: str) -> dict[str, str]:
-    """Environment variables of the engine's processes. The passphrase is named by its file, never held."""
-    environment = {
-        "PULUMI_BACKEND_URL": settings.backend_url,
-        "PULUMI_CONFIG_PASSPHRASE_FILE": str(settings.passphrase_file.absolute()),
-        "PULUMI_SKIP_UPDATE_CHECK": "true",
-        # Looked for at each start otherwise, for seconds, where the network does not answer.
-        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        # The history holds a checkpoint of each update already.
-        "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
-        "PULUMI_DIY_BACKEND_GZIP": "false",
-        "PULUMI_DIY_BACKEND_ZSTD": "false",
-        HOLDER: identity,
-    }
-    if settings.pulumi_home is not None:
-        environment["PULUMI_HOME"] = str(settings.pulumi_home.absolute())
-    return environment
-
-
-def _check_passphrase(settings: ApplySettings) -> None:
-    """Raises PassphraseError where the file cannot be read; its content is looked at by the engine alone."""
-    if settings.secrets_provider != "passphrase":
-        return
-    try:
-        with settings.passphrase_file.open("rb"):
-            pass
-    except OSError as error:
-        raise PassphraseError(
-            f"passphrase file {settings.passphrase_file}: {error.strerror}",
-            "name a file that holds the passphrase of the stacks with --passphrase-file",
-        ) from None
 
 
 def _stopped() -> UpdateInterruptedError:
     return UpdateInterruptedError("the writer is stopping", "what was begun is finished; start it again to go on")
 
 
-def _failure_of(error: ApplyError) -> Failure:
+def _failure_of(error: PlimsollError) -> Failure:
     kind = FailureKind.NOT_STARTED
     if isinstance(error, ClusterUnreachableError | BackendUnreachableError):
         kind = FailureKind.UNREACHABLE

@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import platform
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ from plimsoll.apply.program import Program
 _REGISTRATIONS: Final = 64
 """At once; each waits in a thread for its object."""
 
+_CANCELLATIONS: Final = 4
+
 log = structlog.get_logger(__name__)
 
 
@@ -30,6 +33,15 @@ class InlineLanguage(LanguageRuntimeServicer):
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def end(self) -> None:
+        """The engine has gone: ends the program, which would wait for answers for ever."""
+        self._program.call_off()
+        with self._lock:
+            if self._loop is not None and not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._loop.stop)
 
     def About(self, request: Any, context: Any) -> Any:  # noqa: N802
         return language_pb2.AboutResponse(executable=sys.executable, version=platform.python_version())
@@ -59,6 +71,8 @@ class InlineLanguage(LanguageRuntimeServicer):
         )
         response = language_pb2.RunResponse()
         loop = asyncio.new_event_loop()
+        with self._lock:
+            self._loop = loop
         loop.set_default_executor(ThreadPoolExecutor(_REGISTRATIONS, thread_name_prefix=f"register-{request.stack}"))
         # Futures that nobody asked: those of resources that failed, which the engine reports.
         loop.set_exception_handler(lambda *_: None)
@@ -71,15 +85,20 @@ class InlineLanguage(LanguageRuntimeServicer):
         except Exception as error:
             response.error = f"{type(error).__name__}: {error}"
         finally:
-            loop.run_until_complete(_wind_up(loop))
+            with self._lock:
+                self._loop = None
+            loop.run_until_complete(_wind_up())
             loop.close()
         return response
 
 
-async def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
-    """Ends what an unfinished program has left."""
-    pending = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
-    for task in pending:
-        task.cancel()
-    await asyncio.gather(*pending, return_exceptions=True)
-    await loop.shutdown_default_executor()
+async def _wind_up() -> None:
+    """Ends what an unfinished program has left; cancelled once, the library waits anew."""
+    for _ in range(_CANCELLATIONS):
+        pending = asyncio.all_tasks() - {asyncio.current_task()}
+        if not pending:
+            break
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=0.5)
+    await asyncio.get_running_loop().shutdown_default_executor()

@@ -83,11 +83,12 @@ class Lease:
         annotations = (self._lease.get("metadata") or {}).get("annotations") or {}
         return tuple(filter(None, str(annotations.get(EXPIRED_HOLDERS, "")).split(",")))
 
-    def acquire(self, wait: float | None = 0.0) -> None:
+    def acquire(self, wait: float | None = 0.0, go_on: Callable[[], None] = lambda: None) -> None:
         """Takes the Lease and keeps it renewed until `release`. `wait` in seconds; None: for ever.
 
         A holder that is silent is waited for as long as its Lease lasts, whatever `wait` says: only then it is known
-        to be dead. Raises LeaseHeldError naming the holder, or PlimsollError where the cluster refuses.
+        to be dead. `go_on` is called while waiting, and may raise to end it. Raises LeaseHeldError naming the holder,
+        or PlimsollError where the cluster refuses.
         """
         began = self._clock()
         self._released.clear()
@@ -104,8 +105,8 @@ class Lease:
             if not announced:
                 log.info("waiting for the Lease", lease=self.name, holder=holder)
                 announced = True
-            if self._released.wait(min(1.0, self._settings.retry_period)):
-                raise LeaseLostError(f"the Lease {self.name} was not waited for any longer")
+            go_on()
+            time.sleep(min(1.0, self._settings.retry_period))
         self._holding = True
         log.info("holding the Lease", lease=self.name, identity=self.identity)
         self._thread = threading.Thread(target=self._renew_until_released, name=f"lease-{self.name}", daemon=True)

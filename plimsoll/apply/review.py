@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 from plimsoll.apply.delta import Part
@@ -14,6 +15,7 @@ from plimsoll.apply.errors import (
     PlanMismatchError,
     object_failure,
 )
+from plimsoll.apply.outcome import Outcome, Timing
 from plimsoll.apply.program import Declared, Order
 from plimsoll.apply.state import Manifest, State, declare, importable, urn_of
 from plimsoll.apply.update import Operation
@@ -22,7 +24,7 @@ from plimsoll.model.labels import FIELD_MANAGER, SHARD, WORKSPACE_UID
 from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update
 from plimsoll.provider.awaiting import SKIP_AWAIT
 from plimsoll.provider.identity import Kind, kind_of
-from plimsoll.provider.objects import Objects
+from plimsoll.provider.objects import NoSuchKindError, Objects
 from plimsoll.provider.operations import PATCH_FIELD_MANAGER
 
 _SIDE_BY_SIDE: Final = 16
@@ -106,16 +108,13 @@ class Reviewer:
         self._all(look, list(keys))
         return found
 
-    def labelled(self, stacks: Iterable[str], kinds: Iterable[Kind]) -> list[Manifest]:
-        """Live objects of the kinds whose label names one of the stacks. Raises ClusterUnreachableError."""
-        found: list[Manifest] = []
-        selector = f"{SHARD} in ({','.join(sorted(stacks))})"
+    def labelled(self, kinds: Iterable[Kind], stack: str | None = None) -> list[Manifest]:
+        """Live objects of the kinds whose label names the stack, or any stack. Raises ClusterUnreachableError."""
+        selector = SHARD if stack is None else f"{SHARD}={stack}"
         try:
-            for kind in kinds:
-                found += self._objects.labelled(kind, selector)
+            return [each for kind in kinds for each in self._objects.labelled(kind, selector)]
         except ConnectionFailedError as error:
             raise _unreachable(error) from None
-        return found
 
     def _all(self, work: Callable[[Any], None], items: list[Any]) -> None:
         """Results are kept by key, so that the order in which threads end does not matter."""
@@ -133,15 +132,26 @@ class Reviewer:
         kind = kind_of({"apiVersion": key.api_version, "kind": key.kind})
         return self._objects.get(kind, key.namespace, key.name)
 
+    def _is_served(self, key: ObjectKey) -> bool:
+        try:
+            self._objects.mapping(kind_of({"apiVersion": key.api_version, "kind": key.kind}))
+        except NoSuchKindError:
+            return False
+        return True
+
     def _creation(self, review: Review, state: State, creation: Creation) -> None:
         key, known = creation.key, state.resources.get(creation.key)
         live = self._get(key)
         manifest = stamped(creation.manifest, state.stack)
-        if live is None:
+        if live is None and not self._is_served(key):
+            review.failed[key] = Failure(
+                FailureKind.NO_SUCH_KIND, f"the cluster serves no {key.api_version} {key.kind}"
+            )
+        elif live is None:
             if known is not None:
                 review.drop.add(key)
             review.creations[key] = declare(manifest)
-        elif live["metadata"].get("deletionTimestamp"):
+        elif is_going(live):
             review.failed[key] = Failure(FailureKind.BEING_DELETED, f"{key} is still being deleted")
         elif known is not None and known.uid == live["metadata"]["uid"]:
             review.done.add(key)
@@ -157,7 +167,7 @@ class Reviewer:
         key, known = update.key, state.resources.get(update.key)
         live = self._get(key)
         manifest = stamped(update.manifest, state.stack)
-        if live is None or live["metadata"].get("deletionTimestamp"):
+        if live is None or is_going(live):
             review.failed[key] = Failure(FailureKind.GONE, f"{key} has gone")
         elif known is None and not is_ours(live, manifest):
             review.failed[key] = _not_ours(key)
@@ -216,6 +226,10 @@ def is_ours(live: Manifest, manifest: Manifest) -> bool:
     return SHARD in labels and labels.get(WORKSPACE_UID) == wanted.get(WORKSPACE_UID)
 
 
+def is_going(live: Manifest) -> bool:
+    return bool(live["metadata"].get("deletionTimestamp"))
+
+
 def _not_ours(key: ObjectKey) -> Failure:
     return Failure(
         FailureKind.NOT_OURS, f"{key} exists and is not Plimsoll's: rename the Workspace, or remove the object"
@@ -224,3 +238,25 @@ def _not_ours(key: ObjectKey) -> Failure:
 
 def _unreachable(error: ConnectionFailedError) -> ClusterUnreachableError:
     return ClusterUnreachableError(f"{error.message}; nothing was changed", error.hint)
+
+
+def outcome_of(
+    part: Part,
+    review: Review,
+    failures: Mapping[ObjectKey, Failure] | None = None,
+    timing: Timing | None = None,
+) -> Outcome:
+    """What a reviewed part came to, `failures` being those of the update."""
+    failed = {**review.failed, **(failures or {})}
+
+    def succeeded(keys: Iterable[ObjectKey]) -> tuple[ObjectKey, ...]:
+        return tuple(key for key in keys if key not in failed and key not in review.forgotten)
+
+    return Outcome(
+        created=succeeded(each.key for each in part.creations),
+        updated=succeeded(each.key for each in part.updates),
+        deleted=succeeded(each.key for each in part.deletions),
+        forgotten=tuple(review.forgotten),
+        failed=MappingProxyType(failed),
+        timings=(timing,) if timing is not None else (),
+    )

@@ -90,7 +90,8 @@ class CapacityStack(Stack):
         `on_event` is called on a thread of the event log's server, for each event but debug messages.
         """
         server = grpc.server(futures.ThreadPoolExecutor(max_workers=8), options=_UNLIMITED)
-        language_pb2_grpc.add_LanguageRuntimeServicer_to_server(InlineLanguage(program), server)
+        language = InlineLanguage(program)
+        language_pb2_grpc.add_LanguageRuntimeServicer_to_server(language, server)
         events_pb2_grpc.add_EventsServicer_to_server(_Events(on_event), server)
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
@@ -102,7 +103,7 @@ class CapacityStack(Stack):
         try:
             self._command([*args, "--stack", self.name])
         finally:
-            program.call_off()
+            language.end()
             server.stop(grace=5.0).wait()
 
     def replace_state(self, deployment: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +18,7 @@ from plimsoll.apply.state import provider_urn, stack_urn
 
 _HARMLESS: Final = frozenset({"same", "read", "refresh"})
 _SETTING_UP: Final = frozenset({"same", "create", "update"})
+_LOOK_SECONDS: Final = 2.0
 _CALLED_OFF_SECONDS: Final = 5.0
 _INTERRUPT_SECONDS: Final = 30.0
 """An engine that has not ended so long after an interrupt is interrupted again, then killed."""
@@ -39,6 +40,7 @@ class Progress:
 
     done: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """Outputs by URN: each operation that succeeded."""
+    begun: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     messages: dict[str, list[str]] = field(default_factory=dict)
     first_operation_at: float | None = None
@@ -102,10 +104,11 @@ class Update:
         self.call_off()
         raise UpdateFailedError(f"stack {self.stack.name}: the engine did not start within {seconds:.0f} s")
 
-    def execute(self, order: Order, expected: Mapping[str, Operation]) -> Progress:
+    def execute(self, order: Order, expected: Mapping[str, Operation], gone: Callable[[], Iterable[str]]) -> Progress:
         """Releases the program and returns once each expected operation, by URN, has succeeded or failed.
 
-        The engine may still be registering what stays; `join` awaits its end. Raises the ApplyError that ended it
+        `gone` is asked now and then for URNs whose deletion has begun, whether the engine still waits for its end or
+        not. The engine may still be registering what stays; `join` awaits its end. Raises the ApplyError that ended it
         before all of them were done, unless operations failed: then the progress tells which and why.
         """
         with self._condition:
@@ -113,23 +116,32 @@ class Update:
             self._executing = True
         if not self._program.release(order):
             raise self._error or UpdateFailedError(f"stack {self.stack.name}: the update was called off")
+        deleting = {urn for urn, operation in expected.items() if operation is Operation.DELETE}
+        while not self._wait_settled(_LOOK_SECONDS if deleting else None):
+            if self._begun_all_but(deleting):
+                found = {urn: dict[str, Any]() for urn in gone()}
+                with self._condition:
+                    self._progress.done.update(found)
         with self._condition:
-            self._condition.wait_for(self._settled)
             progress = self._progress
             if self._error is not None and not progress.failed and expected.keys() - progress.done.keys():
                 raise self._error
             return progress
 
-    def failure(self, urn: str) -> Failure:
-        """Why the operation on a resource failed."""
+    def failure(self, urn: str, operation: Operation) -> Failure | None:
+        """Why the operation on a resource failed; None where it did not."""
         with self._condition:
-            messages = self._progress.messages.get(urn)
-            if messages:
-                return object_failure(" ".join(messages))
-            if urn in self._progress.failed:
-                return object_failure(self._error.message if self._error else "")
-            said = self._error.message if self._error else "the engine did not come to it"
-            return Failure(FailureKind.NOT_STARTED, said)
+            progress = self._progress
+            if urn in progress.done:
+                metadata = progress.done[urn].get("metadata") or {}
+                if operation is Operation.CREATE and metadata.get("deletionTimestamp"):
+                    # It met an object of its name on the way out, which takes the new fields with it.
+                    return Failure(FailureKind.BEING_DELETED, "an object of that name is still being deleted")
+                return None
+            said = self._error.message if self._error else ""
+            if progress.messages.get(urn) or urn in progress.failed:
+                return object_failure(" ".join(progress.messages.get(urn, ())) or said)
+            return Failure(FailureKind.NOT_STARTED, said or "the engine did not come to it")
 
     def call_off(self) -> None:
         """Ends an update that was not released, without touching anything, and awaits its end."""
@@ -160,6 +172,16 @@ class Update:
         """Awaits its end, however long."""
         self._runner.join()
         self._watcher.join()
+
+    def _wait_settled(self, seconds: float | None) -> bool:
+        with self._condition:
+            return self._condition.wait_for(self._settled, seconds)
+
+    def _begun_all_but(self, deleting: set[str]) -> bool:
+        """Whether only deletions are not confirmed, and the engine has begun them."""
+        with self._condition:
+            left = self._expected.keys() - self._progress.done.keys()
+            return bool(left) and left <= deleting & self._progress.begun
 
     def _settled(self) -> bool:
         return self._ended or self._expected.keys() <= self._progress.done.keys()
@@ -239,6 +261,7 @@ class Update:
             return None
         with self._condition:
             if self._expected.get(urn) == operation:
+                self._progress.begun.add(urn)
                 self._progress.first_operation_at = self._progress.first_operation_at or time.monotonic()
                 return None
         return f"{operation} {urn.rpartition('::')[2]}"

@@ -1,0 +1,129 @@
+"""Keeps one stack's state in accord with the cluster: what was lost is adopted, what has gone is forgotten."""
+
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from plimsoll.apply.backend import Backend
+from plimsoll.apply.errors import LockedError
+from plimsoll.apply.review import Reviewer
+from plimsoll.apply.stack import CapacityStack
+from plimsoll.apply.state import Manifest, State
+from plimsoll.model.plan import ObjectKey
+from plimsoll.provider.identity import kind_of
+
+log = structlog.get_logger(__name__)
+
+
+class StateKeeper:
+    """The state of one stack, as last read. Nothing of it is edited while an update is armed: the caller sees to that.
+
+    `gate` raises where nothing may be begun any more; `unlock` breaks a lock whose holder is dead, else raises.
+    """
+
+    def __init__(
+        self,
+        stack: CapacityStack,
+        backend: Backend,
+        reviewer: Reviewer,
+        *,
+        gate: Callable[[], None],
+        unlock: Callable[[CapacityStack, LockedError], None],
+    ) -> None:
+        self.state = State.empty(stack.name)
+        """It is replaced, never changed."""
+        self._stack = stack
+        self._backend = backend
+        self._reviewer = reviewer
+        self._gate = gate
+        self._unlock = unlock
+
+    def read(self) -> State:
+        self.state = self._backend.read(self._stack.name) or State.empty(self._stack.name)
+        return self.state
+
+    def changed(self) -> bool:
+        """Whether somebody has written the state since it was read."""
+        return self._backend.tag(self._stack.name) != self.state.tag
+
+    def prepare(self) -> None:
+        """Makes the stack where it is missing, and its settings file where another host made it."""
+        state = self._backend.read(self._stack.name)
+        if state is None:
+            self._stack.init()
+        elif state.salt is not None:
+            self._stack.remember_salt(state.salt)
+
+    def recover(self) -> None:
+        """Clears pending operations, and forgets objects that others removed."""
+        if self.read().interrupted:
+            self.clear_pending()
+        stale = self._stale()
+        if stale:
+            stack = self._stack.name
+            log.info("forgetting objects that others removed", stack=stack, objects=[str(key) for key in stale])
+            self.mend(stale, ())
+
+    def clear_pending(self) -> None:
+        """Drops the operations that a killed engine left, and takes over the objects that it had made."""
+        pending = {each.key: each for each in self.state.pending if each.operation in ("creating", "updating")}
+        found = self._reviewer.live(pending)
+        adopted = [
+            (live, inputs)
+            for key, live in found.items()
+            if live is not None and _made_by(live, inputs := pending[key].inputs)
+        ]
+        log.info("clearing pending operations", stack=self._stack.name, adopted=len(adopted))
+        self.mend((), adopted)
+
+    def mend(self, drop: Iterable[ObjectKey], adopt: Iterable[tuple[Manifest, Manifest]]) -> None:
+        """Edits the state: without `drop`, with the (live, inputs) of `adopt`, without pending operations."""
+        self._gate()
+        if self.state.salt is not None:
+            self._stack.remember_salt(self.state.salt)
+        deployment = self.state.edited(drop, adopt)
+        self.unlocking(lambda: self._stack.replace_state(deployment))
+        self.read()
+
+    def remove(self) -> tuple[ObjectKey, ...]:
+        """Deletes every object of the stack, then the stack. The objects' keys."""
+        if self._backend.read(self._stack.name) is None:
+            return ()
+        self.prepare()
+        self.recover()
+        keys = tuple(self.state.resources)
+        if self.state.deployment.get("resources"):
+            self.unlocking(self._stack.destroy_resources)
+        self.unlocking(self._stack.remove)
+        self.state = State.empty(self._stack.name)
+        return keys
+
+    def unlocking(self, command: Callable[[], None]) -> None:
+        """Runs a command that takes the stack's lock; a dead holder's lock is broken once."""
+        try:
+            command()
+        except LockedError as error:
+            self._unlock(self._stack, error)
+            command()
+
+    def _stale(self) -> list[ObjectKey]:
+        """Keys of the state whose object has gone, or is another one of that name."""
+        resources = self.state.resources
+        if not resources:
+            return []
+        kinds = {kind_of({"apiVersion": key.api_version, "kind": key.kind}) for key in resources}
+        listed = self._reviewer.labelled(kinds, self._stack.name)
+        live = {ObjectKey.of(each): each["metadata"]["uid"] for each in listed}
+        # A label can be taken away: only a look at the object itself tells that it has gone.
+        suspects = [key for key, resource in resources.items() if live.get(key) != resource.uid]
+        found = self._reviewer.live(suspects)
+        return [key for key in suspects if (obj := found[key]) is None or obj["metadata"]["uid"] != resources[key].uid]
+
+
+def _made_by(live: Manifest, inputs: Manifest) -> bool:
+    """Whether a live object is what these inputs made, by the labels and annotations that we set."""
+    metadata, declared = live["metadata"], inputs["metadata"]
+    return not metadata.get("deletionTimestamp") and all(
+        (declared.get(field) or {}).items() <= (metadata.get(field) or {}).items()
+        for field in ("labels", "annotations")
+    )
