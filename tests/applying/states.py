@@ -1,0 +1,134 @@
+"""Checkpoints as the engine writes them, and a cluster in memory."""
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from plimsoll.apply.review import stamped
+from plimsoll.apply.state import State, declare, provider_urn, stack_urn, urn_of
+from plimsoll.connection import RequestError
+from plimsoll.model import labels
+from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update
+from plimsoll.model.workspace import WorkspaceRef
+from plimsoll.provider.identity import Kind, kind_of
+from plimsoll.provider.objects import Mapping, NoSuchKindError, Objects
+
+STACK = "capacity-test-0"
+
+
+def a_claim(name: str, workspace: str = "ws", instance_type: str = "a") -> dict[str, Any]:
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": name, "labels": ownership(workspace)},
+        "spec": {"requirements": [{"key": labels.INSTANCE_TYPE, "operator": "In", "values": [instance_type]}]},
+    }
+
+
+def a_deployment(name: str, workspace: str = "ws", image: str = "one") -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default", "labels": ownership(workspace)},
+        "spec": {"image": image},
+    }
+
+
+def ownership(workspace: str) -> dict[str, str]:
+    return {
+        labels.WORKSPACE: workspace,
+        labels.WORKSPACE_NAMESPACE: "default",
+        labels.WORKSPACE_UID: f"uid-{workspace}",
+    }
+
+
+def creation(manifest: dict[str, Any]) -> Creation:
+    return Creation(manifest=manifest, owner=_owner(manifest), reason="test")
+
+
+def update(manifest: dict[str, Any]) -> Update:
+    return Update(manifest=manifest, owner=_owner(manifest), reason="test")
+
+
+def deletion(manifest: dict[str, Any], uid: str) -> Deletion:
+    return Deletion(key=ObjectKey.of(manifest), uid=uid, owner=_owner(manifest), reason="test")
+
+
+def _owner(manifest: dict[str, Any]) -> WorkspaceRef:
+    return WorkspaceRef(namespace="default", name=manifest["metadata"]["labels"][labels.WORKSPACE])
+
+
+def live(manifest: dict[str, Any], uid: str = "", stack: str = STACK, deleting: bool = False) -> dict[str, Any]:
+    """The object once a capacity stack has made it."""
+    made = stamped(manifest, stack)
+    made["metadata"] |= {"uid": uid or f"uid-{manifest['metadata']['name']}"}
+    if deleting:
+        made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return made
+
+
+def a_state(
+    *objects: dict[str, Any], stack: str = STACK, pending: Iterable[dict[str, Any]] = (), tag: str = "tag", **more: Any
+) -> State:
+    """The state of a stack that made these live objects; `pending` are operations."""
+    provider = {"urn": provider_urn(stack), "custom": True, "id": "p1", "type": "pulumi:providers:kubernetes"}
+    resources = [
+        {"urn": stack_urn(stack), "custom": False, "type": "pulumi:pulumi:Stack"},
+        {**provider, "inputs": {}},
+        *(a_record(each, stack, **more) for each in objects),
+    ]
+    deployment = {
+        "resources": resources,
+        "pending_operations": list(pending),
+        "secrets_providers": {"type": "passphrase", "state": {"salt": "v1:salt"}},
+    }
+    return State.read(stack, orjson.dumps({"version": 3, "checkpoint": {"latest": deployment}}), tag)
+
+
+def a_record(obj: dict[str, Any], stack: str = STACK, **more: Any) -> dict[str, Any]:
+    inputs = copy.deepcopy(obj)
+    inputs["metadata"].pop("uid", None)
+    declared = declare(inputs)
+    return {
+        "urn": urn_of(stack, declared),
+        "custom": True,
+        "id": obj["metadata"]["name"],
+        "type": declared.token,
+        "inputs": inputs,
+        "outputs": obj,
+        **more,
+    }
+
+
+class FakeCluster(Objects):
+    """Live objects by key; dry runs are refused with `refusal`."""
+
+    def __init__(self, *objects: dict[str, Any], refusal: RequestError | None = None) -> None:
+        self.objects = {ObjectKey.of(each): each for each in objects}
+        self.refusal = refusal
+
+    def get(self, kind: Kind, namespace: str, name: str) -> dict[str, Any] | None:
+        key = ObjectKey(api_version=kind.api_version, kind=kind.kind, namespace=namespace, name=name)
+        return self.objects.get(key)
+
+    def mapping(self, kind: Kind) -> Mapping:
+        if kind.group not in ("karpenter.sh", "apps"):
+            raise NoSuchKindError(kind)
+        return Mapping("/apis", kind.kind.lower(), kind.group == "apps")
+
+    def apply(self, obj: dict[str, Any], manager: str, *, force: bool, dry_run: bool = False) -> dict[str, Any]:
+        assert dry_run
+        assert not force
+        if self.refusal is not None:
+            raise self.refusal
+        return obj
+
+    def labelled(self, kind: Kind, selector: str) -> list[dict[str, Any]]:
+        key, _, value = selector.partition("=")
+        return [
+            each
+            for each in self.objects.values()
+            if kind_of(each) == kind and (found := each["metadata"]["labels"].get(key)) and value in ("", found)
+        ]

@@ -1,0 +1,125 @@
+"""States and histories in a folder; settings of where they lie."""
+
+import shutil
+from pathlib import Path
+
+import orjson
+import pytest
+from pydantic import ValidationError
+
+from plimsoll.apply import ApplySettings, LeaseSettings
+from plimsoll.apply.backend import FolderBackend, S3Backend, open_backend
+from plimsoll.apply.errors import BackendUnreachableError, StateFolderFullError, StateUnreadableError
+from tests.applying.states import STACK, a_claim, a_state, live
+
+STACKS = ".pulumi/stacks/plimsoll"
+
+
+def write(folder: Path, name: str = STACK) -> Path:
+    path = folder / STACKS / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(orjson.dumps({"version": 3, "checkpoint": {"latest": a_state(live(a_claim("c"))).deployment}}))
+    return path
+
+
+def test_a_written_state_has_another_tag(tmp_path: Path) -> None:
+    backend = FolderBackend(tmp_path)
+    assert backend.read(STACK) is None
+    path = write(tmp_path)
+    state = backend.read(STACK)
+    assert state is not None
+    assert backend.tag(STACK) == state.tag
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert backend.tag(STACK) != state.tag
+    path.unlink()
+    assert backend.tag(STACK) != state.tag
+    assert backend.stacks() == []
+
+
+def test_a_state_that_is_no_checkpoint(tmp_path: Path) -> None:
+    write(tmp_path).write_text("half a fi")
+    with pytest.raises(StateUnreadableError, match=STACK):
+        FolderBackend(tmp_path).read(STACK)
+
+
+def test_only_old_history_goes(tmp_path: Path) -> None:
+    folder = tmp_path / ".pulumi/history/plimsoll" / STACK
+    folder.mkdir(parents=True)
+    for stamp in (100, 9, 30):
+        for kind in ("history", "checkpoint"):
+            (folder / f"{STACK}-{stamp}.{kind}.json").touch()
+    (folder / "notes.txt").touch()
+    FolderBackend(tmp_path).prune(STACK, 2)
+    kept = {f"{STACK}-{stamp}.{kind}.json" for stamp in (100, 30) for kind in ("history", "checkpoint")}
+    assert {path.name for path in folder.iterdir()} == kept | {"notes.txt"}
+
+
+def test_a_full_folder_is_said_before_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = FolderBackend(tmp_path)
+    backend.check_room()
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1 << 20))
+    with pytest.raises(StateFolderFullError, match="1 MiB free is too little"):
+        backend.check_room()
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BackendUnreachableError, match="file"):
+        FolderBackend(tmp_path / "file" / "state")
+
+
+def test_the_backend_follows_the_scheme(tmp_path: Path) -> None:
+    def unused(_: str = "") -> list[str]:
+        raise AssertionError
+
+    assert isinstance(open_backend(f"file://{tmp_path}/a%20b", unused, unused), FolderBackend)  # type: ignore[arg-type]
+    assert (tmp_path / "a b").is_dir()
+    url = "s3://bucket/prefix?region=us-east-1&endpoint=http://127.0.0.1:9"
+    assert isinstance(open_backend(url, unused, unused), S3Backend)  # type: ignore[arg-type]
+    asked = open_backend("gs://bucket", export=lambda _: orjson.dumps({"deployment": {}}), names=lambda: ["b", "a"])
+    assert asked.stacks() == ["a", "b"]
+    assert asked.read("c") is None
+    state = asked.read("a")
+    assert state is not None
+    assert state.tag is None
+
+
+def settings(**fields: object) -> ApplySettings:
+    given = {"environment": "prod", "work_folder": "/work", "passphrase_file": "/secret", **fields}
+    return ApplySettings.model_validate(given)
+
+
+def test_state_lies_in_the_work_folder_unless_it_is_told_otherwise() -> None:
+    assert settings().backend_url == "file:///work/state"
+    assert settings(backend="s3://bucket").backend_url == "s3://bucket"
+
+
+def test_stacks_are_named_after_their_environment() -> None:
+    assert settings().stack_name(3) == "capacity-prod-3"
+    assert settings().shard_number("capacity-prod-3") == 3
+    assert settings().shard_number("capacity-prod-eu-3") is None
+    assert settings().shard_number("capacity-test-3") is None
+    assert settings().lease_name == "plimsoll-prod"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"environment": "Prod_1"}, "environment"),
+        ({"environment": "x" * 41}, "environment"),
+        ({"backend": "/var/lib"}, "must be a URL"),
+        ({"backend": "file://state"}, "absolute folder"),
+        ({"shards": 0}, "shards"),
+        ({"provider": "other"}, "provider"),
+        ({"shard": 1}, "shard"),
+    ],
+)
+def test_settings_that_make_no_sense(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        settings(**fields)
+
+
+def test_a_lease_must_outlast_its_renewals() -> None:
+    with pytest.raises(ValidationError, match="retryPeriod < renewDeadline < duration"):
+        LeaseSettings(duration=5, renew_deadline=5)

@@ -1,0 +1,104 @@
+"""Which stack takes which part of a Plan."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.apply.delta import Part, assign, check
+from plimsoll.apply.errors import DeletionCapError, PlanMismatchError
+from plimsoll.apply.state import State
+from plimsoll.model.plan import ObjectKey, Plan
+from tests.applying.states import a_claim, a_deployment, a_state, creation, deletion, live, update
+
+STACKS = [f"capacity-test-{number}" for number in range(4)]
+
+
+def states(**objects: list[str]) -> dict[str, State]:
+    """States by the last digit of their stack, `s0=["claim", ...]`."""
+    return {
+        stack: a_state(
+            *(live(a_claim(name, f"ws-{name}"), stack=stack) for name in objects.get(f"s{index}", ())), stack=stack
+        )
+        for index, stack in enumerate(STACKS)
+    }
+
+
+def names(parts: dict[str, Part]) -> dict[str, list[str]]:
+    return {stack: [key.name for key in part.keys] for stack, part in parts.items()}
+
+
+def test_new_objects_go_to_the_stack_that_is_ready_first() -> None:
+    plan = Plan(creations=(creation(a_claim("a")), creation(a_claim("b", "other"))))
+    assert names(assign(plan, states(), STACKS[2:], 100)) == {STACKS[2]: ["a", "b"]}
+
+
+def test_an_owner_keeps_its_stack() -> None:
+    plan = Plan(creations=(creation(a_claim("b", "ws-a")),))
+    assert names(assign(plan, states(s1=["a"]), STACKS, 100)) == {STACKS[1]: ["b"]}
+
+
+def test_a_full_stack_takes_no_more() -> None:
+    plan = Plan(creations=(creation(a_claim("b", "ws-a")), creation(a_claim("c", "ws-a"))))
+    assert names(assign(plan, states(s1=["a"]), STACKS, 2)) == {STACKS[1]: ["b"], STACKS[0]: ["c"]}
+
+
+def test_an_object_is_changed_and_deleted_where_it_is() -> None:
+    held = states(s3=["a"]) | {STACKS[2]: a_state(live(a_deployment("w"), stack=STACKS[2]), stack=STACKS[2])}
+    plan = Plan(updates=(update(a_deployment("w")),), deletions=(deletion(a_claim("a"), "uid-a"),))
+    assert names(assign(plan, held, STACKS, 100)) == {STACKS[2]: ["w"], STACKS[3]: ["a"]}
+
+
+def test_a_burst_is_spread_evenly() -> None:
+    plan = Plan(creations=tuple(creation(a_claim(f"c{number}")) for number in range(100)))
+    assert [len(part.creations) for part in assign(plan, states(), STACKS, 50).values()] == [25] * 4
+
+
+@given(
+    held=st.lists(st.integers(0, 3), max_size=20),
+    fresh=st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=60),
+    gone=st.integers(0, 20),
+    ready=st.permutations(STACKS).flatmap(lambda stacks: st.integers(1, 4).map(lambda count: stacks[:count])),
+)
+def test_every_operation_has_one_stack_and_what_exists_never_moves(
+    held: list[int], fresh: list[tuple[int, bool]], gone: int, ready: list[str]
+) -> None:
+    placed = {f"old-{number}": shard for number, shard in enumerate(held)}
+    before = states(**{f"s{shard}": [name for name, at in placed.items() if at == shard] for shard in range(4)})
+    deleted = list(placed)[:gone]
+    plan = Plan(
+        creations=tuple(creation(a_claim(f"new-{number}", f"ws-{owner}")) for number, (owner, _) in enumerate(fresh)),
+        deletions=tuple(deletion(a_claim(name), f"uid-{name}") for name in deleted),
+    )
+
+    parts = assign(plan, before, ready, 15)
+
+    assigned = [key for part in parts.values() for key in part.keys]
+    assert sorted(map(str, assigned)) == sorted(str(each.key) for each in (*plan.creations, *plan.deletions))
+    for stack, part in parts.items():
+        assert all(each.key in before[stack].resources for each in part.deletions)
+        assert stack in ready or not part.creations or len(before[stack].resources) < 15
+
+
+def test_a_plan_deletes_no_more_than_the_cap() -> None:
+    plan = Plan(deletions=tuple(deletion(a_claim(f"c{number}"), "") for number in range(3)))
+    check(plan, 3)
+    with pytest.raises(DeletionCapError, match="deletes 3 objects, the cap is 2"):
+        check(plan, 2)
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        (Plan(updates=(update(a_claim("c")),)), "NodeClaim cannot change"),
+        (Plan(creations=(creation(a_claim("c")), creation(a_claim("c")))), "two operations"),
+        (Plan(creations=(creation(a_claim("c") | {"apiVersion": "v1", "kind": "Secret"}),)), "no Secrets"),
+    ],
+)
+def test_plans_that_no_update_may_equal(plan: Plan, message: str) -> None:
+    with pytest.raises(PlanMismatchError, match=message):
+        check(plan, 10)
+
+
+def test_keys_are_those_of_all_operations() -> None:
+    part = Part([creation(a_claim("a"))], [update(a_deployment("b"))], [deletion(a_claim("c"), "")])
+    assert part.keys == [ObjectKey.of(each) for each in (a_claim("a"), a_deployment("b"), a_claim("c"))]

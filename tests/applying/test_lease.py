@@ -1,0 +1,211 @@
+"""One writer at a time, by a Lease."""
+
+import copy
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from plimsoll.apply.errors import LeaseHeldError, LeaseLostError
+from plimsoll.apply.lease import EXPIRED_HOLDERS, Lease
+from plimsoll.apply.settings import LeaseSettings
+from plimsoll.connection import ConnectionFailedError, RequestError
+from tests.e2e.awaiting import await_condition
+
+SETTINGS = LeaseSettings(duration=3.0, renew_deadline=2.0, retry_period=0.01)
+
+
+class FakeApiserver:
+    """One Lease, with optimistic locking."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.down = False
+        self.writes = 0
+        self._lock = threading.Lock()
+
+    def request(self, method: str, path: str, body: Any = None, **_: Any) -> dict[str, Any]:
+        with self._lock:
+            if self.down:
+                raise ConnectionFailedError("the cluster cannot be reached")
+            if method == "POST":
+                if self.lease is not None:
+                    raise RequestError(409, "AlreadyExists", "exists")
+                self.lease = {}
+            if self.lease is None:
+                raise RequestError(404, "NotFound", "not found")
+            if method == "GET":
+                return copy.deepcopy(self.lease)
+            version = self.lease.get("metadata", {}).get("resourceVersion")
+            if method == "PUT" and body["metadata"].get("resourceVersion") != version:
+                raise RequestError(409, "Conflict", "modified")
+            self.writes += 1
+            self.lease = copy.deepcopy(body)
+            self.lease["metadata"]["resourceVersion"] = str(self.writes)
+            return copy.deepcopy(self.lease)
+
+    @property
+    def holder(self) -> str:
+        assert self.lease is not None
+        return str(self.lease["spec"]["holderIdentity"])
+
+    def held_by(self, holder: str) -> None:
+        spec = {"holderIdentity": holder, "renewTime": "then", "leaseDurationSeconds": 3}
+        self.lease = {"metadata": {"name": "plimsoll", "resourceVersion": "0"}, "spec": spec}
+
+
+class Clock:
+    """Seconds; each look moves it on by a step."""
+
+    def __init__(self, step: float = 0.0) -> None:
+        self.now = 0.0
+        self.step = step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def a_lease(
+    server: FakeApiserver,
+    identity: str = "here_1_a",
+    clock: Callable[[], float] | None = None,
+    on_lost: Callable[[LeaseLostError], None] = lambda _: None,
+) -> Lease:
+    connection: Any = server
+    return Lease(connection, "plimsoll", SETTINGS, on_lost, identity=identity, clock=clock or Clock())
+
+
+@contextmanager
+def acquired(lease: Lease, wait: float | None = 0.0) -> Iterator[Lease]:
+    lease.acquire(wait)
+    try:
+        yield lease
+    finally:
+        lease.release()
+
+
+@pytest.fixture
+def server() -> FakeApiserver:
+    return FakeApiserver()
+
+
+def test_the_first_writer_makes_it_and_gives_it_back(server: FakeApiserver) -> None:
+    with acquired(a_lease(server)) as lease:
+        assert lease.held
+        assert server.holder == "here_1_a"
+    assert not lease.held
+    assert server.holder == ""
+
+
+def test_a_released_one_is_taken_at_once(server: FakeApiserver) -> None:
+    server.held_by("")
+    with acquired(a_lease(server)) as lease:
+        assert lease.expired_holders == ()
+
+
+def test_a_silent_holder_is_waited_for_then_taken_over_and_remembered(server: FakeApiserver) -> None:
+    server.held_by("there_1_b")
+    clock = Clock(step=0.5)
+    with acquired(a_lease(server, clock=clock)) as lease:
+        assert clock.now > SETTINGS.duration
+        assert server.holder == "here_1_a"
+        assert lease.expired_holders == ("there_1_b",)
+        lease.settle()
+        assert lease.expired_holders == ()
+        assert server.lease is not None
+        assert EXPIRED_HOLDERS not in server.lease["metadata"]["annotations"]
+
+
+def test_what_a_successor_did_not_settle_is_passed_on(server: FakeApiserver) -> None:
+    server.held_by("there_1_b")
+    assert server.lease is not None
+    server.lease["metadata"]["annotations"] = {EXPIRED_HOLDERS: "far_1_c"}
+    with acquired(a_lease(server, clock=Clock(step=0.5))) as lease:
+        assert lease.expired_holders == ("far_1_c", "there_1_b")
+
+
+def test_a_living_holder_is_named(server: FakeApiserver) -> None:
+    server.held_by("there_1_b")
+
+    def renew() -> None:
+        assert server.lease is not None
+        server.lease["spec"]["renewTime"] += "+"
+
+    with pytest.raises(LeaseHeldError, match="there_1_b"):
+        a_lease(server).acquire(0.0, go_on=renew)
+    assert server.holder == "there_1_b"
+
+
+def test_waiting_can_be_ended(server: FakeApiserver) -> None:
+    server.held_by("there_1_b")
+
+    def stop() -> None:
+        raise LeaseLostError("stopped")
+
+    with pytest.raises(LeaseLostError, match="stopped"):
+        a_lease(server).acquire(None, go_on=stop)
+
+
+def test_no_namespace_is_said_with_what_to_do(server: FakeApiserver) -> None:
+    def no_namespace(method: str, path: str, body: Any = None, **_: Any) -> dict[str, Any]:
+        raise RequestError(404, "NotFound", "namespace not found")
+
+    server.request = no_namespace  # type: ignore[method-assign]
+    with pytest.raises(LeaseHeldError, match="foundation"):
+        a_lease(server).acquire()
+
+
+def test_one_that_is_taken_away_is_lost(server: FakeApiserver) -> None:
+    lost = threading.Event()
+    with acquired(a_lease(server, on_lost=lambda _: lost.set())) as lease:
+        server.held_by("thief_1_x")
+        assert lost.wait(10)
+        assert not lease.held
+    assert server.holder == "thief_1_x"
+
+
+def test_one_that_is_deleted_is_lost(server: FakeApiserver) -> None:
+    reasons: list[str] = []
+    lost = threading.Event()
+
+    def note(error: LeaseLostError) -> None:
+        reasons.append(error.message)
+        lost.set()
+
+    with acquired(a_lease(server, on_lost=note)):
+        server.lease = None
+        assert lost.wait(10)
+    assert "deleted" in reasons[0]
+
+
+def test_an_unreachable_apiserver_costs_it_only_after_the_deadline(server: FakeApiserver) -> None:
+    clock = Clock()
+    lost = threading.Event()
+    with acquired(a_lease(server, clock=clock, on_lost=lambda _: lost.set())) as lease:
+        server.down = True
+        clock.now = SETTINGS.renew_deadline - 0.1
+        assert lease.held
+        clock.now = SETTINGS.renew_deadline + 0.1
+        assert not lease.held
+        assert lost.wait(10)
+
+
+def test_a_process_that_slept_does_not_trust_it(server: FakeApiserver) -> None:
+    clock = Clock()
+    with acquired(a_lease(server, clock=clock)) as lease:
+        server.down = True
+        clock.now = 3600.0
+        assert not lease.held
+
+
+def test_a_label_put_on_it_does_not_cost_it(server: FakeApiserver) -> None:
+    with acquired(a_lease(server)) as lease:
+        assert server.lease is not None
+        server.lease["metadata"] |= {"labels": {"a": "b"}, "resourceVersion": "other"}
+        before = server.writes
+        await_condition(lambda: server.writes > before)
+        assert lease.held
+        assert server.lease["metadata"]["labels"] == {"a": "b"}

@@ -1,0 +1,164 @@
+"""What a part of a Plan comes to on a state and a cluster, before anything is begun."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.apply.delta import Part
+from plimsoll.apply.errors import FailureKind, PlanMismatchError
+from plimsoll.apply.review import Review, Reviewer
+from plimsoll.apply.state import State
+from plimsoll.apply.update import Operation
+from plimsoll.connection import RequestError
+from plimsoll.model.labels import SHARD
+from plimsoll.model.plan import ObjectKey
+from tests.applying.states import (
+    STACK,
+    FakeCluster,
+    a_claim,
+    a_deployment,
+    a_state,
+    creation,
+    deletion,
+    live,
+    update,
+)
+
+CLAIM = a_claim("claim")
+KEY = ObjectKey.of(CLAIM)
+
+
+def reviewed(part: Part, state: State, *objects: dict[str, Any], refusal: RequestError | None = None) -> Review:
+    return Reviewer(FakeCluster(*objects, refusal=refusal)).review(part, state)
+
+
+def operations(review: Review, state: State) -> dict[str, str]:
+    return {key.name: str(operation) for key, (_, operation) in review.operations(state).items()}
+
+
+def kept(review: Review, state: State) -> set[str]:
+    return {declared.name for declared in review.order(state).kept}
+
+
+def test_a_new_object_is_created_first_and_the_rest_stays_as_it_is() -> None:
+    other = live(a_claim("other"))
+    state = a_state(other)
+
+    review = reviewed(Part(creations=[creation(CLAIM)]), state, other)
+
+    assert operations(review, state) == {"claim": Operation.CREATE}
+    order = review.order(state)
+    assert [declared.name for declared in order.first] == ["claim"]
+    assert order.first[0].inputs["metadata"]["labels"][SHARD] == STACK
+    assert order.first[0].inputs["metadata"]["annotations"]["pulumi.com/skipAwait"] == "true"
+    assert [dict(declared.inputs) for declared in order.kept] == [state.resources[ObjectKey.of(other)].declared.inputs]
+
+
+def test_an_object_that_is_there_already_is_not_touched() -> None:
+    state = a_state(live(CLAIM))
+    review = reviewed(Part(creations=[creation(a_claim("claim", instance_type="changed"))]), state, live(CLAIM))
+    assert not review.begins
+    assert review.done == {KEY}
+
+
+def test_a_stale_entry_is_dropped_before_its_name_is_used_again() -> None:
+    state = a_state(live(CLAIM, uid="old"))
+    review = reviewed(Part(creations=[creation(CLAIM)]), state)
+    assert review.mends
+    assert review.drop == {KEY}
+
+
+def test_an_object_of_ours_without_state_is_adopted() -> None:
+    review = reviewed(Part(creations=[creation(CLAIM)]), a_state(), live(CLAIM))
+    assert review.adopt.keys() == {KEY}
+    assert not review.creations
+
+
+@pytest.mark.parametrize("entry", [(), (live(CLAIM, uid="old"),)], ids=["unknown", "stale"])
+def test_an_object_of_somebody_else_is_left_alone(entry: tuple[dict[str, Any], ...]) -> None:
+    theirs = live(CLAIM, uid="theirs")
+    del theirs["metadata"]["labels"][SHARD]
+    review = reviewed(Part(creations=[creation(CLAIM)]), a_state(*entry), theirs)
+    assert review.failed[KEY].kind is FailureKind.NOT_OURS
+    assert not review.creations
+
+
+def test_an_object_on_its_way_out_is_waited_for() -> None:
+    review = reviewed(Part(creations=[creation(CLAIM)]), a_state(), live(CLAIM, deleting=True))
+    assert review.failed[KEY].kind is FailureKind.BEING_DELETED
+    assert not review.begins
+
+
+def test_a_kind_that_is_not_served_is_said_before_the_engine_tries() -> None:
+    odd = a_claim("odd") | {"apiVersion": "example.com/v1", "kind": "Widget"}
+    review = reviewed(Part(creations=[creation(odd)]), a_state())
+    assert review.failed[ObjectKey.of(odd)].kind is FailureKind.NO_SUCH_KIND
+
+
+def test_what_is_deleted_is_not_declared() -> None:
+    state = a_state(live(CLAIM), live(a_claim("other")))
+    review = reviewed(Part(deletions=[deletion(CLAIM, "uid-claim")]), state, live(CLAIM))
+    assert operations(review, state) == {"claim": Operation.DELETE}
+    assert kept(review, state) == {"other"}
+
+
+def test_an_object_that_took_the_name_is_not_deleted_by_the_old_id() -> None:
+    state = a_state(live(CLAIM, uid="old"))
+    review = reviewed(Part(deletions=[deletion(CLAIM, "old")]), state, live(CLAIM, uid="new"))
+    assert not review.deletions
+    assert review.drop == {KEY}
+    assert review.forgotten == {KEY}
+
+
+def test_an_object_that_has_gone_leaves_the_state_with_the_update() -> None:
+    state = a_state(live(CLAIM))
+    review = reviewed(Part(deletions=[deletion(CLAIM, "uid-claim")]), state)
+    assert operations(review, state) == {"claim": Operation.DELETE}
+
+
+def test_nothing_is_to_be_deleted_where_neither_state_nor_cluster_has_it() -> None:
+    review = reviewed(Part(deletions=[deletion(CLAIM, "x")]), a_state())
+    assert not review.begins
+    assert review.forgotten == {KEY}
+
+
+def test_an_object_without_state_is_adopted_to_be_deleted() -> None:
+    review = reviewed(Part(deletions=[deletion(CLAIM, "uid-claim")]), a_state(), live(CLAIM))
+    assert review.adopt.keys() == {KEY}
+
+
+def test_an_update_that_the_apiserver_would_not_take_in_place_is_refused() -> None:
+    workload = a_deployment("serve")
+    state = a_state(live(workload))
+    immutable = RequestError(422, "Invalid", "spec.selector: field is immutable")
+
+    review = reviewed(Part(updates=[update(workload)]), state, live(workload), refusal=immutable)
+
+    assert review.failed[ObjectKey.of(workload)].kind is FailureKind.REFUSED
+    assert kept(review, state) == {"default/serve"}
+
+
+def test_an_update_carries_its_new_inputs_and_its_shard() -> None:
+    state = a_state(live(a_deployment("serve")))
+    changed = a_deployment("serve", image="two")
+
+    review = reviewed(Part(updates=[update(changed)]), state, live(a_deployment("serve")))
+
+    assert operations(review, state) == {"serve": Operation.UPDATE}
+    (declared,) = review.order(state).first
+    assert declared.inputs["spec"]["image"] == "two"
+    assert declared.inputs["metadata"]["labels"][SHARD] == STACK
+    assert kept(review, state) == set()
+
+
+def test_an_update_of_what_has_gone_fails() -> None:
+    workload = a_deployment("serve")
+    review = reviewed(Part(updates=[update(workload)]), a_state(live(workload)))
+    assert review.failed[ObjectKey.of(workload)].kind is FailureKind.GONE
+
+
+@pytest.mark.parametrize("mark", ["taint", "delete", "pendingReplacement"])
+def test_a_resource_that_the_engine_would_replace_stops_the_update(mark: str) -> None:
+    state = a_state(live(CLAIM), **{mark: True})
+    with pytest.raises(PlanMismatchError, match="NodeClaim claim"):
+        reviewed(Part(creations=[creation(a_claim("new"))]), state, live(CLAIM))

@@ -1,0 +1,206 @@
+"""A stack's state is read, mended and kept in accord with the cluster."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+
+from plimsoll.apply.errors import LeaseLostError, LockedError, StateUnreadableError
+from plimsoll.apply.keeper import StateKeeper
+from plimsoll.apply.review import Reviewer
+from plimsoll.apply.state import State, declare, importable
+from plimsoll.model.errors import PlimsollError
+from plimsoll.model.plan import ObjectKey
+from tests.applying.states import STACK, FakeCluster, a_claim, a_deployment, a_record, a_state, live
+
+CLAIM = a_claim("claim")
+KEY = ObjectKey.of(CLAIM)
+
+
+class FakeStack:
+    """A stack whose state is in memory; `locked` is how often a command meets a lock."""
+
+    name = STACK
+
+    def __init__(self, state: State | None, locked: int = 0) -> None:
+        self.state = state
+        self.locked = locked
+        self.commands: list[str] = []
+
+    def replace_state(self, deployment: Mapping[str, Any]) -> None:
+        self.commands.append("import")
+        if self.locked:
+            self.locked -= 1
+            raise LockedError(self.name, ())
+        content = orjson.dumps({"version": 3, "deployment": deployment})
+        self.state = State.read(self.name, content, f"tag-{len(self.commands)}")
+
+    def init(self) -> None:
+        self.commands.append("init")
+        self.state = State.empty(self.name)
+
+    def remember_salt(self, salt: str) -> None:
+        self.commands.append(f"salt {salt}")
+
+    def read(self, stack: str) -> State | None:
+        assert stack == self.name
+        return self.state
+
+    def tag(self, stack: str) -> str | None:
+        return self.state.tag if self.state else "missing"
+
+
+def a_keeper(stack: FakeStack, *objects: dict[str, Any], gate: Any = lambda: None, unlock: Any = None) -> StateKeeper:
+    reviewer = Reviewer(FakeCluster(*objects))
+    keeper = StateKeeper(stack, stack, reviewer, gate=gate, unlock=unlock)  # type: ignore[arg-type]
+    keeper.read()
+    return keeper
+
+
+def pending(operation: str, obj: dict[str, Any]) -> dict[str, Any]:
+    return {"type": operation, "resource": a_record(obj)}
+
+
+def names(state: State) -> set[str]:
+    return {key.name for key in state.resources}
+
+
+def test_an_exported_stack_reads_like_its_checkpoint() -> None:
+    state = a_state(live(CLAIM))
+    exported = State.read(STACK, orjson.dumps({"version": 3, "deployment": state.deployment}), "tag")
+    assert exported == state
+    assert state.resources[KEY].uid == "uid-claim"
+    assert state.resources[KEY].owner == ("default", "ws")
+    assert state.salt == "v1:salt"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[]", b'{"checkpoint": {"latest": {"resources": [{"type": "kubernetes:x"}]}}}']
+)
+def test_a_damaged_checkpoint_is_said(content: bytes) -> None:
+    with pytest.raises(StateUnreadableError, match=STACK):
+        State.read(STACK, content, None)
+
+
+def test_an_object_that_a_killed_engine_had_made_is_taken_over_with_what_was_declared() -> None:
+    declared = live(CLAIM)
+    made = live(CLAIM)
+    made["spec"]["defaulted"] = "by the apiserver"
+    stack = FakeStack(a_state(pending=[pending("creating", declared)]))
+
+    a_keeper(stack, made).recover()
+
+    assert stack.state is not None
+    assert not stack.state.interrupted
+    resource = stack.state.resources[KEY]
+    assert resource.uid == "uid-claim"
+    assert "defaulted" not in resource.declared.inputs["spec"]
+
+
+def test_an_operation_that_never_reached_the_cluster_is_dropped() -> None:
+    stack = FakeStack(a_state(live(a_claim("kept")), pending=[pending("creating", live(CLAIM))]))
+    a_keeper(stack, live(a_claim("kept"))).recover()
+    assert stack.state is not None
+    assert names(stack.state) == {"kept"}
+    assert not stack.state.interrupted
+
+
+def test_an_object_of_somebody_else_is_not_taken_over() -> None:
+    theirs = live(CLAIM)
+    theirs["metadata"]["labels"] = {}
+    stack = FakeStack(a_state(pending=[pending("creating", live(CLAIM))]))
+    a_keeper(stack, theirs).recover()
+    assert stack.state is not None
+    assert names(stack.state) == set()
+
+
+def test_an_interrupted_change_is_remembered_if_it_was_made() -> None:
+    old, new = live(a_deployment("serve")), live(a_deployment("serve", image="two"))
+    for state in (old, new):
+        state["metadata"]["annotations"]["plimsoll.dev/spec-hash"] = state["spec"]["image"]
+    stack = FakeStack(a_state(old, pending=[pending("updating", new)]))
+    a_keeper(stack, new).recover()
+    assert stack.state is not None
+    assert stack.state.resources[ObjectKey.of(new)].declared.inputs["spec"]["image"] == "two"
+
+
+def test_what_others_removed_or_replaced_is_forgotten_and_a_lost_label_is_not_enough() -> None:
+    held = [live(a_claim(name)) for name in ("gone", "replaced", "unlabelled", "kept")]
+    unlabelled = live(a_claim("unlabelled"))
+    unlabelled["metadata"]["labels"] = {}
+    stack = FakeStack(a_state(*held))
+    a_keeper(stack, live(a_claim("replaced"), uid="new"), unlabelled, live(a_claim("kept"))).recover()
+    assert stack.state is not None
+    assert names(stack.state) == {"unlabelled", "kept"}
+
+
+def test_a_state_in_accord_is_not_written() -> None:
+    stack = FakeStack(a_state(live(CLAIM)))
+    a_keeper(stack, live(CLAIM)).recover()
+    assert stack.commands == []
+
+
+def test_mending_breaks_a_dead_lock_once_and_only_then() -> None:
+    broken: list[LockedError] = []
+    stack = FakeStack(a_state(live(CLAIM)), locked=1)
+    a_keeper(stack, unlock=lambda _, error: broken.append(error)).mend([KEY], ())
+    assert len(broken) == 1
+    assert stack.state is not None
+    assert names(stack.state) == set()
+
+    def refuse(_: object, error: LockedError) -> None:
+        raise error
+
+    stack = FakeStack(a_state(live(CLAIM)), locked=1)
+    with pytest.raises(LockedError):
+        a_keeper(stack, unlock=refuse).mend([KEY], ())
+    assert stack.state is not None
+    assert names(stack.state) == {"claim"}
+
+
+def test_nothing_is_mended_without_the_lease() -> None:
+    def closed() -> None:
+        raise LeaseLostError("lost")
+
+    stack = FakeStack(a_state(live(CLAIM)))
+    with pytest.raises(LeaseLostError):
+        a_keeper(stack, gate=closed).recover()
+    assert stack.commands == []
+
+
+def test_a_new_host_gets_the_salt_and_a_new_stack_is_made() -> None:
+    stack = FakeStack(a_state())
+    a_keeper(stack).prepare()
+    assert stack.commands == ["salt v1:salt"]
+    stack = FakeStack(None)
+    a_keeper(stack).prepare()
+    assert stack.commands == ["init"]
+
+
+def test_a_confirmed_delta_is_in_the_state_before_the_engine_wrote_it() -> None:
+    made = live(a_claim("made"))
+    ahead = a_state(live(CLAIM)).advanced([(declare(made), made)], [KEY])
+    assert names(ahead) == {"made"}
+    assert ahead.resources[ObjectKey.of(made)].uid == "uid-made"
+
+
+def test_an_adopted_object_declares_no_field_of_the_apiserver() -> None:
+    obj = live(CLAIM)
+    obj["metadata"] |= {"resourceVersion": "7", "managedFields": [], "finalizers": ["karpenter.sh/termination"]}
+    obj["status"] = {"nodeName": "n"}
+    inputs = importable(obj)
+    assert set(inputs) == {"apiVersion", "kind", "metadata", "spec"}
+    assert set(inputs["metadata"]) == {"name", "labels", "annotations"}
+
+
+def test_nothing_is_adopted_into_a_stack_without_a_provider() -> None:
+    with pytest.raises(PlimsollError, match="no provider"):
+        State.empty(STACK).edited(adopt=[(live(CLAIM), CLAIM)])
+
+
+def test_what_is_neither_stack_nor_provider_nor_object_is_foreign() -> None:
+    content = a_state().deployment
+    guest = {"urn": f"urn:pulumi:{STACK}::plimsoll::custom:index:Guest::guest", "type": "custom:index:Guest"}
+    exported = {"version": 3, "deployment": {**content, "resources": [*content["resources"], guest]}}
+    assert State.read(STACK, orjson.dumps(exported), None).foreign == (guest["urn"],)

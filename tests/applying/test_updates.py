@@ -1,0 +1,218 @@
+"""One update is told what to do, and watched: what it must not do ends it."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.apply.errors import (
+    ApplyError,
+    FailureKind,
+    LeaseLostError,
+    LockedError,
+    PlanMismatchError,
+    UpdateFailedError,
+    UpdateInterruptedError,
+)
+from plimsoll.apply.program import CalledOffError, Order, Program
+from plimsoll.apply.stack import EngineEvent
+from plimsoll.apply.state import provider_urn, stack_urn
+from plimsoll.apply.update import Operation, Update
+from tests.applying.states import STACK
+
+A, B = "urn:pulumi:s::p::kubernetes:x:Y::a", "urn:pulumi:s::p::kubernetes:x:Y::b"
+NOTHING = Order((), ())
+
+
+class FakeEngine:
+    """An engine that ends when it is interrupted."""
+
+    def __init__(self) -> None:
+        self.interrupted = threading.Event()
+
+    def interrupt(self) -> None:
+        self.interrupted.set()
+
+    kill = interrupt
+
+
+class FakeStack:
+    """Runs `script` as the engine would run an update."""
+
+    name = STACK
+
+    def __init__(self) -> None:
+        self.engine = FakeEngine()
+        self.released = threading.Event()
+        self.script: Callable[[Callable[[EngineEvent], None]], None] = lambda _: None
+        self.refusal: ApplyError | None = None
+
+    def update(self, program: Program, on_event: Callable[[EngineEvent], None], _: tuple[Path, ...]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        program._on_armed()
+        while not self.released.wait(0.01):
+            if isinstance(program._decision, CalledOffError):
+                raise UpdateFailedError("called off")
+            if self.engine.interrupted.is_set():
+                raise UpdateInterruptedError("interrupted")
+        self.script(on_event)
+
+
+@pytest.fixture
+def stack() -> FakeStack:
+    return FakeStack()
+
+
+@pytest.fixture
+def update(stack: FakeStack) -> Iterator[Update]:
+    fake: Any = stack
+    made = Update(fake, {}, "4.34.0", ())
+    yield made
+    stack.released.set()
+    stack.engine.interrupt()
+
+
+def began(urn: str, operation: str) -> EngineEvent:
+    return {"resourcePreEvent": {"metadata": {"urn": urn, "op": operation}}}
+
+
+def ended(urn: str, operation: str, **outputs: Any) -> EngineEvent:
+    return {"resOutputsEvent": {"metadata": {"urn": urn, "op": operation, "new": {"outputs": outputs}}}}
+
+
+def failed(urn: str) -> EngineEvent:
+    return {"resOpFailedEvent": {"metadata": {"urn": urn, "op": "create"}}}
+
+
+def diagnosed(urn: str, message: str) -> EngineEvent:
+    return {"diagnosticEvent": {"urn": urn, "severity": "error", "message": message}}
+
+
+def execute(
+    update: Update, stack: FakeStack, expected: dict[str, Operation], gone: Callable[[], Iterable[str]] = tuple
+) -> Any:
+    update.start()
+    update.wait_armed(10)
+    assert update.armed
+    stack.released.set()
+    return update.execute(NOTHING, expected, gone)
+
+
+def test_it_returns_when_every_operation_is_confirmed_not_when_the_engine_ends(
+    update: Update, stack: FakeStack
+) -> None:
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        for event in (began(A, "create"), ended(A, "create", id="x"), began(B, "same")):
+            on_event(event)
+        stack.engine.interrupted.wait(10)
+
+    stack.script = script
+    progress = execute(update, stack, {A: Operation.CREATE})
+
+    assert progress.done == {A: {"id": "x"}}
+    assert update.failure(A, Operation.CREATE) is None
+    assert not stack.engine.interrupted.is_set()
+    stack.engine.interrupt()
+    update.join()
+    assert update.error is None
+
+
+@pytest.mark.parametrize(
+    ("urn", "operation"),
+    [(B, "delete"), (A, "replace"), (A, "delete-replaced"), (A, "update"), (provider_urn(STACK), "replace")],
+)
+def test_an_operation_that_was_not_planned_interrupts_it(
+    update: Update, stack: FakeStack, urn: str, operation: str
+) -> None:
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        on_event(began(urn, operation))
+        assert stack.engine.interrupted.wait(10)
+        raise UpdateInterruptedError("interrupted")
+
+    stack.script = script
+    with pytest.raises(PlanMismatchError, match=operation):
+        execute(update, stack, {A: Operation.CREATE})
+
+
+def test_setting_up_its_stack_and_provider_is_planned(update: Update, stack: FakeStack) -> None:
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        for event in (began(stack_urn(STACK), "create"), began(provider_urn(STACK), "update"), ended(A, "same")):
+            on_event(event)
+
+    stack.script = script
+    assert A in execute(update, stack, {A: Operation.UPDATE}).done
+
+
+def test_a_failed_operation_tells_why_and_does_not_hide_the_others(update: Update, stack: FakeStack) -> None:
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        for event in (began(A, "create"), began(B, "create"), failed(A), ended(B, "create")):
+            on_event(event)
+        on_event(diagnosed(A, "is invalid: spec: Required value"))
+        raise UpdateFailedError("1 errored")
+
+    stack.script = script
+    progress = execute(update, stack, {A: Operation.CREATE, B: Operation.CREATE})
+
+    assert progress.done.keys() == {B}
+    failure = update.failure(A, Operation.CREATE)
+    assert failure is not None
+    assert failure.kind is FailureKind.REFUSED
+    assert "Required value" in failure.message
+    assert update.told
+
+
+def test_a_creation_that_met_an_object_on_its_way_out_failed(update: Update, stack: FakeStack) -> None:
+    stack.script = lambda on_event: on_event(ended(A, "create", metadata={"deletionTimestamp": "then"}))
+    execute(update, stack, {A: Operation.CREATE})
+    failure = update.failure(A, Operation.CREATE)
+    assert failure is not None
+    assert failure.kind is FailureKind.BEING_DELETED
+
+
+def test_an_engine_that_dies_is_an_error_and_nothing_counts_as_done(update: Update, stack: FakeStack) -> None:
+    def script(_: Callable[[EngineEvent], None]) -> None:
+        raise UpdateFailedError("killed")
+
+    stack.script = script
+    with pytest.raises(UpdateFailedError, match="killed"):
+        execute(update, stack, {A: Operation.CREATE})
+
+
+def test_a_deletion_that_the_provider_waits_for_is_confirmed_by_a_look(update: Update, stack: FakeStack) -> None:
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        on_event(began(A, "delete"))
+        stack.engine.interrupted.wait(30)
+
+    stack.script = script
+    progress = execute(update, stack, {A: Operation.DELETE}, gone=lambda: [A])
+    assert progress.done.keys() == {A}
+
+
+def test_one_that_is_called_off_executes_nothing(update: Update, stack: FakeStack) -> None:
+    update.start()
+    update.wait_armed(10)
+    update.call_off()
+    with pytest.raises(ApplyError):
+        update.execute(NOTHING, {A: Operation.CREATE}, tuple)
+    assert not update.armed
+
+
+def test_an_abort_says_why(update: Update, stack: FakeStack) -> None:
+    def script(_: Callable[[EngineEvent], None]) -> None:
+        update.abort(LeaseLostError("the Lease was lost"))
+        assert stack.engine.interrupted.wait(10)
+        raise UpdateInterruptedError("interrupted")
+
+    stack.script = script
+    with pytest.raises(LeaseLostError, match="was lost"):
+        execute(update, stack, {A: Operation.CREATE})
+
+
+def test_one_that_cannot_start_says_why(update: Update, stack: FakeStack) -> None:
+    stack.refusal = LockedError(STACK, ())
+    update.start()
+    with pytest.raises(LockedError, match=STACK):
+        update.wait_armed(10)
