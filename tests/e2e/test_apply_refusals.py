@@ -206,9 +206,9 @@ def test_a_policy_violation_is_said_of_its_object(
     monkeypatch.setenv("PATH", sandbox_path(claims_sandbox.folder, "bin-policy"))
     settings = settings_for(claims_sandbox, tmp_path, shards=1, policy_packs=(pack,))
     with a_writer(settings) as writer:
-        outcome = writer.apply(creating(a_claim("policy-good"), a_claim("policy-bad")))
-
-        assert names(outcome.created) == ["policy-good"]
+        assert names(writer.apply(creating(a_claim("policy-good"))).created) == ["policy-good"]
+        outcome = writer.apply(creating(a_claim("policy-bad")))
+        assert outcome.created == ()
         failure = outcome.failed[key_of(a_claim("policy-bad"))]
         assert failure.kind is FailureKind.POLICY
         assert "no bad names" in failure.message
