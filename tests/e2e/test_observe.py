@@ -214,7 +214,8 @@ def test_a_status_is_written_once_and_follows_the_nodes(admin: Kube, connection:
     assert ready(served, "ResourceReady") == ("True", "Accepted")
     assert ready(lost, "ResourceReady") == ("False", "NoMatchingNodes")
     assert served["status"]["targetNodeCount"] == 1
-    told = sorted((each["regarding"]["name"], each["type"], each["reason"]) for each in events)
+    ours = [each for each in events if each["regarding"]["kind"] == "Workspace"]
+    told = sorted((each["regarding"]["name"], each["type"], each["reason"]) for each in ours)
     assert told == [("lost", "Warning", "Refused"), ("served", "Normal", "Accepted")]
 
 

@@ -55,7 +55,6 @@ def carry_out(found: Plan, cluster: Kube) -> None:
     [
         a_workspace("azure", instance_type=NC24, replicas=2, selector={"team": "red"}, preset="phi-4-mini-instruct"),
         a_workspace("aws", instance_type="p4d.24xlarge", selector={}, expressions=ZONES, preset="phi-4"),
-        a_workspace("spanning", instance_type=NC24, selector={}, preset="qwen2.5-coder-32b-instruct"),
     ],
     ids=lambda workspace: workspace.name,
 )
