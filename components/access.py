@@ -12,6 +12,7 @@ Rule = dict[str, list[str]]
 _READ: Final = ["get", "list", "watch"]
 _OWN: Final = [*_READ, "create", "patch", "delete"]
 _KINDS: Final = ["workspaces", "environments"]
+_AUTOSCALING: Final = "autoscaling.x-k8s.io"
 
 
 def _rule(group: str, resources: list[str], verbs: list[str]) -> Rule:
@@ -32,6 +33,8 @@ CONTROLLER: Final[list[Rule]] = [
     _rule(GROUP, ["workspaces/finalizers"], ["update"]),
     _rule("", ["events"], [*_READ, "create", "patch"]),
     _rule("events.k8s.io", ["events"], ["create", "patch"]),
+    _rule("", ["podtemplates"], _READ),
+    _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], _READ),
 ]
 """What a tick reads, what it owns, and where it reports."""
 
@@ -39,6 +42,13 @@ CONTROLLER_IN_ITS_NAMESPACE: Final[list[Rule]] = [
     _rule("coordination.k8s.io", ["leases"], [*_READ, "create", "update", "patch"]),
 ]
 """One writer for each environment."""
+
+CONTROLLER_FOR_DEMAND: Final[list[Rule]] = [
+    _rule("", ["pods", "podtemplates"], ["create", "patch", "delete"]),
+    _rule("", ["pods/status"], ["patch"]),
+    _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], ["create", "patch", "delete"]),
+]
+"""In the namespace of trigger pods alone: pods that others made are nobody's to delete."""
 
 VIEW: Final[list[Rule]] = [_rule(GROUP, _KINDS, _READ)]
 EDIT: Final[list[Rule]] = [

@@ -36,6 +36,30 @@ class NodeClaimsArgs(TypedDict, total=False):
     retry_limit_seconds: pulumi.Input[int]
 
 
+class HeadroomArgs(TypedDict):
+    name: pulumi.Input[str]
+    node_pool: pulumi.Input[str]
+    instance_type: pulumi.Input[str]
+    gpus: pulumi.Input[int]
+    nodes: pulumi.Input[int]
+
+
+class DemandArgs(TypedDict, total=False):
+    provisioner: pulumi.Input[str]
+    schedulers: pulumi.Input[list[pulumi.Input[str]]]
+    assumed_share_milli: pulumi.Input[int]
+    namespace: pulumi.Input[str]
+    image: pulumi.Input[str]
+    scheduler_name: pulumi.Input[str]
+    label_prefix: pulumi.Input[str]
+    deadline_seconds: pulumi.Input[int]
+    retries: pulumi.Input[int]
+    retry_seconds: pulumi.Input[int]
+    pause_seconds: pulumi.Input[int]
+    retention_seconds: pulumi.Input[int]
+    headroom: pulumi.Input[list[pulumi.Input[HeadroomArgs]]]
+
+
 class EnvironmentArgs(TypedDict, total=False):
     """The fields of plimsoll.model.environment.EnvironmentSpec, where they are explained."""
 
@@ -51,6 +75,7 @@ class EnvironmentArgs(TypedDict, total=False):
     node_claims: pulumi.Input[NodeClaimsArgs]
     queue_scheduler: pulumi.Input[str]
     inference_image: pulumi.Input[str]
+    demand: pulumi.Input[DemandArgs]
 
 
 class Environment(pulumi.ComponentResource):

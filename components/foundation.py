@@ -14,15 +14,19 @@ from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, Rol
 from components.access import (
     AGGREGATED,
     CONTROLLER,
+    CONTROLLER_FOR_DEMAND,
     CONTROLLER_IN_ITS_NAMESPACE,
     NAMESPACE,
     SERVICE_ACCOUNT,
+    Rule,
     controller_subject,
 )
 from components.admission import workspace_policies
 from components.declaration import child_of, metadata
 from components.guard import Guard, admission_policies, guarded
 from plimsoll.model.crd import definitions
+from plimsoll.model.demand_settings import TRIGGER_NAMESPACE
+from plimsoll.model.labels import GROUP
 
 _CONTROLLER: Final = "plimsoll-controller"
 
@@ -30,6 +34,8 @@ _CONTROLLER: Final = "plimsoll-controller"
 class FoundationArgs(TypedDict, total=False):
     labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Labels of the namespace plimsoll-system, such as those of Pod Security."""
+    trigger_namespace: str
+    """Namespace of what asks for the capacity of demand, `spec.demand.namespace` of the Environment; made here."""
 
 
 class Foundation(pulumi.ComponentResource):
@@ -50,6 +56,7 @@ class Foundation(pulumi.ComponentResource):
             SERVICE_ACCOUNT, metadata=metadata(SERVICE_ACCOUNT, NAMESPACE), opts=child_of(self, namespace)
         )
         made = [namespace, account, *self._access(namespace, account)]
+        made += self._demand(args.get("trigger_namespace", TRIGGER_NAMESPACE), account)
         kinds = self._kinds()
         policies = self._policies(kinds)
         Guard(
@@ -80,12 +87,6 @@ class Foundation(pulumi.ComponentResource):
 
     def _access(self, namespace: pulumi.Resource, account: pulumi.Resource) -> list[pulumi.Resource]:
         role = ClusterRole(_CONTROLLER, metadata=metadata(_CONTROLLER), rules=CONTROLLER, opts=child_of(self))
-        local = Role(
-            _CONTROLLER,
-            metadata=metadata(_CONTROLLER, NAMESPACE),
-            rules=CONTROLLER_IN_ITS_NAMESPACE,
-            opts=child_of(self, namespace),
-        )
         bindings = [
             ClusterRoleBinding(
                 _CONTROLLER,
@@ -94,13 +95,7 @@ class Foundation(pulumi.ComponentResource):
                 subjects=[controller_subject()],
                 opts=child_of(self, role, account),
             ),
-            RoleBinding(
-                _CONTROLLER,
-                metadata=metadata(_CONTROLLER, NAMESPACE),
-                role_ref=_reference("Role"),
-                subjects=[controller_subject()],
-                opts=child_of(self, local, account),
-            ),
+            *self._within(_CONTROLLER, NAMESPACE, CONTROLLER_IN_ITS_NAMESPACE, namespace, account),
         ]
         users = [
             ClusterRole(
@@ -114,7 +109,27 @@ class Foundation(pulumi.ComponentResource):
             )
             for role_name, rules in AGGREGATED.items()
         ]
-        return [role, local, *bindings, *users]
+        return [role, *bindings, *users]
+
+    def _demand(self, name: str, account: pulumi.Resource) -> list[pulumi.Resource]:
+        """The namespace of trigger pods and the like, and the only rights on pods that the controller has."""
+        of_demand = {f"{GROUP}/component": "demand"}
+        namespace = Namespace(name, metadata=metadata(name, labels={**of_demand}), opts=child_of(self))
+        return [namespace, *self._within(f"{_CONTROLLER}-demand", name, CONTROLLER_FOR_DEMAND, namespace, account)]
+
+    def _within(
+        self, name: str, namespace: str, rules: list[Rule], place: pulumi.Resource, account: pulumi.Resource
+    ) -> list[pulumi.Resource]:
+        """A Role of the controller in one namespace, and its binding."""
+        role = Role(name, metadata=metadata(_CONTROLLER, namespace), rules=rules, opts=child_of(self, place))
+        binding = RoleBinding(
+            name,
+            metadata=metadata(_CONTROLLER, namespace),
+            role_ref=_reference("Role"),
+            subjects=[controller_subject()],
+            opts=child_of(self, role, account),
+        )
+        return [role, binding]
 
     def _policies(self, kinds: list[pulumi.Resource]) -> list[pulumi.Resource]:
         made: list[pulumi.Resource] = []

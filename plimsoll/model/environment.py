@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from plimsoll.model.base import Declared, Observed, ObservedObject
 from plimsoll.model.condition import Condition
+from plimsoll.model.demand_settings import DemandSettings
 from plimsoll.model.labels import GPU_RESOURCE
 from plimsoll.model.taint import Taint
 
@@ -101,6 +102,8 @@ class EnvironmentSpec(Declared):
     """Scheduler of the pods of a Workspace that names a queue."""
     inference_image: str = "vllm/vllm-openai:v0.11.0"
     """Image that serves presets."""
+    demand: DemandSettings = DemandSettings()
+    """What becomes of pods that ask for GPUs and that the cluster cannot place."""
 
     @field_validator("access")
     @classmethod

@@ -1,0 +1,43 @@
+"""`spec.demand` of an Environment: what is taken and what is refused."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model.environment import Environment
+from plimsoll.model.errors import InvalidObjectError
+
+HEADROOM = {"name": "warm", "nodePool": "gpu", "instanceType": "p5.48xlarge", "gpus": 8, "nodes": 1}
+
+
+def read(**demand: Any) -> Environment:
+    return Environment.read({"kind": "Environment", "metadata": {"name": "prod"}, "spec": {"demand": demand}})
+
+
+def test_nothing_is_asked_for_by_default() -> None:
+    settings = Environment.default().spec.demand
+    assert settings.provisioner == "none"
+    assert settings.schedulers == ("kai-scheduler", "default-scheduler")
+
+
+def test_headroom_goes_with_buffers() -> None:
+    settings = read(provisioner="capacity-buffer", headroom=[HEADROOM]).spec.demand
+    assert settings.headroom[0].nodes == 1
+
+
+@pytest.mark.parametrize(
+    ("demand", "said"),
+    [
+        ({"provisioner": "trigger-pods"}, "spec.demand.provisioner"),
+        ({"namespace": "kai-scale-adjust"}, "KAI's own"),
+        ({"namespace": "Triggers"}, "spec.demand.namespace"),
+        ({"labelPrefix": "not a name"}, "must be a DNS name"),
+        ({"schedulers": []}, "spec.demand.schedulers"),
+        ({"deadlineSeconds": 0}, "spec.demand.deadlineSeconds"),
+        ({"provisioner": "trigger-pod", "headroom": [HEADROOM]}, "capacity-buffer"),
+        ({"provisioner": "capacity-buffer", "headroom": [HEADROOM, HEADROOM]}, "same name"),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_its_field(demand: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidObjectError, match=said):
+        read(**demand)
