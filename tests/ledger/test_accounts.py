@@ -1,0 +1,180 @@
+"""What is taken and free of the GPUs of one node."""
+
+import pytest
+
+from plimsoll.model.node import Node
+from plimsoll.model.pod import Pod
+from plimsoll.model.reservation import FORMER_NAMESPACE, UNKNOWN_GPU
+from plimsoll.plan.gpu_account import DiscrepancyReason, GpuAccount
+from plimsoll.plan.gpu_ledger import GpuLedger
+from tests.builders import A100, A100_MIB, a_pod
+from tests.ledger.cluster import a_gpu_node, a_reservation, a_share, a_whole
+
+
+def account(*objects: Node | Pod, node: str = "n1") -> GpuAccount:
+    ledger = GpuLedger()
+    nodes = [each for each in objects if isinstance(each, Node)] or [a_gpu_node()]
+    ledger.update(nodes, [each for each in objects if isinstance(each, Pod)])
+    found = ledger.account(node)
+    assert found is not None
+    return found
+
+
+def reasons(found: GpuAccount) -> set[str]:
+    return {each.reason.value for each in found.discrepancies}
+
+
+def test_an_empty_node_is_wholly_free() -> None:
+    found = account()
+    assert (found.kind, found.gpus, found.free_milli, found.discrepancies) == (A100, 2, (1000, 1000), ())
+
+
+def test_shares_of_one_group_lie_on_one_gpu() -> None:
+    found = account(a_reservation("g"), a_share("a", "n1", "g"), a_share("b", "n1", "g", fraction="0.25"))
+    assert found.free_milli == (250, 1000)
+    (group,) = found.groups
+    assert (group.allocated_milli, group.allocated_mib, group.releasing_mib) == (750, A100_MIB * 3 // 4, 0)
+    assert (group.gpu, group.pods, group.reservations) == (
+        "GPU-1", ("team/a", "team/b"), ("kai-resource-reservation/gpu-reservation-g",),
+    )  # fmt: skip
+    assert not found.discrepancies
+
+
+def test_mib_are_a_part_of_the_gpu_s_real_memory() -> None:
+    found = account(a_reservation("g"), a_share("a", "n1", "g", fraction=None, memory="20480"))
+    assert found.free_milli == (750, 1000)
+    assert found.groups[0].used_mib == 20480
+
+
+def test_what_terminates_is_releasing_and_not_free() -> None:
+    found = account(
+        a_reservation("g"), a_share("a", "n1", "g"), a_share("b", "n1", "g", fraction="0.25", deleting=True)
+    )
+    (group,) = found.groups
+    assert (group.allocated_mib, group.releasing_mib, group.used_mib) == (40960, 20480, 61440)
+    assert not group.releasing
+    assert found.free_milli == (250, 1000)
+    only = account(a_reservation("g"), a_share("b", "n1", "g", deleting=True)).groups[0]
+    assert only.releasing
+
+
+def test_shares_of_several_gpus_are_in_several_groups() -> None:
+    found = account(a_reservation("g"), a_reservation("h", gpu="GPU-2"), a_share("a", "n1", "g", "h", devices=2))
+    assert found.free_milli == (500, 500)
+    assert not found.discrepancies
+
+
+def test_the_former_namespace_s_reservations_count_and_others_do_not() -> None:
+    found = account(a_reservation("g", name="runai-x", namespace=FORMER_NAMESPACE), a_share("a", "n1", "g"))
+    assert found.free_milli == (500, 1000)
+    forged = account(a_reservation("g", namespace="team"), a_share("a", "n1", "g"))
+    assert forged.free_milli == (0, 0)
+    assert reasons(forged) == {"NoReservation"}
+
+
+def test_whole_gpus_are_taken() -> None:
+    found = account(a_gpu_node(gpus=8), a_whole("w", gpus=3), a_whole("v", gpus=2, deleting=True))
+    assert (found.whole, found.releasing_whole, found.free_milli) == (5, 2, (1000,) * 3 + (0,) * 5)
+
+
+def test_finished_pods_and_pods_without_a_node_take_nothing() -> None:
+    found = account(a_share("a", "n1", phase="Succeeded"), a_share("b", ""), a_whole("w", ""))
+    assert found.free_milli == (1000, 1000)
+    assert not found.discrepancies
+
+
+def test_a_share_about_to_be_bound_counts_where_its_reservation_is() -> None:
+    assert account(a_reservation("g"), a_share("a", "", "g")).free_milli == (500, 1000)
+
+
+def test_a_share_about_to_be_bound_counts_where_it_says() -> None:
+    found = account(a_share("a", "", "g", selected="n1"))
+    assert (found.free_milli, found.discrepancies) == ((500, 1000), ())
+
+
+def test_an_empty_reservation_may_be_joined_unless_it_goes() -> None:
+    assert account(a_reservation("g", gpu=None)).free_milli == (1000, 1000)
+    assert account(a_reservation("g", deleting=True)).free_milli == (0, 1000)
+    assert account(a_reservation("g", gpu=UNKNOWN_GPU)).free_milli == (0, 1000)
+
+
+def test_cpu_and_memory_of_pods_are_taken() -> None:
+    node = a_gpu_node()
+    node = node.model_copy(update={"allocatable": {**node.allocatable, "cpu": "8", "memory": "64Gi"}})
+    found = account(node, a_reservation("g"), a_share("a", "n1", "g", cpu="1500m"))
+    assert (found.cpu_milli, found.host_memory_mib) == (8000 - 1 - 1500, 65536 - 10)
+
+
+@pytest.mark.parametrize(
+    ("pods", "free", "reason"),
+    [
+        ([a_share("a", "n1", "g")], (1000, 0), DiscrepancyReason.NO_RESERVATION),
+        ([a_share("a", "n1")], (1000, 0), DiscrepancyReason.NO_GROUP),
+        ([a_share("a", "n1", devices=2)], (0, 0), DiscrepancyReason.NO_GROUP),
+        (
+            [a_reservation("g"), a_reservation("g", name="second"), a_share("a", "n1", "g")],
+            (0, 0),
+            DiscrepancyReason.SEVERAL_RESERVATIONS,
+        ),
+        (
+            [a_reservation("g"), a_share("a", "n1", "g", fraction="0.7"), a_share("b", "n1", "g", fraction="0.7")],
+            (0, 1000),
+            DiscrepancyReason.OVERBOOKED,
+        ),
+        (
+            [a_reservation("g"), a_reservation("h"), a_reservation("i"), a_share("a", "n1", "g")],
+            (0, 0),
+            DiscrepancyReason.TOO_MANY_GPUS,
+        ),
+        ([a_reservation("g"), a_whole("w", gpus=2)], (0, 0), DiscrepancyReason.TOO_MANY_GPUS),
+        (
+            [a_reservation("g"), a_share("a", "n1", "g", fraction="half")],
+            (0, 1000),
+            DiscrepancyReason.UNREADABLE_SHARE,
+        ),
+        ([a_share("a", "n1", fraction="7")], (1000, 0), DiscrepancyReason.UNREADABLE_SHARE),
+        ([a_whole("w", gpus="1.5")], (1000, 0), DiscrepancyReason.UNREADABLE_SHARE),
+        (
+            [a_reservation("g"), a_share("a", "n1", "g", "h", devices=3), a_reservation("h")],
+            (0, 0),
+            DiscrepancyReason.WRONG_GROUPS,
+        ),
+        (
+            [a_reservation("g"), a_share("a", "n1", "g", fraction=None, memory="999999")],
+            (0, 1000),
+            DiscrepancyReason.OVERBOOKED,
+        ),
+    ],
+)
+def test_contradictions_are_told_and_count_as_taken(
+    pods: list[Pod], free: tuple[int, ...], reason: DiscrepancyReason
+) -> None:
+    found = account(*pods)
+    assert tuple(sorted(found.free_milli, reverse=True)) == tuple(sorted(free, reverse=True))
+    assert reason in {each.reason for each in found.discrepancies}
+    assert all(each.node == "n1" and each.message for each in found.discrepancies)
+
+
+def test_mib_of_a_gpu_of_unknown_memory_may_be_all_of_it() -> None:
+    node = a_gpu_node(memory=None)
+    assert account(node, a_reservation("g"), a_share("a", "n1", "g", fraction=None, memory="1")).free_milli == (0, 1000)
+    assert account(node, a_reservation("g"), a_share("a", "n1", "g")).free_milli == (500, 1000)
+
+
+@pytest.mark.parametrize("gpus", ["many", "-3", "1000000000"])
+def test_a_node_that_cannot_be_read_has_no_gpus(gpus: str) -> None:
+    found = account(a_gpu_node(gpus=gpus))
+    assert (found.free_milli, reasons(found)) == ((), {"UnreadableNode"})
+
+
+@pytest.mark.parametrize(
+    "fields", [{"product": f"{A100}-MIG-1g.10gb"}, {"more_labels": {"nvidia.com/gpu.replicas": "4"}}]
+)
+def test_devices_that_are_no_whole_gpus_are_not_shared(fields: dict[str, object]) -> None:
+    node = a_gpu_node(**fields)
+    assert not account(node).shareable
+    assert "NotShareable" in reasons(account(node, a_reservation("g"), a_share("a", "n1", "g")))
+
+
+def test_pods_that_ask_for_other_things_take_no_gpu() -> None:
+    assert account(a_pod("p", node="n1", devices=1, resource="example.com/nic")).free_milli == (1000, 1000)

@@ -1,0 +1,103 @@
+"""The ledger of a cluster: one update after another, and what it offers to the packer."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.model.node import Node
+from plimsoll.model.pod import Pod
+from plimsoll.plan.gpu_ledger import GpuLedger, free_nodes, gpu_ledger
+from plimsoll.plan.node_need import FreeNode
+from tests.builders import A100, a_snapshot
+from tests.ledger.cluster import a_gpu_node, a_reservation, a_share, a_whole
+
+NODES = ("n1", "n2")
+GROUPS = ("g", "h", "i")
+_node = st.sampled_from((*NODES, ""))
+_name = st.sampled_from(("a", "b", "c", "d"))
+_group = st.sampled_from(GROUPS)
+pods = st.one_of(
+    st.builds(
+        a_share, _name, _node, _group, fraction=st.sampled_from(("0.2", "0.5", "0.8", "x")), deleting=st.booleans()
+    ),
+    st.builds(a_share, _name, st.just(""), _group, selected=st.sampled_from(NODES)),
+    st.builds(
+        lambda name, node, groups: a_share(name, node, *groups, devices=2),
+        _name,
+        _node,
+        st.lists(_group, min_size=1, max_size=3, unique=True),
+    ),
+    st.builds(a_reservation, _group, _node, name=st.sampled_from(("r", "s", "t")), deleting=st.booleans()),
+    st.builds(a_whole, _name, _node, st.integers(1, 3), deleting=st.booleans()),
+    st.builds(a_share, _name, _node, _group, phase=st.just("Failed")),
+)
+nodes = st.builds(a_gpu_node, st.sampled_from(NODES), st.integers(0, 4))
+states = st.tuples(
+    st.lists(nodes, unique_by=lambda node: node.name, max_size=2),
+    st.lists(pods, unique_by=lambda pod: pod.key, max_size=8),
+)
+
+
+@given(st.lists(states, min_size=1, max_size=4))
+def test_updates_end_where_a_new_ledger_begins(rounds: list[tuple[list[Node], list[Pod]]]) -> None:
+    ledger = GpuLedger()
+    for some_nodes, some_pods in rounds:
+        ledger.update(some_nodes, some_pods)
+        fresh = GpuLedger()
+        fresh.update(reversed(some_nodes), reversed(some_pods))
+        assert [_sorted(each) for each in ledger.accounts()] == [_sorted(each) for each in fresh.accounts()]
+
+
+@given(states)
+def test_never_more_is_free_than_there_is(state: tuple[list[Node], list[Pod]]) -> None:
+    ledger = GpuLedger()
+    ledger.update(*state)
+    for account in ledger.accounts():
+        assert len(account.free_milli) == account.gpus or account.taken > account.gpus
+        assert all(0 <= free <= 1000 for free in account.free_milli)
+        assert sum(account.free_milli) + sum(min(1000, group.used_milli) for group in account.groups) <= (
+            1000 * max(account.gpus, account.taken)
+        )
+
+
+@given(states, pods)
+def test_one_more_pod_never_frees_anything_but_by_a_reservation(state: tuple[list[Node], list[Pod]], pod: Pod) -> None:
+    ledger = GpuLedger()
+    ledger.update(state[0], [each for each in state[1] if each.key != pod.key])
+    before = {account.node.name: sum(account.free_milli) for account in ledger.accounts()}
+    ledger.put_pod(pod)
+    if pod.namespace == "team":
+        assert all(sum(account.free_milli) <= before[account.node.name] for account in ledger.accounts())
+
+
+def test_objects_that_are_gone_free_what_they_took() -> None:
+    ledger = GpuLedger()
+    node, share, held = a_gpu_node(), a_share("a", "n1", "g"), a_reservation("g")
+    ledger.update([node], [share, held])
+    ledger.update([node], [])
+    assert free_nodes(ledger) == (FreeNode("n1", A100, (1000, 1000), 0, 0),)
+    ledger.update([], [])
+    assert free_nodes(ledger) == ()
+
+
+def test_only_usable_nodes_with_something_free_are_offered() -> None:
+    snapshot = a_snapshot(
+        a_gpu_node("busy", 1), a_whole("w", "busy"), a_gpu_node("cordoned", cordoned=True), a_gpu_node("free", 1),
+        a_gpu_node("shared", more_labels={"nvidia.com/gpu.replicas": "2"}), a_gpu_node("nameless", product=None),
+    )  # fmt: skip
+    assert [node.name for node in free_nodes(gpu_ledger(snapshot))] == ["free"]
+
+
+def test_contradictions_of_all_nodes_are_told() -> None:
+    snapshot = a_snapshot(a_gpu_node("n1"), a_gpu_node("n2"), a_share("a", "n1", "g"), a_share("b", "n2"))
+    found = gpu_ledger(snapshot).discrepancies()
+    assert [(each.node, each.reason.value) for each in found] == [("n1", "NoReservation"), ("n2", "NoGroup")]
+
+
+def _sorted(account: object) -> object:
+    """Equal but for the order in which contradictions were met."""
+    from dataclasses import replace
+
+    from plimsoll.plan.gpu_account import GpuAccount
+
+    assert isinstance(account, GpuAccount)
+    return replace(account, discrepancies=tuple(sorted(account.discrepancies, key=str)))
