@@ -1,19 +1,48 @@
 """A pod, with the fields that capacity is planned on."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.model.base import ObservedObject
 from plimsoll.model.condition import Condition, condition_of
+from plimsoll.model.host_request import HostRequest, counted
+from plimsoll.model.placement import ANYWHERE, Placement
 from plimsoll.model.quantity import parse_devices
+
+
+def _placement(spec: Any) -> Any:
+    return Placement.read(spec) if isinstance(spec, Mapping) else spec
+
+
+def _host_request(spec: Any) -> Any:
+    return HostRequest.read(spec) if isinstance(spec, Mapping) else spec
+
+
+def _gates(gates: Any) -> Any:
+    if not isinstance(gates, list):
+        return gates
+    return tuple(each.get("name", "") if isinstance(each, Mapping) else each for each in gates)
 
 
 class Pod(ObservedObject):
     node_name: str = Field(default="", validation_alias=AliasPath("spec", "nodeName"))
+    nominated_node_name: str = Field(default="", validation_alias=AliasPath("status", "nominatedNodeName"))
+    """The node that is being made free for it."""
     scheduler_name: str = Field(default="default-scheduler", validation_alias=AliasPath("spec", "schedulerName"))
+    priority: int = Field(default=0, validation_alias=AliasPath("spec", "priority"))
+    scheduling_gates: Annotated[tuple[str, ...], BeforeValidator(_gates)] = Field(
+        default=(), validation_alias=AliasPath("spec", "schedulingGates")
+    )
+    """Names of what holds it back from the scheduler."""
+    placement: Annotated[Placement, BeforeValidator(_placement)] = Field(
+        default=ANYWHERE, validation_alias=AliasPath("spec")
+    )
+    host: Annotated[HostRequest, BeforeValidator(_host_request)] = Field(
+        default=HostRequest(), validation_alias=AliasPath("spec")
+    )
     containers: tuple[dict[str, Any], ...] = Field(default=(), validation_alias=AliasPath("spec", "containers"))
     init_containers: tuple[dict[str, Any], ...] = Field(
         default=(), validation_alias=AliasPath("spec", "initContainers")
@@ -37,26 +66,8 @@ class Pod(ObservedObject):
         )
 
     def devices(self, resource: str) -> int:
-        """Devices of an extended resource that the scheduler counts for the pod.
+        """Devices of an extended resource that the scheduler counts for the pod, overhead aside.
 
-        The larger of the sum over containers and sidecars, and of any one init container beside the sidecars
-        started before it (KEP-753). Raises ValueError on a quantity that is no whole number.
+        Raises ValueError on a quantity that is no whole number.
         """
-        sidecars = 0
-        peak = 0
-        for container in self.init_containers:
-            amount = _requested(container, resource)
-            if container.get("restartPolicy") == "Always":
-                sidecars += amount
-            else:
-                peak = max(peak, sidecars + amount)
-        return max(peak, sidecars + sum(_requested(container, resource) for container in self.containers))
-
-
-def _requested(container: Mapping[str, Any], resource: str) -> int:
-    resources = container.get("resources") or {}
-    for part in ("requests", "limits"):
-        amounts = resources.get(part) or {}
-        if resource in amounts:
-            return parse_devices(amounts[resource])
-    return 0
+        return counted(self.containers, self.init_containers, resource, parse_devices)

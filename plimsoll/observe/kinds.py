@@ -21,13 +21,14 @@ from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.pod import Pod
 from plimsoll.model.queue import Queue
+from plimsoll.model.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace
 
 T = TypeVar("T", bound=ObservedObject)
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-SHARE_ANNOTATIONS: Final = ("gpu-fraction", "gpu-memory")
+SHARE_ANNOTATIONS: Final = (GPU_FRACTION, GPU_MEMORY_SHARE, GPU_FRACTION_DEVICES)
 """KAI's annotations of a pod that asks for a share of a GPU."""
 
 
