@@ -23,7 +23,9 @@ class DemandPods:
 
 def demand_pods(pods: Iterable[Pod], settings: DemandSettings, gpu_resource: str) -> DemandPods:
     """The pods among these that wait for GPUs of the cluster."""
-    shares, whole, refused = [], [], []
+    shares: list[PodShare] = []
+    whole: list[PodShare] = []
+    refused: list[ShareRefusal] = []
     for pod in pods:
         if not pod.node_name and waits(pod, settings):
             try:
