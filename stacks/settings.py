@@ -15,6 +15,7 @@ from plimsoll.model.gpu_discovery import GpuDiscoverySpec
 from plimsoll.model.node_pool_spec import NodePoolSpec
 from plimsoll.model.queue import QueueSpec
 from plimsoll.model.workspace import WorkspaceSpec
+from plimsoll.plan.queue_checks import check_queues
 
 PROJECT = "plimsoll"
 
@@ -54,12 +55,21 @@ class Settings(Declared):
 
     @field_validator("queues")
     @classmethod
-    def _acyclic(cls, queues: dict[str, QueueSettings]) -> dict[str, QueueSettings]:
-        parents = {queue.name or key: queue.parent_queue for key, queue in queues.items()}
-        for name in parents:
-            path = [name, *_ancestors(name, parents)]
-            if path[-1] in path[:-1]:
-                raise ValueError(f"parentQueue goes in a circle: {' -> '.join(path)}")
+    def _fit_together(cls, queues: dict[str, QueueSettings]) -> dict[str, QueueSettings]:
+        declared = [
+            {
+                "apiVersion": "scheduling.run.ai/v2",
+                "kind": "Queue",
+                "metadata": {"name": queue.name or key},
+                "spec": QueueSpec(**queue.model_dump(exclude={"name"})).complete_manifest(),
+            }
+            for key, queue in queues.items()
+        ]
+        # A parent that is not declared here may be another stack's.
+        parents = {queue.parent_queue for queue in queues.values() if queue.parent_queue}
+        findings = check_queues(declared, known=parents - {queue.name or key for key, queue in queues.items()})
+        if findings:
+            raise ValueError("; ".join(finding.message for finding in findings))
         return queues
 
     @model_validator(mode="after")

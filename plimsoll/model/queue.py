@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from plimsoll.model.base import Declared, ObservedObject
+from plimsoll.model.duration import parse_duration
 
 UNLIMITED = -1
 
@@ -61,6 +62,13 @@ class QueueSpec(Declared):
     """A duration such as `10m` before work of this queue may be preempted."""
     reclaim_min_runtime: str | None = None
     """A duration such as `10m` before work of this queue may be reclaimed."""
+
+    @field_validator("preempt_min_runtime", "reclaim_min_runtime")
+    @classmethod
+    def _duration(cls, text: str | None) -> str | None:
+        if text is not None and parse_duration(text) < 0:
+            raise ValueError("must be at least 0")
+        return text
 
 
 class Queue(ObservedObject):

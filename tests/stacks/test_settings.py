@@ -29,8 +29,18 @@ def refusal(**values: Any) -> str:
         ({"environment": {"nodeAutoProvisioning": "on"}}, "environment.nodeAutoProvisioning"),
         ({"environments": {}}, "environments: unknown field"),
         ({"layer": "capacity"}, "layer"),
-        ({"queues": {"a": {"parentQueue": "b"}, "b": {"parentQueue": "a"}}}, "goes in a circle: a -> b -> a"),
-        ({"queues": {"a": {"parentQueue": "a"}}}, "goes in a circle: a -> a"),
+        ({"queues": {"a": {"parentQueue": "b"}, "b": {"parentQueue": "a"}}}, "go in a cycle, a -> b -> a"),
+        (
+            {
+                "queues": {
+                    "a": {"resources": {"gpu": {"quota": 1}}},
+                    "b": {"parentQueue": "a", "resources": {"gpu": {"quota": 2}}},
+                }
+            },
+            "Queue a: its gpu quota is 1 GPUs, and its children's are 2 together (b: 2)",
+        ),
+        ({"queues": {"a": {"preemptMinRuntime": "1d"}}}, "no duration"),
+        ({"queues": {"a": {"parentQueue": "a"}}}, "go in a cycle, a -> a"),
         ({"layer": "foundation", "queues": {"a": {}}}, "queues: belongs into a stack of the layer environment"),
     ],
 )

@@ -1,0 +1,28 @@
+"""How checks of manifests print what they found."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from rich.padding import Padding
+from rich.text import Text
+
+from plimsoll.cli.output import OUT, REFUSED, SETTLED, Format, print_json
+from plimsoll.model.finding import Finding, Severity, in_order
+from plimsoll.plan.shortlist import counted
+
+_STYLES: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
+
+
+def print_findings(findings: Iterable[Finding], output: Format) -> int:
+    """Prints the findings in their order, as JSON a list, and returns the exit code: 0 where there is none, else 2."""
+    found = in_order(findings)
+    if output is Format.JSON:
+        print_json([finding.as_json() for finding in found])
+    else:
+        for finding in found:
+            where = f"  {finding.subject}" + (f"  {finding.field}" if finding.field else "")
+            sign = (f"{finding.severity:<7}", _STYLES[finding.severity])
+            OUT.print(Text.assemble(sign, f"  {finding.rule}", (where, "dim")), soft_wrap=True)
+            OUT.print(Padding(Text(finding.message, overflow="fold"), (0, 0, 0, 9)))
+        OUT.print(Text(counted(len(found), "finding") if found else "nothing found", style="bold"))
+    return REFUSED if found else SETTLED

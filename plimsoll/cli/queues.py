@@ -1,0 +1,75 @@
+"""`plimsoll queues check`: KAI's Queues, checked before anything is applied."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from plimsoll.cli.options import Context, Kubeconfig
+from plimsoll.cli.output import Format, Output
+from plimsoll.model.errors import InvalidObjectError, PlimsollError
+
+app = typer.Typer(add_completion=False)
+
+Files = Annotated[
+    list[str] | None,
+    typer.Option("--file", "-f", metavar="FILE_OR_DIR", help="Manifests instead of a cluster; - is standard input."),
+]
+
+
+@app.callback()
+def _queues() -> None:
+    """KAI's Queues."""
+
+
+@app.command()
+def check(  # noqa: PLR0917 - options of a command, each given by name
+    file: Files = None,
+    known: Annotated[
+        list[str] | None, typer.Option("--known", metavar="QUEUE", help="a leaf queue that is declared elsewhere")
+    ] = None,
+    delete: Annotated[
+        list[str] | None, typer.Option("--delete", metavar="QUEUE", help="judge this queue as if it were deleted")
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """What is wrong with the Queues of files or of a cluster, and with what names them; nothing is applied.
+
+    Exit code 2 where something is.
+    """
+    from plimsoll.cli.findings import print_findings
+    from plimsoll.plan.queue_checks import check_queues, is_queue
+
+    manifests = list(_from_files(file)) if file else _from_cluster(kubeconfig, context)
+    there = {each["metadata"].get("name") for each in manifests if is_queue(each)}
+    for name in delete or ():
+        if name not in there:
+            raise PlimsollError(f"--delete {name}: there is no Queue of that name")
+    raise typer.Exit(print_findings(check_queues(manifests, known or (), delete or ()), output))
+
+
+def _from_files(paths: list[str]) -> Iterator[dict[str, Any]]:
+    from plimsoll.observe.documents import ManifestError, read_documents
+    from plimsoll.observe.manifests import objects_of
+    from plimsoll.plan.queue_checks import require_object
+
+    for document in read_documents(paths):
+        for place, manifest in objects_of(document.place, document.value):
+            try:
+                require_object(manifest)
+            except InvalidObjectError as error:
+                raise ManifestError(f"{place}: {error.message}", error.hint) from None
+            yield manifest
+
+
+def _from_cluster(kubeconfig: Any, context: str | None) -> list[dict[str, Any]]:
+    from plimsoll.connection import Connection
+    from plimsoll.observe.queue_objects import queue_objects
+
+    connection = Connection.open(kubeconfig, context)
+    try:
+        return list(queue_objects(connection))
+    finally:
+        connection.close()

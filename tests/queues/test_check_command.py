@@ -1,0 +1,83 @@
+"""`plimsoll queues check`: a list of findings, exit codes, any shape of input."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.plan_from_files.test_command import plimsoll
+from tests.queues.manifests import pod, queue
+
+FIELDS = ["rule", "severity", "kind", "namespace", "name", "field", "message"]
+
+
+def checked(*arguments: str, given: str = "") -> tuple[int, list[dict[str, str]]]:
+    done = plimsoll("queues", "check", *arguments, "--output", "json", given=given)
+    found: list[dict[str, str]] = json.loads(done.stdout)
+    return done.returncode, found
+
+
+def test_a_clean_folder_is_an_empty_list(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "root.yaml").write_text(yaml.safe_dump(queue("a")))
+    (tmp_path / "below" / "leaf.json").write_text(json.dumps(queue("b", "a")))
+    assert checked("-f", str(tmp_path)) == (0, [])
+
+
+def test_findings_are_exit_code_2_with_every_field() -> None:
+    code, found = checked("-f", "-", given=yaml.safe_dump_all([queue("a", "gone"), pod("p", "nobody")]))
+    assert code == 2
+    assert [list(each) for each in found] == [FIELDS] * 2
+    assert [(each["rule"], each["kind"], each["namespace"], each["name"]) for each in found] == [
+        ("queue-unknown", "Pod", "research", "p"),
+        ("queue-parent-missing", "Queue", "", "a"),
+    ]
+
+
+def test_the_items_of_a_list_are_checked_with_the_other_files(tmp_path: Path) -> None:
+    items = [queue("a", "b"), queue("b", "c")]
+    (tmp_path / "list.yaml").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    other = tmp_path / "other.yaml"
+    other.write_text(yaml.safe_dump(queue("c")))
+    assert checked("-f", str(tmp_path / "list.yaml"), "-f", str(other)) == (0, [])
+    assert checked("-f", str(tmp_path / "list.yaml"), "--known", "c") == (0, [])
+    assert [each["rule"] for each in checked("-f", str(tmp_path / "list.yaml"))[1]] == ["queue-parent-missing"]
+
+
+def test_a_deletion_is_judged_before_it_is_made() -> None:
+    given = yaml.safe_dump_all([queue("a"), queue("b", "a")])
+    assert [each["rule"] for each in checked("-f", "-", "--delete", "a", given=given)[1]] == [
+        "queue-deleted-with-children"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: [", "not YAML"),
+        ("- a", "not an object"),
+        ("apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {}", "metadata.name"),
+        ("apiVersion: scheduling.run.ai/v2\nmetadata: {name: a}", "kind"),
+        ("kind: List\nitems: 5", "items"),
+    ],
+)
+def test_what_is_no_manifest_is_exit_code_1_with_its_place(text: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    done = plimsoll("queues", "check", "-f", str(file), "--output", "json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{file}, document 1" in done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_people_read_lines(tmp_path: Path) -> None:
+    file = tmp_path / "queues.yaml"
+    given: list[Any] = [queue("a", "b"), queue("b", "a")]
+    file.write_text(yaml.safe_dump_all(given))
+    done = plimsoll("queues", "check", "-f", str(file))
+    assert done.returncode == 2
+    assert "queue-cycle  Queue a  spec.parentQueue" in done.stdout
+    assert "1 finding" in done.stdout
