@@ -24,7 +24,7 @@ demo: install
 	$(RUN) python -m demo
 
 test: install
-	$(RUN) plimsoll sandbox install
+	$(RUN) plimsoll sandbox install --trainer
 	$(RUN) pytest
 
 check: install

@@ -16,7 +16,7 @@ from rich.table import Table
 from plimsoll.cli.output import ERR, OUT, Format, Output, print_json
 from plimsoll.model.errors import PlimsollError
 from plimsoll.sandbox import installing, screen
-from plimsoll.sandbox.parts import PARTS
+from plimsoll.sandbox.parts import names
 from plimsoll.sandbox.sandbox import DEFAULT_NAME, Sandbox
 from plimsoll.sandbox.state import ProcessState
 
@@ -47,14 +47,16 @@ def _sandbox() -> None:
 @app.command()
 def install(
     parts: Annotated[list[str] | None, typer.Option(help="Only these parts; give it once for each.")] = None,
+    trainer: Annotated[bool, typer.Option("--trainer", help="Kubeflow Trainer and JobSet too.")] = False,
     output: Output = Format.TEXT,
 ) -> None:
     """Find or build the real parts: from PATH where the version fits, else from the cache, else by Go."""
-    found = installing.find(parts or None)
+    wanted = parts or names(trainer=trainer)
+    found = installing.find(wanted)
     lacking = installing.missing(found)
     if lacking:
         screen.build(installing.Installation(lacking), ERR)
-        found = installing.find(parts or None)
+        found = installing.find(wanted)
     if output is Format.JSON:
         rows = [{"part": f.part.name, "name": f.name, "source": f.source, "path": str(f.path)} for f in found]
         print_json(rows)
@@ -69,6 +71,7 @@ def install(
 def up(
     name: Name = DEFAULT_NAME,
     karpenter: Annotated[bool, typer.Option(help="Run Karpenter, which launches nodes for NodeClaims.")] = True,
+    trainer: Annotated[bool, typer.Option("--trainer", help="Run Kubeflow Trainer and JobSet's controller.")] = False,
     provider: Annotated[
         Provider, typer.Option(help="Pulumi's Kubernetes provider: Plimsoll's own, or the official plugin.")
     ] = Provider.ATTACHED,
@@ -78,11 +81,13 @@ def up(
 ) -> None:
     """Start a sandbox, and install what is missing first. Does nothing if it is up."""
     sandbox = Sandbox.named(name)
-    lacking = installing.missing(installing.find(p.name for p in PARTS if karpenter or p.name != "karpenter"))
+    lacking = installing.missing(installing.find(names(karpenter=karpenter, trainer=trainer)))
     if lacking:
         screen.build(installing.Installation(lacking), ERR)
     with screen.starting(ERR, name) as on_event:
-        started = sandbox.up(karpenter=karpenter, provider=provider.value, port=port, on_event=on_event)
+        started = sandbox.up(
+            karpenter=karpenter, trainer=trainer, provider=provider.value, port=port, on_event=on_event
+        )
     state = sandbox.state()
     assert state is not None
     if not started:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from plimsoll.model.errors import PlimsollError
-from plimsoll.sandbox import building, home, toolchain
+from plimsoll.sandbox import building, home, parts, toolchain
 from plimsoll.sandbox.parts import PARTS, BinFolder, Part, Program
 
 
@@ -111,7 +111,9 @@ class Installation:
 
 
 def find(names: Iterable[str] | None = None) -> list[Found]:
-    """Each program and executable file of the parts called `names` (all by default), and where it comes from.
+    """Each program and file of the parts called `names`, and where it comes from.
+
+    By default the parts of a sandbox with Karpenter and without Trainer.
 
     Raises PlimsollError for a name that is no part.
     """
@@ -119,9 +121,7 @@ def find(names: Iterable[str] | None = None) -> list[Found]:
 
 
 def _chosen(names: Iterable[str] | None) -> list[Part]:
-    if names is None:
-        return list(PARTS)
-    wanted = list(names)
+    wanted = parts.names() if names is None else list(names)
     known = {p.name: p for p in PARTS}
     unknown = [n for n in wanted if n not in known]
     if unknown:

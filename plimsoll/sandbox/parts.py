@@ -83,6 +83,10 @@ class Part:
 
 _PULUMI_SDK: Final = "github.com/pulumi/pulumi/sdk/v3"
 _KUBERNETES: Final = "k8s.io/kubernetes/cmd"
+_TRAINER: Final = "github.com/kubeflow/trainer/v2"
+_TRAINER_CRDS: Final = tuple(
+    f"trainer.kubeflow.org_{kind}" for kind in ("trainjobs", "trainingruntimes", "clustertrainingruntimes")
+)
 
 PARTS: Final = (
     Part(
@@ -106,6 +110,17 @@ PARTS: Final = (
         build_seconds=143,
         programs=(Program("pulumi", "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi", ("version",)),),
         linker_variables=(f"{_PULUMI_SDK}/go/common/version.Version={{number}}",),
+    ),
+    Part(
+        "jobset",
+        "sigs.k8s.io/jobset",
+        build_seconds=98,
+        programs=(Program("jobset-controller", "sigs.k8s.io/jobset"),),
+        files=(
+            ModuleFile("crds", "config/components/crd/bases"),
+            ModuleFile("webhooks.yaml", "config/components/webhook/manifests.yaml"),
+        ),
+        linker_variables=("sigs.k8s.io/jobset/pkg/version.GitVersion={version}",),
     ),
     Part(
         "karpenter",
@@ -134,6 +149,16 @@ PARTS: Final = (
         build_seconds=48,
         programs=(Program("helm", "helm.sh/helm/v3/cmd/helm", ("version", "--short")),),
         linker_variables=("helm.sh/helm/v3/internal/version.version={version}",),
+    ),
+    Part(
+        "trainer",
+        _TRAINER,
+        build_seconds=45,
+        programs=(Program("trainer-controller-manager", f"{_TRAINER}/cmd/trainer-controller-manager"),),
+        files=(
+            *(ModuleFile(f"crds/{name}.yaml", f"manifests/base/crds/{name}.yaml") for name in _TRAINER_CRDS),
+            ModuleFile("webhooks.yaml", "manifests/base/webhook/manifests.yaml"),
+        ),
     ),
     Part(
         "kwok",
@@ -186,3 +211,9 @@ PARTS: Final = (
 def part(name: str) -> Part:
     """The part of that name."""
     return next(p for p in PARTS if p.name == name)
+
+
+def names(*, karpenter: bool = True, trainer: bool = False) -> list[str]:
+    """Names of the parts that a sandbox needs which runs Karpenter, and Kubeflow Trainer with JobSet, or does not."""
+    left_out = {"karpenter": not karpenter, "jobset": not trainer, "trainer": not trainer}
+    return [p.name for p in PARTS if not left_out.get(p.name)]

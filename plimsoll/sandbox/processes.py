@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
-from plimsoll.sandbox import certificates, leader_worker_sets, shell
+from plimsoll.sandbox import certificates, job_sets, kubeflow_trainer, leader_worker_sets, shell
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.ports import LOOPBACK
 from plimsoll.sandbox.state import Settings
@@ -24,6 +25,10 @@ PORTS: Final = (
     "karpenter-metrics",
     "lws",
     "lws-health",
+    "jobset",
+    "jobset-health",
+    "trainer",
+    "trainer-health",
 )
 """Names of the ports that a sandbox chooses before its processes start."""
 
@@ -152,17 +157,39 @@ def karpenter(folder: Folder, ports: Mapping[str, int]) -> Process:
 
 
 def lws(folder: Folder, ports: Mapping[str, int]) -> Process:
-    """LeaderWorkerSet's controller; a stand-in for one that a cloud runs, with as broad a role."""
-    port = ports["lws"]
-    return Process(
+    """LeaderWorkerSet's controller."""
+    return _controller(
+        folder,
         "lws",
-        (
-            str(folder.bin() / "lws-controller"),
-            f"--config={leader_worker_sets.configure(folder, port, ports['lws-health'])}",
-        ),
-        port=port,
-        ready_url=f"https://{LOOPBACK}:{port}{leader_worker_sets.READY_PATH}",
-        environment={"KUBECONFIG": str(folder.kubeconfig("controller-manager"))},
+        str(folder.bin() / "lws-controller"),
+        f"--config={leader_worker_sets.configure(folder, ports['lws'], ports['lws-health'])}",
+        port=ports["lws"],
+        ready_path=leader_worker_sets.READY_PATH,
+    )
+
+
+def jobset(folder: Folder, ports: Mapping[str, int]) -> Process:
+    """JobSet's controller."""
+    return _controller(
+        folder,
+        "jobset",
+        str(folder.bin() / "jobset-controller"),
+        f"--config={job_sets.configure(folder, ports['jobset'], ports['jobset-health'])}",
+        port=ports["jobset"],
+        ready_path=job_sets.READY_PATH,
+    )
+
+
+def trainer(folder: Folder, ports: Mapping[str, int]) -> Process:
+    """Kubeflow Trainer's controller."""
+    return _controller(
+        folder,
+        "trainer",
+        str(folder.bin() / "trainer-controller-manager"),
+        f"--config={kubeflow_trainer.configure(folder, ports['trainer'], ports['trainer-health'])}",
+        port=ports["trainer"],
+        ready_path=kubeflow_trainer.READY_PATH,
+        environment=kubeflow_trainer.environment(folder),
     )
 
 
@@ -192,6 +219,24 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
     """A process's whole environment: of the caller's only what a program cannot do without."""
     kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH") if key in os.environ}
     return kept | dict(extra)
+
+
+def _controller(
+    folder: Folder,
+    name: str,
+    *command: str,
+    port: int,
+    ready_path: str,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Process:
+    """A controller with webhooks; a stand-in for one that a cloud runs, with as broad a role."""
+    return Process(
+        name,
+        command,
+        port=port,
+        ready_url=f"https://{LOOPBACK}:{port}{ready_path}",
+        environment={"KUBECONFIG": str(folder.kubeconfig("controller-manager")), **environment},
+    )
 
 
 def _kube_component(folder: Folder, ports: Mapping[str, int], name: str, user: str, *flags: str) -> Process:

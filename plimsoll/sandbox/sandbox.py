@@ -16,7 +16,7 @@ import psutil
 from plimsoll.model.errors import PlimsollError
 from plimsoll.sandbox import certificates, identities, installing, instance_types, programs, shell, state, supervisor
 from plimsoll.sandbox.folder import Folder
-from plimsoll.sandbox.parts import PARTS
+from plimsoll.sandbox.parts import names
 from plimsoll.sandbox.state import ProviderKind, Settings, State
 
 DEFAULT_NAME: Final = "default"
@@ -77,6 +77,7 @@ class Sandbox:
         self,
         *,
         karpenter: bool = True,
+        trainer: bool = False,
         provider: ProviderKind = "attached",
         port: int | None = None,
         tied: bool = False,
@@ -90,11 +91,12 @@ class Sandbox:
         """
         if sys.platform != "linux":
             raise PlimsollError("The sandbox runs on Linux only.", "Use a Linux machine, a virtual machine or WSL.")
-        wanted = Settings(karpenter=karpenter, provider=provider, port=port)
-        found = installing.find(p.name for p in PARTS if karpenter or p.name != "karpenter")
+        wanted = Settings(karpenter=karpenter, trainer=trainer, provider=provider, port=port)
+        found = installing.find(names(karpenter=karpenter, trainer=trainer))
         lacking = sorted({f.part.name for f in found if f.path is None})
         if lacking:
-            raise PlimsollError(f"Not installed: {', '.join(lacking)}.", "Run `plimsoll sandbox install` first.")
+            install = "plimsoll sandbox install" + (" --trainer" if trainer else "")
+            raise PlimsollError(f"Not installed: {', '.join(lacking)}.", f"Run `{install}` first.")
         if self.folder.supervised():
             return self._stays_up(wanted)
         self.folder.create()
@@ -132,9 +134,10 @@ class Sandbox:
 
     def _stays_up(self, wanted: Settings) -> bool:
         has = self.settings()
-        if has is not None and (has.karpenter, has.provider) != (wanted.karpenter, wanted.provider):
+        if has is not None and has.model_copy(update={"port": wanted.port}) != wanted:
             raise PlimsollError(
-                f"The sandbox {self.name} runs with karpenter={has.karpenter} and provider={has.provider}.",
+                f"The sandbox {self.name} runs with karpenter={has.karpenter}, trainer={has.trainer} and "
+                f"provider={has.provider}.",
                 f"Run `plimsoll sandbox down --name {self.name}` first, or choose another --name.",
             )
         return False

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from tenacity import AsyncRetrying, stop_after_attempt, wait_fixed
 
 from plimsoll.model.errors import PlimsollError
-from plimsoll.sandbox import certificates, identities, leader_worker_sets, ports, processes
+from plimsoll.sandbox import certificates, identities, job_sets, leader_worker_sets, ports, processes, webhooks
 from plimsoll.sandbox.child import Child
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.parts import part
@@ -72,6 +72,8 @@ class Startup:
         crds += [part("lws").cached / "crds"]
         if self._settings.karpenter:
             crds += [part("karpenter").cached / "crds"]
+        if self._settings.trainer:
+            crds += [part(name).cached / "crds" for name in ("jobset", "trainer")]
         sources = [*crds, processes.resource("objects.yaml")]
         self._on_event("starting", "custom resources")
         await self._kubectl("apply", "--server-side", "--recursive", *(f"--filename={s}" for s in sources))
@@ -81,18 +83,22 @@ class Startup:
                 established = ("--all", "--for=condition=Established", f"--timeout={READY_SECONDS}s")
                 await self._kubectl("wait", "crd", *established)
         self._on_event("ready", "custom resources")
-        group.create_task(self._start_lws())
+        group.create_task(self._start_served(processes.lws(self._folder, self.ports), leader_worker_sets.PODS))
         if self._settings.karpenter:
             group.create_task(self._start_karpenter())
+        if self._settings.trainer:
+            group.create_task(self._start_served(processes.jobset(self._folder, self.ports), job_sets.PODS))
+            group.create_task(self._start_served(processes.trainer(self._folder, self.ports)))
 
     async def _start_karpenter(self) -> None:
         await self._kubectl("apply", "--server-side", f"--filename={processes.resource('karpenter.yaml')}")
         await self._start(processes.karpenter(self._folder, self.ports))
 
-    async def _start_lws(self) -> None:
-        await self._start(processes.lws(self._folder, self.ports))
-        declared = part("lws").cached / "webhooks.yaml"
-        manifest = leader_worker_sets.webhooks(self._folder, declared, self.ports["lws"])
+    async def _start_served(self, process: Process, pods: str | None = None) -> None:
+        """A controller, then the webhooks of its module; those for Pods see only Pods with the label `pods`."""
+        await self._start(process)
+        declared = part(process.name).cached / "webhooks.yaml"
+        manifest = webhooks.write(self._folder, process.name, declared, self.ports[process.name], pods)
         await self._kubectl("apply", "--server-side", f"--filename={manifest}")
 
     async def _kubectl(self, *arguments: str) -> None:

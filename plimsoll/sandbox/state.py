@@ -14,6 +14,8 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     karpenter: bool = True
+    trainer: bool = False
+    """Kubeflow Trainer and JobSet's controller."""
     provider: ProviderKind = "attached"
     port: int | None = None
 

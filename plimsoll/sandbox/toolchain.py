@@ -11,11 +11,11 @@ import psutil
 
 from plimsoll.model.errors import PlimsollError
 from plimsoll.sandbox import home
-from plimsoll.sandbox.parts import PARTS, Part
+from plimsoll.sandbox.parts import Part, names, part
 
 _GIB: Final = 1024**3
 DISK_GIB: Final = 12
-"""Free disk that a build of all parts takes, module and build caches included."""
+"""Free disk that a build of all parts but Trainer's takes, module and build caches included."""
 MEMORY_GIB: Final = 4
 MEMORY_PER_BUILD_GIB: Final = 3
 """Peak of the linker and compilers of the largest part."""
@@ -75,9 +75,9 @@ def _as_tuple(version: str) -> tuple[int, ...]:
 def _check_version(missing: Sequence[Part]) -> None:
     # Run inside the module, where GOTOOLCHAIN may let an older Go fetch the one that is asked for.
     needed: dict[str, str] = {}
-    for part in missing:
-        found = re.search(r"^go (\S+)", (part.source / "go.mod").read_text(), re.MULTILINE)
-        needed[part.name] = found[1] if found else "1.26"
+    for one in missing:
+        found = re.search(r"^go (\S+)", (one.source / "go.mod").read_text(), re.MULTILINE)
+        needed[one.name] = found[1] if found else "1.26"
     name = max(needed, key=lambda n: _as_tuple(needed[n]))
     folder = home.tools() / name
     done = subprocess.run(["go", "version"], cwd=folder, capture_output=True, text=True, check=False)
@@ -103,7 +103,7 @@ def _check_memory() -> None:
 
 
 def _check_disk(missing: Sequence[Part]) -> None:
-    share = sum(p.build_seconds for p in missing) / sum(p.build_seconds for p in PARTS)
+    share = sum(p.build_seconds for p in missing) / sum(part(name).build_seconds for name in names())
     needed = max(0.1, DISK_GIB * share)
     caches = go_output(["env", "GOCACHE", "GOMODCACHE"], missing[0].source).splitlines()
     for folder in (home.cache(), *map(Path, caches)):

@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.model.errors import PlimsollError
 from plimsoll.sandbox import building, installing, toolchain
-from plimsoll.sandbox.parts import PARTS, Part, Program, part
+from plimsoll.sandbox.parts import PARTS, Part, Program, names, part
 
 Script = Callable[[str, str], Path]
 
@@ -70,6 +70,11 @@ def test_a_program_in_the_cache_is_taken() -> None:
     cached.touch()
 
     assert source_of("etcd", "etcd") == "cache"
+
+
+def test_trainer_is_installed_where_it_is_asked_for() -> None:
+    assert {"jobset", "trainer"}.isdisjoint({found.part.name for found in installing.find()})
+    assert {"jobset", "trainer"} <= {found.part.name for found in installing.find(names(trainer=True))}
 
 
 def test_an_unknown_part_is_named_with_those_that_exist() -> None:
