@@ -44,6 +44,9 @@ class QueueTree:
     def __contains__(self, name: str) -> bool:
         return name in self._queues
 
+    def __len__(self) -> int:
+        return len(self._queues)
+
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._queues))
 
