@@ -21,7 +21,7 @@ def _rule(group: str, resources: list[str], verbs: list[str]) -> Rule:
 
 CONTROLLER: Final[list[Rule]] = [
     _rule("", ["nodes", "pods"], _READ),
-    _rule("scheduling.run.ai", ["queues"], _READ),
+    _rule("scheduling.run.ai", ["queues", "podgroups"], _READ),
     _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
     _rule("karpenter.sh", ["nodepools", "nodeclaims"], _OWN),
     _rule("apps", ["deployments", "statefulsets"], _OWN),

@@ -10,6 +10,8 @@ from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.pod import Pod
+from plimsoll.model.pod_group import PodGroup
+from plimsoll.model.queue import Queue
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace
@@ -283,6 +285,8 @@ def a_snapshot(*objects: Any, environment: Environment | None = None, nap: bool 
         node_claims=of(NodeClaim),
         node_pools=of(NodePool),
         pods=of(Pod),
+        pod_groups=of(PodGroup),
+        queues=of(Queue),
         workloads=of(Workload),
         autoscalers=of(Autoscaler),
     )

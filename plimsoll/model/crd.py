@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of Workspace and Environment, generated from the models."""
+"""The CustomResourceDefinitions of our kinds, generated from the models."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from plimsoll.model.adapter import ADAPTER_NEEDS_NAME, SOURCE_NEEDS_ONE
 from plimsoll.model.environment import EnvironmentSpec, EnvironmentStatus
+from plimsoll.model.gpu_demand import GPUDemandStatus
 from plimsoll.model.immutability import IMMUTABLE, INSTANCE_TYPE_IMMUTABLE, TEMPLATE_KEPT, TUNING_KEPT
 from plimsoll.model.labels import GROUP
 from plimsoll.model.partition import ACCELERATOR_NEEDS_COUNT, MIG_NEEDS_PROFILE
@@ -25,6 +26,7 @@ from plimsoll.model.workspace import (
 VERSION: Final = "v1alpha1"
 WORKSPACES: Final = f"workspaces.{GROUP}"
 ENVIRONMENTS: Final = f"environments.{GROUP}"
+GPU_DEMANDS: Final = f"gpudemands.{GROUP}"
 
 _KEY: Final[Schema] = {"minLength": 1, "maxLength": 317}
 """Bounds of a label's key: a DNS name of 253 characters, a slash, 63 characters."""
@@ -50,8 +52,8 @@ _CONDITIONS: Final[Schema] = {
 
 
 def definitions() -> tuple[dict[str, Any], ...]:
-    """Both definitions, Environment's first."""
-    return (environment_definition(), workspace_definition())
+    """All definitions, Environment's first."""
+    return (environment_definition(), workspace_definition(), gpu_demand_definition())
 
 
 def workspace_definition() -> dict[str, Any]:
@@ -150,6 +152,25 @@ def environment_definition() -> dict[str, Any]:
             _column("AutoProvisioning", "string", ".spec.nodeAutoProvisioning"),
             _column("NodeClaims", "integer", ".status.nodeClaims"),
             _column("Workloads", "integer", ".status.workloads"),
+        ],
+    )
+
+
+def gpu_demand_definition() -> dict[str, Any]:
+    return _definition(
+        "GPUDemand",
+        namespaced=False,
+        short_names=["gpud"],
+        description="GPU capacity that a class of pods needs and the cluster lacks. The engine alone writes it.",
+        spec={"type": "object", "description": "Empty: all is said by the status."},
+        status=structural(GPUDemandStatus, bounded=False),
+        columns=[
+            _column("Phase", "string", ".status.phase"),
+            _column("Pods", "integer", ".status.podCount"),
+            _column("GPUs", "integer", ".status.gpus"),
+            _column("Bound", "integer", ".status.leastGpus"),
+            _column("Objects", "integer", ".status.objectCount", wide=True),
+            _column("Reasons", "string", ".status.reasons", wide=True),
         ],
     )
 

@@ -66,7 +66,7 @@ class GPUDemandStatus(_Written):
     phase: DemandPhase = DemandPhase.PENDING
     pod_count: int = 0
     pods: tuple[DemandPod, ...] = ()
-    """By UID, at most MAX_LISTED."""
+    """By UID, at most 500."""
     gpus: int = 0
     """New GPUs that the pods need."""
     least_gpus: int = 0
@@ -74,10 +74,10 @@ class GPUDemandStatus(_Written):
     lower_bound_milli: int = 0
     """The bound of the linear program over patterns, in thousandths of a GPU."""
     patterns: tuple[DemandPattern, ...] = ()
-    """What the new GPUs are to hold, at most MAX_LISTED."""
+    """What the new GPUs are to hold, at most 500."""
     object_count: int = 0
     objects: tuple[DemandObject, ...] = ()
-    """At most MAX_LISTED."""
+    """At most 500."""
     deadline: str = ""
     """RFC 3339: until when the capacity is waited for; empty: not asked for yet."""
     reasons: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.pod import Pod
+from plimsoll.model.pod_group import PodGroup
 from plimsoll.model.queue import Queue
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace, WorkspaceRef
@@ -39,6 +40,7 @@ class Snapshot(Observed):
     """What providers said of NodeClaims that they could not launch."""
     pods: tuple[Pod, ...] = ()
     queues: tuple[Queue, ...] = ()
+    pod_groups: tuple[PodGroup, ...] = ()
     workloads: tuple[Workload, ...] = ()
     """Objects that carry our ownership labels, other than NodeClaims."""
     autoscalers: tuple[Autoscaler, ...] = ()

@@ -20,6 +20,7 @@ from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.pod import Pod
+from plimsoll.model.pod_group import PodGroup
 from plimsoll.model.queue import Queue
 from plimsoll.model.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE
 from plimsoll.model.workload import Workload
@@ -157,6 +158,14 @@ QUEUES: Final = Kind(
     "queues.scheduling.run.ai",
     quiet=frozenset({"status"}),
 )
+POD_GROUPS: Final = Kind(
+    "PodGroup",
+    "scheduling.run.ai/v2alpha2",
+    "/apis/scheduling.run.ai/v2alpha2/podgroups",
+    PodGroup.read,
+    "podgroups.scheduling.run.ai",
+    quiet=frozenset({"labels", "annotations"}),
+)
 WORKSPACES: Final = Kind(
     "Workspace",
     API_VERSION,
@@ -191,7 +200,8 @@ AUTOSCALERS: Final = Kind(
     quiet=frozenset({"labels", "annotations"}),
 )
 CUSTOM: Final[frozenset[str | None]] = frozenset(
-    kind.definition for kind in (NODE_CLAIMS, NODE_POOLS, QUEUES, WORKSPACES, ENVIRONMENTS, LEADER_WORKER_SETS)
+    kind.definition
+    for kind in (NODE_CLAIMS, NODE_POOLS, QUEUES, POD_GROUPS, WORKSPACES, ENVIRONMENTS, LEADER_WORKER_SETS)
 )
 
 

@@ -14,6 +14,7 @@ from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.pod import Pod
+from plimsoll.model.pod_group import PodGroup
 from plimsoll.model.queue import Queue
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.workload import Workload
@@ -26,6 +27,7 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("karpenter.sh/v1", "NodeClaim"): NodeClaim,
     ("karpenter.sh/v1", "NodePool"): NodePool,
     ("scheduling.run.ai/v2", "Queue"): Queue,
+    ("scheduling.run.ai/v2alpha2", "PodGroup"): PodGroup,
     (API_VERSION, "Workspace"): Workspace,
     (API_VERSION, "Environment"): Environment,
     ("apps/v1", "Deployment"): Workload,
@@ -35,7 +37,15 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
 }
 """What is planned on, by apiVersion and kind; other kinds are passed over with a warning."""
 
-NAMESPACED: Final = ("Pod", "Workspace", "Deployment", "StatefulSet", "LeaderWorkerSet", "HorizontalPodAutoscaler")
+NAMESPACED: Final = (
+    "Pod",
+    "PodGroup",
+    "Workspace",
+    "Deployment",
+    "StatefulSet",
+    "LeaderWorkerSet",
+    "HorizontalPodAutoscaler",
+)
 DEFAULT_NAMESPACE: Final = "default"
 KAITO: Final = "kaito.sh/"
 """Group of KAITO's kinds, which are imported and not planned on."""
@@ -72,6 +82,7 @@ class _Reading:
             node_pools=tuple(self._objects[NodePool]),
             pods=tuple(self._objects[Pod]),
             queues=tuple(self._objects[Queue]),
+            pod_groups=tuple(self._objects[PodGroup]),
             workloads=tuple(self._objects[Workload]),
             autoscalers=tuple(self._objects[Autoscaler]),
             warnings=(

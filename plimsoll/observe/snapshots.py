@@ -23,6 +23,7 @@ class Stores:
         self.claim_events = Store(kinds.CLAIM_EVENTS)
         self.pods = Store(kinds.PODS)
         self.queues = Store(kinds.QUEUES)
+        self.pod_groups = Store(kinds.POD_GROUPS)
         self.deployments = Store(kinds.DEPLOYMENTS)
         self.stateful_sets = Store(kinds.STATEFUL_SETS)
         self.leader_worker_sets = Store(kinds.LEADER_WORKER_SETS)
@@ -62,6 +63,7 @@ class Stores:
             claim_events=self.claim_events.values(),
             pods=self.pods.values(),
             queues=self.queues.values(),
+            pod_groups=self.pod_groups.values(),
             workloads=self.deployments.values() + self.stateful_sets.values() + self.leader_worker_sets.values(),
             autoscalers=self.autoscalers.values(),
             missing_kinds=tuple(store.kind.name for store in self if not store.served),

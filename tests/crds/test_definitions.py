@@ -84,6 +84,7 @@ def test_descriptions_come_from_the_docstrings() -> None:
 def test_status_is_a_subresource_with_conditions_by_type() -> None:
     for definition in definitions():
         assert definition["spec"]["versions"][0]["subresources"] == {"status": {}}
+    for definition in (environment_definition(), workspace_definition()):
         conditions = at(schema_of(definition), "status", "conditions")
         assert conditions["x-kubernetes-list-type"] == "map"
         assert conditions["x-kubernetes-list-map-keys"] == ["type"]
