@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from plimsoll.model.pod import Pod
-from plimsoll.model.reservation import GPU_GROUP, GPU_GROUP_PREFIX
+from plimsoll.model.reservation import GPU_GROUP, GPU_GROUP_PREFIX, SELECTED_NODE
 
 
 def gpu_groups(pod: Pod) -> tuple[str, ...]:
@@ -19,6 +19,12 @@ def gpu_groups(pod: Pod) -> tuple[str, ...]:
 def is_reservation(pod: Pod, namespaces: Collection[str]) -> bool:
     """Whether it holds a GPU for a group; only the namespaces of reservations make it one."""
     return pod.namespace in namespaces and bool(pod.labels.get(GPU_GROUP))
+
+
+def selected_node(pod: Pod) -> str:
+    """The node that a pod is about to be bound to; empty where it says none, or says what another pod said."""
+    node, _, uid = pod.annotations.get(SELECTED_NODE, "").rpartition("/")
+    return node if uid == pod.uid else ""
 
 
 def _names_group(key: str) -> bool:

@@ -9,11 +9,11 @@ from typing import TypeVar
 from plimsoll.model.labels import GPU_RESOURCE
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
-from plimsoll.model.reservation import NAMESPACES, SELECTED_NODE
+from plimsoll.model.reservation import NAMESPACES
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.gpu_account import Discrepancy, GpuAccount
 from plimsoll.plan.gpu_accounting import Accounting
-from plimsoll.plan.gpu_groups import gpu_groups, is_reservation
+from plimsoll.plan.gpu_groups import gpu_groups, is_reservation, selected_node
 from plimsoll.plan.node_need import FreeNode
 
 V = TypeVar("V")
@@ -107,7 +107,7 @@ class GpuLedger:
         """Enters the pod where it counts, or takes it out (None)."""
         if pod.finished:
             return
-        node = pod.node_name or pod.annotations.get(SELECTED_NODE, "")
+        node = pod.node_name or selected_node(pod)
         reserves = self._reserves(pod)
         if node:
             _set(self._placed, node, key, entry)

@@ -31,7 +31,7 @@ def a_share(
         GPU_FRACTION: fraction,
         GPU_MEMORY_SHARE: memory,
         GPU_FRACTION_DEVICES: str(devices) if devices > 1 else None,
-        reservation.SELECTED_NODE: selected or None,
+        reservation.SELECTED_NODE: f"{selected}/uid-{name}" if selected else None,
     }
     if devices > 1:
         grouped = {f"{reservation.GPU_GROUP_PREFIX}{group}": group for group in groups}
@@ -41,6 +41,7 @@ def a_share(
         metadata(
             name,
             "team",
+            uid=f"uid-{name}",
             labels=grouped,
             annotations={key: value for key, value in asked.items() if value is not None},
             deletionTimestamp="2026-01-01T01:00:00Z" if deleting else None,

@@ -92,6 +92,11 @@ def test_a_share_about_to_be_bound_counts_where_it_says() -> None:
     assert (found.free_milli, found.discrepancies) == ((500, 1000), ())
 
 
+def test_a_copy_of_a_pod_claims_nothing() -> None:
+    pod = a_share("a", "", "g", selected="n1").model_copy(update={"uid": "another"})
+    assert account(pod).free_milli == (1000, 1000)
+
+
 def test_an_empty_reservation_may_be_joined_unless_it_goes() -> None:
     assert account(a_reservation("g", gpu=None)).free_milli == (1000, 1000)
     assert account(a_reservation("g", deleting=True)).free_milli == (0, 1000)
