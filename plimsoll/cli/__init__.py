@@ -24,6 +24,7 @@ COMMANDS = {
     "queues": ("plimsoll.cli.queues", "KAI's Queues: checks of manifests before they are applied."),
     "import": ("plimsoll.cli.import_", "Manifests of other systems as ours."),
     "destroy": ("plimsoll.cli.destroy", "Drain capacity, then environment, then foundation."),
+    "probe": ("plimsoll.cli.probe", "What runs in a reservation: find its GPU, and say which one it is."),
     "sandbox": ("plimsoll.sandbox.cli", "A real control plane on this machine."),
 }
 """Each command's module, which has `app`, and its line of help."""

@@ -7,18 +7,6 @@ from pydantic import Field
 from plimsoll.model.base import Declared
 from plimsoll.model.labels import GPU_RESOURCE
 
-GPU_GROUP: Final = "runai-gpu-group"
-"""Label of a share pod and of the reservation of its GPU: the group's name."""
-GPU_GROUP_PREFIX: Final = f"{GPU_GROUP}/"
-"""Labels of a pod with shares of several GPUs: the prefix and a group's name, for each; the value is the name."""
-RESERVED_GPU: Final = "run.ai/reserve_for_gpu_index"
-"""Annotation of a reservation: the UUID of its GPU, whatever the key says."""
-UNKNOWN_GPU: Final = "-1"
-"""Stands for a UUID that did not come in time."""
-SELECTED_NODE: Final = "plimsoll.dev/selected-node"
-"""Annotation of a share pod that is about to be bound, as `node/uid`: the node where its groups' reservations are or
-will be, and the pod's UID, so that a copy of the pod claims nothing."""
-
 NAMESPACE: Final = "kai-resource-reservation"
 """Where KAI keeps reservations; its service account and app label have the same name."""
 FORMER_NAMESPACE: Final = "runai-reservation"

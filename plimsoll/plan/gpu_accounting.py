@@ -3,11 +3,12 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
+from plimsoll.model.gpu_group import RESERVED_GPU, UNKNOWN_GPU
 from plimsoll.model.labels import GPU_PRODUCT
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
 from plimsoll.model.quantity import parse_cpu_milli, parse_memory_mib
-from plimsoll.model.reservation import NAMESPACES, RESERVED_GPU, UNKNOWN_GPU
+from plimsoll.model.reservation import NAMESPACES
 from plimsoll.model.share import (
     GPU_FRACTION,
     GPU_FRACTION_DEVICES,

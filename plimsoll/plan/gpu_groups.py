@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
+from plimsoll.model.gpu_group import GPU_GROUP, GPU_GROUP_PREFIX, SELECTED_NODE
 from plimsoll.model.pod import Pod
-from plimsoll.model.reservation import GPU_GROUP, GPU_GROUP_PREFIX, SELECTED_NODE
 
 
 def gpu_groups(pod: Pod) -> tuple[str, ...]:

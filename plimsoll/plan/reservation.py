@@ -4,8 +4,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from plimsoll.model.gpu_group import GPU_GROUP
 from plimsoll.model.labels import DO_NOT_DISRUPT, MANAGED_BY
-from plimsoll.model.reservation import APP, GPU_GROUP, RESERVATION_APP, ReservationSettings
+from plimsoll.model.reservation import APP, RESERVATION_APP, ReservationSettings
 
 MANAGER = "plimsoll-bind"
 """Value of the label that marks what the binder made."""

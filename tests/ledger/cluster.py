@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from plimsoll.model import labels, reservation
+from plimsoll.model import gpu_group, labels, reservation
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
 from plimsoll.model.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE
@@ -31,12 +31,12 @@ def a_share(
         GPU_FRACTION: fraction,
         GPU_MEMORY_SHARE: memory,
         GPU_FRACTION_DEVICES: str(devices) if devices > 1 else None,
-        reservation.SELECTED_NODE: f"{selected}/uid-{name}" if selected else None,
+        gpu_group.SELECTED_NODE: f"{selected}/uid-{name}" if selected else None,
     }
     if devices > 1:
-        grouped = {f"{reservation.GPU_GROUP_PREFIX}{group}": group for group in groups}
+        grouped = {f"{gpu_group.GPU_GROUP_PREFIX}{group}": group for group in groups}
     else:
-        grouped = dict.fromkeys([reservation.GPU_GROUP][: len(groups)], "".join(groups))
+        grouped = dict.fromkeys([gpu_group.GPU_GROUP][: len(groups)], "".join(groups))
     return _pod(
         metadata(
             name,
@@ -66,8 +66,8 @@ def a_reservation(
         metadata(
             name or f"gpu-reservation-{group}",
             namespace,
-            labels={reservation.GPU_GROUP: group},
-            annotations={reservation.RESERVED_GPU: gpu} if gpu is not None else {},
+            labels={gpu_group.GPU_GROUP: group},
+            annotations={gpu_group.RESERVED_GPU: gpu} if gpu is not None else {},
             deletionTimestamp="2026-01-01T01:00:00Z" if deleting else None,
         ),
         node,

@@ -2,9 +2,10 @@
 
 import pytest
 
+from plimsoll.model.gpu_group import UNKNOWN_GPU
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
-from plimsoll.model.reservation import FORMER_NAMESPACE, UNKNOWN_GPU
+from plimsoll.model.reservation import FORMER_NAMESPACE
 from plimsoll.plan.gpu_account import DiscrepancyReason, GpuAccount
 from plimsoll.plan.gpu_ledger import GpuLedger
 from tests.builders import A100, A100_MIB, a_pod

@@ -1,0 +1,31 @@
+"""`python -m plimsoll.probe`: the same as `plimsoll probe`, without the imports of the whole command line."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from plimsoll.probe.pod import ACCOUNT
+from plimsoll.probe.running import run
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code, as `run` gives it."""
+    parser = argparse.ArgumentParser(prog="python -m plimsoll.probe", description=__doc__)
+    parser.add_argument("--print", action="store_true", help="print the UUID; needs no cluster")
+    parser.add_argument("--once", action="store_true", help="end when it is written, rather than hold the GPU")
+    parser.add_argument("--root", type=Path, default=Path("/"), help="folder that has proc/driver/nvidia")
+    parser.add_argument("--account", type=Path, default=ACCOUNT, help="folder of the pod's service account")
+    parser.add_argument("--patience", type=float, default=10.0, help="seconds in which the GPU may appear")
+    options = parser.parse_args(arguments)
+    return run(
+        show=options.print,
+        once=options.once,
+        root=options.root,
+        account=options.account,
+        patience=options.patience,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""GPUs as NVML shows them (the extra `nvml`: nvidia-ml-py). Opening it makes the driver fill its files in, too."""
+
+import importlib
+from typing import Any
+
+from plimsoll.probe.driver import Seen
+
+
+def look_by_nvml() -> Seen | None:
+    """What NVML shows; None where the bindings or the library are not there."""
+    try:
+        nvml: Any = importlib.import_module("pynvml")
+    except ImportError:
+        return None
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError:
+        return None
+    try:
+        return _look(nvml)
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _look(nvml: Any) -> Seen:
+    uuids, unreadable, partitioned = [], [], False
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            device = nvml.nvmlDeviceGetHandleByIndex(index)
+            uuids.append(_text(nvml.nvmlDeviceGetUUID(device)))
+            partitioned = partitioned or _is_partitioned(nvml, device)
+        except nvml.NVMLError as error:
+            unreadable.append(f"GPU {index}: {error}")
+    return Seen(tuple(sorted(uuids)), tuple(unreadable), partitioned)
+
+
+def _is_partitioned(nvml: Any, device: Any) -> bool:
+    try:
+        current, _pending = nvml.nvmlDeviceGetMigMode(device)
+    except nvml.NVMLError:  # GPUs that know no MIG
+        return False
+    return bool(current == nvml.NVML_DEVICE_MIG_ENABLE)
+
+
+def _text(value: Any) -> str:
+    """Old releases of the bindings give bytes."""
+    return value.decode() if isinstance(value, bytes) else str(value)

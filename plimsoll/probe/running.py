@@ -1,0 +1,42 @@
+"""The probe from start to end."""
+
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from plimsoll.model.errors import PlimsollError
+from plimsoll.probe.errors import FAILED, ProbeError
+from plimsoll.probe.finding import find_gpu, sources
+from plimsoll.probe.pod import OwnPod
+
+
+def run(*, show: bool, once: bool, root: Path, account: Path, patience: float) -> int:
+    """Finds the GPU, then prints its UUID (`show`), or writes it on the pod and holds the GPU until it is told to end.
+
+    The exit code is 0, or that of the error, which stands on standard error.
+    """
+    try:
+        if show:
+            sys.stdout.write(find_gpu(sources(root), patience) + "\n")
+            return 0
+        pod = OwnPod.from_environment(account=account)
+        ended = _end_on_signal()
+        uuid = find_gpu(sources(root), patience)
+        pod.reserve(uuid)
+    except PlimsollError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_code if isinstance(error, ProbeError) else FAILED
+    sys.stderr.write(f"{pod.namespace}/{pod.name} holds {uuid}\n")
+    sys.stderr.flush()
+    if not once:
+        ended.wait()
+    return 0
+
+
+def _end_on_signal() -> threading.Event:
+    """The first process of a container is not ended by a signal that it does not handle."""
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    return ended
