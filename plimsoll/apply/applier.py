@@ -47,6 +47,10 @@ OWNED_KINDS: Final = (
     Kind("apps", "v1", "Deployment"),
     Kind("apps", "v1", "StatefulSet"),
     Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"),
+    Kind("", "v1", "Pod"),
+    Kind("", "v1", "PodTemplate"),
+    Kind("autoscaling.x-k8s.io", "v1beta1", "CapacityBuffer"),
+    Kind("autoscaling.x-k8s.io", "v1", "ProvisioningRequest"),
 )
 """What a Plan creates: looked for in the cluster when a state was lost."""
 _TRIES: Final = 3

@@ -8,6 +8,7 @@ from typing import Final
 from plimsoll.apply.errors import DeletionCapError, PlanMismatchError
 from plimsoll.apply.state import State, owner_of
 from plimsoll.model.labels import SHARD
+from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import Creation, Deletion, ObjectKey, Plan, Update
 
 _SPREAD: Final = 40
@@ -38,9 +39,12 @@ def only(plan: Plan, keys: Container[ObjectKey]) -> Plan:
 
 def check(plan: Plan, deletion_cap: int) -> None:
     """Raises DeletionCapError, or PlanMismatchError for a Plan that no update can equal."""
-    if len(plan.deletions) > deletion_cap:
+    capacity = [
+        each for each in plan.deletions if not isinstance(each.owner, DemandRef)
+    ]  # what asks for it serves none
+    if len(capacity) > deletion_cap:
         raise DeletionCapError(
-            f"the plan deletes {len(plan.deletions)} objects, the cap is {deletion_cap}: nothing was changed",
+            f"the plan deletes {len(capacity)} objects, the cap is {deletion_cap}: nothing was changed",
             "raise the deletion cap if so many are meant to go",
         )
     twice = sorted(str(key) for key, count in Counter(_keys(plan)).items() if count > 1)
@@ -82,7 +86,7 @@ def assign(plan: Plan, states: Mapping[str, State], ready: Sequence[str], room: 
             part(homes[creation.key]).creations.append(creation)
             continue
         owner = owner_of(creation.manifest)
-        owner = owner if all(owner) else (creation.owner.namespace, creation.owner.name)
+        owner = owner if owner[1] else (creation.owner.namespace, creation.owner.name)
         theirs = owners.setdefault(owner, Counter())
         stack = min(ready, key=lambda name: (load[name] >= room, load[name] if spread else 0))
         if not spread:

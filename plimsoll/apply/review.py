@@ -20,7 +20,7 @@ from plimsoll.apply.program import Declared, Order
 from plimsoll.apply.state import Manifest, State, declare, importable, urn_of
 from plimsoll.apply.update import Operation
 from plimsoll.connection import ConnectionFailedError, RequestError
-from plimsoll.model.labels import FIELD_MANAGER, SHARD, WORKSPACE_UID
+from plimsoll.model.labels import DEMAND, FIELD_MANAGER, HEADROOM, SHARD, WORKSPACE_UID
 from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update
 from plimsoll.provider.awaiting import SKIP_AWAIT
 from plimsoll.provider.identity import Kind, kind_of
@@ -220,10 +220,10 @@ def stamped(manifest: Mapping[str, Any], stack: str) -> Manifest:
 
 
 def is_ours(live: Manifest, manifest: Manifest) -> bool:
-    """Whether a live object was made by this environment's writer for the same Workspace."""
+    """Whether a live object was made by this environment's writer for the same Workspace or demand."""
     labels = live["metadata"].get("labels") or {}
     wanted = manifest["metadata"]["labels"]
-    return SHARD in labels and labels.get(WORKSPACE_UID) == wanted.get(WORKSPACE_UID)
+    return SHARD in labels and all(labels.get(key) == wanted.get(key) for key in (WORKSPACE_UID, DEMAND, HEADROOM))
 
 
 def is_going(live: Manifest) -> bool:

@@ -11,7 +11,7 @@ from plimsoll.apply.errors import StateUnreadableError
 from plimsoll.apply.program import PROVIDER_NAME, Declared
 from plimsoll.apply.settings import PROJECT
 from plimsoll.model.errors import PlimsollError
-from plimsoll.model.labels import FIELD_MANAGER, WORKSPACE, WORKSPACE_NAMESPACE
+from plimsoll.model.labels import DEMAND, FIELD_MANAGER, HEADROOM, WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model.plan import ObjectKey
 from plimsoll.provider.identity import id_of, kind_of, type_of
 from plimsoll.provider.state import state_of
@@ -31,7 +31,7 @@ class Resource:
     uid: str
     declared: Declared
     owner: tuple[str, str]
-    """(namespace, name) of the Workspace by its labels, each empty where not said."""
+    """(namespace, name) of the Workspace by its labels, ("", name) of a demand; each empty where not said."""
     condemned: bool = False
     """The engine would delete or replace it at the next update, whatever the program says."""
 
@@ -129,7 +129,8 @@ def urn_of(stack: str, declared: Declared) -> str:
 
 def owner_of(manifest: Mapping[str, Any]) -> tuple[str, str]:
     labels = (manifest.get("metadata") or {}).get("labels") or {}
-    return (str(labels.get(WORKSPACE_NAMESPACE, "")), str(labels.get(WORKSPACE, "")))
+    name = labels.get(WORKSPACE) or labels.get(DEMAND) or labels.get(HEADROOM) or ""
+    return (str(labels.get(WORKSPACE_NAMESPACE, "")), str(name))
 
 
 def importable(live: Manifest) -> Manifest:

@@ -1,18 +1,26 @@
 """The Plan: the immutable delta between what is wanted and what the cluster holds."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from plimsoll.model.base import Observed, identify
+from plimsoll.model.owner import Owner
 from plimsoll.model.verdict import Verdict
-from plimsoll.model.workspace import WorkspaceRef
+
+
+class SignalReason(StrEnum):
+    UNSCHEDULABLE = "Unschedulable"
+    """Armed: the autoscaler makes a node for the pod."""
+    CAPACITY_READY = "CapacityReady"
+    """Disarmed: the node is there, and the autoscaler must not make another one."""
 
 
 class Creation(Observed):
     """An object to create. Its name is a function of the snapshot, so that a repeated plan creates nothing twice."""
 
     manifest: dict[str, Any]
-    owner: WorkspaceRef
+    owner: Owner
     reason: str
 
     @property
@@ -24,7 +32,7 @@ class Update(Observed):
     """An object of ours to change in place; never a NodeClaim, whose spec cannot change."""
 
     manifest: dict[str, Any]
-    owner: WorkspaceRef
+    owner: Owner
     reason: str
 
     @property
@@ -37,8 +45,21 @@ class Deletion(Observed):
 
     key: "ObjectKey"
     uid: str
-    owner: WorkspaceRef
+    owner: Owner
     reason: str
+
+
+class Signal(Observed):
+    """What the condition PodScheduled of a trigger pod is to say: an autoscaler goes by it.
+
+    It is not part of a stack update: a status is nobody's declaration. Writing it again changes nothing.
+    """
+
+    key: "ObjectKey"
+    uid: str
+    """Empty for a pod that the same Plan creates."""
+    reason: SignalReason
+    message: str
 
 
 class ObjectKey(Observed):
@@ -73,6 +94,8 @@ class Plan(Observed):
     creations: tuple[Creation, ...] = ()
     updates: tuple[Update, ...] = ()
     deletions: tuple[Deletion, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    """Written after the operations; they make no Plan worth an update by themselves."""
     warnings: tuple[str, ...] = ()
     next_look: datetime | None = None
     """When the plan may change though the cluster does not: a deadline passes, or a back-off ends."""
@@ -88,3 +111,4 @@ class Plan(Observed):
 
 
 Deletion.model_rebuild()
+Signal.model_rebuild()

@@ -2,6 +2,7 @@
 
 from plimsoll.model.autoscaler import Autoscaler
 from plimsoll.model.base import Observed
+from plimsoll.model.capacity_buffer import CapacityBuffer
 from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.environment import Environment
 from plimsoll.model.node import Node
@@ -9,7 +10,9 @@ from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.pod import Pod
 from plimsoll.model.pod_group import PodGroup
+from plimsoll.model.provisioning_request import ProvisioningRequest
 from plimsoll.model.queue import Queue
+from plimsoll.model.template import PodTemplate
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace, WorkspaceRef
 
@@ -44,6 +47,10 @@ class Snapshot(Observed):
     workloads: tuple[Workload, ...] = ()
     """Objects that carry our ownership labels, other than NodeClaims."""
     autoscalers: tuple[Autoscaler, ...] = ()
+    pod_templates: tuple[PodTemplate, ...] = ()
+    """Those that our stacks own, as the two that follow."""
+    capacity_buffers: tuple[CapacityBuffer, ...] = ()
+    provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     missing_kinds: tuple[str, ...] = ()
     """Kinds that are planned with and that the cluster does not serve; empty where nobody knows."""
     warnings: tuple[str, ...] = ()

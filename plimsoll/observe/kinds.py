@@ -12,17 +12,20 @@ from pydantic.aliases import AliasPath
 from plimsoll.connection import JSON
 from plimsoll.model.autoscaler import Autoscaler
 from plimsoll.model.base import ObservedObject
+from plimsoll.model.capacity_buffer import CapacityBuffer
 from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.environment import Environment
 from plimsoll.model.errors import InvalidObjectError
-from plimsoll.model.labels import API_VERSION, GROUP, WORKSPACE
+from plimsoll.model.labels import API_VERSION, GROUP, SHARD, WORKSPACE
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.pod import Pod
 from plimsoll.model.pod_group import PodGroup
+from plimsoll.model.provisioning_request import ProvisioningRequest
 from plimsoll.model.queue import Queue
 from plimsoll.model.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE
+from plimsoll.model.template import PodTemplate
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace
 
@@ -199,9 +202,38 @@ AUTOSCALERS: Final = Kind(
     Autoscaler.read,
     quiet=frozenset({"labels", "annotations"}),
 )
+POD_TEMPLATES: Final = Kind(
+    "PodTemplate", "v1", "/api/v1/podtemplates", PodTemplate.read, selector={"labelSelector": SHARD}
+)
+CAPACITY_BUFFERS: Final = Kind(
+    "CapacityBuffer",
+    "autoscaling.x-k8s.io/v1beta1",
+    "/apis/autoscaling.x-k8s.io/v1beta1/capacitybuffers",
+    CapacityBuffer.read,
+    "capacitybuffers.autoscaling.x-k8s.io",
+    selector={"labelSelector": SHARD},
+)
+PROVISIONING_REQUESTS: Final = Kind(
+    "ProvisioningRequest",
+    "autoscaling.x-k8s.io/v1",
+    "/apis/autoscaling.x-k8s.io/v1/provisioningrequests",
+    ProvisioningRequest.read,
+    "provisioningrequests.autoscaling.x-k8s.io",
+    selector={"labelSelector": SHARD},
+)
 CUSTOM: Final[frozenset[str | None]] = frozenset(
     kind.definition
-    for kind in (NODE_CLAIMS, NODE_POOLS, QUEUES, POD_GROUPS, WORKSPACES, ENVIRONMENTS, LEADER_WORKER_SETS)
+    for kind in (
+        NODE_CLAIMS,
+        NODE_POOLS,
+        QUEUES,
+        POD_GROUPS,
+        WORKSPACES,
+        ENVIRONMENTS,
+        LEADER_WORKER_SETS,
+        CAPACITY_BUFFERS,
+        PROVISIONING_REQUESTS,
+    )
 )
 
 

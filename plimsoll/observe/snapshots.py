@@ -28,6 +28,9 @@ class Stores:
         self.stateful_sets = Store(kinds.STATEFUL_SETS)
         self.leader_worker_sets = Store(kinds.LEADER_WORKER_SETS)
         self.autoscalers = Store(kinds.AUTOSCALERS)
+        self.pod_templates = Store(kinds.POD_TEMPLATES)
+        self.capacity_buffers = Store(kinds.CAPACITY_BUFFERS)
+        self.provisioning_requests = Store(kinds.PROVISIONING_REQUESTS)
 
     def __iter__(self) -> Iterator[Store[Any]]:
         return iter(vars(self).values())
@@ -66,6 +69,9 @@ class Stores:
             pod_groups=self.pod_groups.values(),
             workloads=self.deployments.values() + self.stateful_sets.values() + self.leader_worker_sets.values(),
             autoscalers=self.autoscalers.values(),
+            pod_templates=self.pod_templates.values(),
+            capacity_buffers=self.capacity_buffers.values(),
+            provisioning_requests=self.provisioning_requests.values(),
             missing_kinds=tuple(store.kind.name for store in self if not store.served),
             warnings=(
                 *notes,

@@ -1,14 +1,30 @@
 """The delta of one round while it is put together."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update
+from plimsoll.model.base import ObservedObject
+from plimsoll.model.capacity_buffer import CapacityBuffer
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.node_pool import NodePool
+from plimsoll.model.owner import Owner
+from plimsoll.model.plan import Creation, Deletion, ObjectKey, Signal, SignalReason, Update
+from plimsoll.model.pod import Pod
+from plimsoll.model.provisioning_request import ProvisioningRequest
+from plimsoll.model.template import PodTemplate
 from plimsoll.model.workload import Workload
-from plimsoll.model.workspace import WorkspaceRef
+from plimsoll.plan.asking import Asking
 from plimsoll.plan.ownership import Owned, owner_of
 
-KARPENTER = "karpenter.sh/v1"
+KARPENTER: Final = "karpenter.sh/v1"
+_API_VERSIONS: Final[dict[type[ObservedObject], str]] = {
+    NodeClaim: KARPENTER,
+    NodePool: KARPENTER,
+    Pod: "v1",
+    PodTemplate: "v1",
+    CapacityBuffer: "autoscaling.x-k8s.io/v1beta1",
+    ProvisioningRequest: "autoscaling.x-k8s.io/v1",
+}
 
 
 class Delta:
@@ -18,22 +34,27 @@ class Delta:
         self.creations: list[Creation] = []
         self.updates: list[Update] = []
         self.deletions: list[Deletion] = []
+        self.signals: list[Signal] = []
         self.warnings: list[str] = []
         self.looks: list[datetime] = []
 
-    def create(self, manifest: dict[str, Any], owner: WorkspaceRef, reason: str) -> None:
+    def create(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
         self.creations.append(Creation(manifest=manifest, owner=owner, reason=reason))
 
-    def update(self, manifest: dict[str, Any], owner: WorkspaceRef, reason: str) -> None:
+    def update(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
         self.updates.append(Update(manifest=manifest, owner=owner, reason=reason))
 
-    def delete(self, thing: Owned, reason: str) -> None:
+    def delete(self, thing: Owned | Asking, reason: str) -> None:
         """Nothing where the object is being deleted already."""
         if not thing.deleting:
             self.deletions.append(Deletion(key=key_of(thing), uid=thing.uid, owner=owner_of(thing), reason=reason))
 
+    def signal(self, key: ObjectKey, uid: str, reason: SignalReason, message: str) -> None:
+        self.signals.append(Signal(key=key, uid=uid, reason=reason, message=message))
 
-def key_of(thing: Owned) -> ObjectKey:
+
+def key_of(thing: Owned | Asking) -> ObjectKey:
     if isinstance(thing, Workload):
         return ObjectKey(api_version=thing.api_version, kind=thing.kind, namespace=thing.namespace, name=thing.name)
-    return ObjectKey(api_version=KARPENTER, kind=type(thing).__name__, namespace="", name=thing.name)
+    kind = type(thing)
+    return ObjectKey(api_version=_API_VERSIONS[kind], kind=kind.__name__, namespace=thing.namespace, name=thing.name)

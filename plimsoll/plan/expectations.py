@@ -4,12 +4,16 @@ A plan made from a snapshot that lacks the last delta would ask for it again (th
 NodeClaims), so nothing is planned until the snapshot shows what was written, or a deadline has passed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
-from plimsoll.model.plan import ObjectKey
+from plimsoll.model.plan import ObjectKey, Signal
 from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.asking import Asking, asking, signalled
+from plimsoll.plan.delta import key_of
+from plimsoll.plan.ownership import Owned
 
 DEADLINE = timedelta(seconds=10)
 """How long a write may stay unseen: past it something else removed or kept the object, and the plan says so anew."""
@@ -21,35 +25,28 @@ class Expectations:
 
     created: frozenset[ObjectKey] = frozenset()
     deleted_uids: frozenset[str] = frozenset()
+    signalled: Mapping[str, str] = MappingProxyType({})
+    """What trigger pods must say, by name, as long as they are there."""
     deadline: datetime | None = None
 
     @classmethod
-    def of(cls, created: Iterable[ObjectKey], deleted_uids: Iterable[str], now: datetime) -> "Expectations":
-        return cls(frozenset(created), frozenset(deleted_uids), now + DEADLINE)
+    def of(
+        cls,
+        created: Iterable[ObjectKey],
+        deleted_uids: Iterable[str],
+        now: datetime,
+        signalled: Iterable[Signal] = (),
+    ) -> "Expectations":
+        said = {signal.key.name: signal.reason.value for signal in signalled}
+        return cls(frozenset(created), frozenset(deleted_uids), MappingProxyType(said), now + DEADLINE)
 
     def met_by(self, snapshot: Snapshot, now: datetime) -> bool:
         """Whether the snapshot shows every write, or the deadline has passed."""
         if self.deadline is None or now >= self.deadline:
             return True
-        seen: set[ObjectKey] = set()
-        alive: set[str] = set()
-        for claim in snapshot.node_claims:
-            seen.add(ObjectKey(api_version="karpenter.sh/v1", kind="NodeClaim", namespace="", name=claim.name))
-            if not claim.deleting:
-                alive.add(claim.uid)
-        for pool in snapshot.node_pools:
-            seen.add(ObjectKey(api_version="karpenter.sh/v1", kind="NodePool", namespace="", name=pool.name))
-            if not pool.deleting:
-                alive.add(pool.uid)
-        for workload in snapshot.workloads:
-            seen.add(
-                ObjectKey(
-                    api_version=workload.api_version,
-                    kind=workload.kind,
-                    namespace=workload.namespace,
-                    name=workload.name,
-                )
-            )
-            if not workload.deleting:
-                alive.add(workload.uid)
-        return self.created <= seen and not (self.deleted_uids & alive)
+        asked = asking(snapshot)
+        things: list[Owned | Asking] = [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads, *asked]
+        alive = {thing.uid for thing in things if not thing.deleting}
+        if self.deleted_uids & alive or not self.created <= {key_of(thing) for thing in things}:
+            return False
+        return all(signalled(thing) == self.signalled.get(thing.name, signalled(thing)) for thing in asked)

@@ -8,6 +8,7 @@ from plimsoll.model.environment import Environment, EnvironmentSpec
 from plimsoll.model.labels import as_label_value
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.owner import Owner
 from plimsoll.model.plan import Creation, Deletion, Plan, Update
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
@@ -183,9 +184,9 @@ def _warnings(planned: Plan, ref: WorkspaceRef) -> tuple[str, ...]:
     return tuple(text.removeprefix(mark) for text in planned.warnings if text.startswith(mark))
 
 
-def _same(one: WorkspaceRef, other: WorkspaceRef) -> bool:
+def _same(one: Owner, other: WorkspaceRef) -> bool:
     """By name; deletions know it as their object's labels have it."""
-    return (as_label_value(one.namespace), as_label_value(one.name)) == (
+    return isinstance(one, WorkspaceRef) and (as_label_value(one.namespace), as_label_value(one.name)) == (
         as_label_value(other.namespace),
         as_label_value(other.name),
     )

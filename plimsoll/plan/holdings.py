@@ -25,8 +25,9 @@ class Made:
         self._created: dict[WorkspaceRef, list[str]] = {}
         for creation in plan.creations:
             key = creation.key
-            if key.kind == "NodeClaim" and key not in failures:
-                self._created.setdefault(creation.owner, []).append(key.name)
+            owner = creation.owner
+            if key.kind == "NodeClaim" and key not in failures and isinstance(owner, WorkspaceRef):
+                self._created.setdefault(owner, []).append(key.name)
         self.deleted = frozenset(
             each.key.name for each in plan.deletions if each.key.kind == "NodeClaim" and each.key not in failures
         )

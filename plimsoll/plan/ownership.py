@@ -6,9 +6,11 @@ from plimsoll.model.environment import Environment
 from plimsoll.model.labels import ENVIRONMENT, NODEPOOL, as_label_value
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
+from plimsoll.model.owner import Owner
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace, WorkspaceRef
+from plimsoll.plan.asking import KINDS, Asking, demand_of
 
 Owned = NodeClaim | NodePool | Workload
 
@@ -111,8 +113,10 @@ def alive(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
     return [claim for claim in claims if not claim.deleting]
 
 
-def owner_of(thing: Owned) -> WorkspaceRef:
-    """The Workspace that the labels name."""
+def owner_of(thing: Owned | Asking) -> Owner:
+    """The Workspace, or the demand, that the labels name."""
+    if isinstance(thing, KINDS):
+        return demand_of(thing)
     namespace, name, uid = thing.owner
     return WorkspaceRef(namespace=namespace, name=name, uid=uid)
 

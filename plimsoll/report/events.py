@@ -1,4 +1,4 @@
-"""Kubernetes events (events.k8s.io/v1) about Workspaces: what changed, as values."""
+"""Kubernetes events (events.k8s.io/v1) about Workspaces and demands: what changed, as values."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from plimsoll.model.condition import condition_of
 from plimsoll.model.labels import API_VERSION, GROUP
+from plimsoll.model.owner import Owner
 from plimsoll.model.plan import ObjectKey, Plan
 from plimsoll.model.verdict import Reason, Verdict
 from plimsoll.model.workspace import ConditionType, WorkspaceRef, WorkspaceStatus
@@ -19,9 +20,9 @@ _REFUSALS: Final = frozenset(reason.value for reason in Reason if reason is not 
 
 
 class Event(NamedTuple):
-    """Something that happened to a Workspace."""
+    """Something that happened to a Workspace, or to a demand."""
 
-    workspace: WorkspaceRef
+    regarding: Owner
     type: Literal["Normal", "Warning"]
     reason: str
     action: str
@@ -30,15 +31,25 @@ class Event(NamedTuple):
     @property
     def name(self) -> str:
         """The same for the same event, so that a repetition counts up one object instead of making another."""
-        digest = hashlib.sha256("\0".join((self.workspace.uid, self.type, self.reason, self.note)).encode())
-        return f"{self.workspace.name[:230].rstrip('.-')}.{digest.hexdigest()[:16]}"
+        digest = hashlib.sha256("\0".join((self.uid, self.type, self.reason, self.note)).encode())
+        return f"{self.regarding.name[:230].rstrip('.-')}.{digest.hexdigest()[:16]}"
+
+    @property
+    def uid(self) -> str:
+        """Of a Workspace, of which there may have been another one of the name."""
+        return self.regarding.uid if isinstance(self.regarding, WorkspaceRef) else ""
+
+    @property
+    def namespace(self) -> str:
+        """Events of cluster-scoped objects are in `default`."""
+        return self.regarding.namespace or "default"
 
     def manifest(self, now: datetime, instance: str) -> dict[str, Any]:
         """The object to create; `instance` names this process."""
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": self.name, "namespace": self.workspace.namespace},
+            "metadata": {"name": self.name, "namespace": self.namespace},
             "eventTime": micro_time(now),
             "type": self.type,
             "reason": self.reason,
@@ -46,10 +57,10 @@ class Event(NamedTuple):
             "note": self.note.encode()[:NOTE_LENGTH].decode(errors="ignore"),
             "regarding": {
                 "apiVersion": API_VERSION,
-                "kind": "Workspace",
-                "namespace": self.workspace.namespace,
-                "name": self.workspace.name,
-                "uid": self.workspace.uid,
+                "kind": "Workspace" if isinstance(self.regarding, WorkspaceRef) else self.regarding.kind,
+                "namespace": self.regarding.namespace,
+                "name": self.regarding.name,
+                "uid": self.uid,
             },
             "reportingController": CONTROLLER,
             "reportingInstance": instance[:128],
@@ -76,7 +87,7 @@ def verdict_event(verdict: Verdict, previous: WorkspaceStatus) -> Event | None:
 
 def capacity_events(plan: Plan, failures: Mapping[ObjectKey, object]) -> Iterator[Event]:
     """One event for each Workspace and kind of what was created or deleted, one for each failure."""
-    done: dict[tuple[WorkspaceRef, str, str], list[str]] = {}
+    done: dict[tuple[Owner, str, str], list[str]] = {}
     for action, operations in (("Create", plan.creations), ("Update", plan.updates), ("Delete", plan.deletions)):
         for operation in operations:
             key = operation.key

@@ -58,7 +58,7 @@ class Recorder:
             self._repeated.clear()
 
     def _write(self, event: Event, now: datetime) -> None:
-        path = f"/apis/events.k8s.io/v1/namespaces/{event.workspace.namespace}/events"
+        path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
         try:
             self._connection.request("POST", path, event.manifest(now, self._instance), timeout=TIMEOUT)
         except RequestError as error:

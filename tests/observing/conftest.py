@@ -14,6 +14,7 @@ CORE = (
     kinds.DEPLOYMENTS.path,
     kinds.STATEFUL_SETS.path,
     kinds.AUTOSCALERS.path,
+    kinds.POD_TEMPLATES.path,
     kinds.DEFINITIONS.path,
 )
 

@@ -1,0 +1,24 @@
+"""Owner: what an object of the capacity stacks was made for."""
+
+from typing import Literal
+
+from plimsoll.model.base import Observed
+from plimsoll.model.workspace import WorkspaceRef
+
+
+class DemandRef(Observed):
+    """Names a GPUDemand, or the Environment whose headroom an object stands for."""
+
+    name: str
+    kind: Literal["GPUDemand", "Environment"] = "GPUDemand"
+
+    @property
+    def namespace(self) -> str:
+        """Both are cluster-scoped."""
+        return ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+Owner = WorkspaceRef | DemandRef
