@@ -1,7 +1,7 @@
 """The loop: observe, validate, plan, apply, report, again at each change that can matter."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
@@ -10,7 +10,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponent
 
 from plimsoll.apply import Applier, LeaseLostError, Outcome
 from plimsoll.model.errors import PlimsollError
-from plimsoll.model.plan import Plan
+from plimsoll.model.plan import Plan, Signal
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.observe.observer import Observer
 from plimsoll.plan.expectations import Expectations
@@ -69,7 +69,8 @@ class Loop:
         if not plan.empty:
             outcome = self._applier.apply(plan)
             _log_delta(outcome)
-            self._expect(plan, outcome)
+        signalled = self._applier.signal(plan.signals, outcome.created)
+        self._expect(plan, outcome, signalled)
         self._reporter.report(snapshot, plan, now, outcome.failed)
         return Tick(snapshot, plan, outcome)
 
@@ -124,12 +125,15 @@ class Loop:
         self._stopping.set()
         self._observer.wake()
 
-    def _expect(self, plan: Plan, outcome: Outcome) -> None:
+    def _expect(self, plan: Plan, outcome: Outcome, signalled: Sequence[Signal]) -> None:
+        if plan.empty and not signalled:
+            return
         deleted = set(outcome.deleted)
         self._expectations = Expectations.of(
             outcome.created,
             (deletion.uid for deletion in plan.deletions if deletion.key in deleted and deletion.uid),
             self._clock(),
+            signalled,
         )
 
 

@@ -1,6 +1,6 @@
 """Applies Plans as updates of the capacity stacks: one writer, several shards, updates armed ahead of need."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -32,12 +32,13 @@ from plimsoll.apply.review import Reviewer, is_going
 from plimsoll.apply.roster import Roster
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.shard import Shard
+from plimsoll.apply.signals import send
 from plimsoll.apply.stack import CapacityStack
 from plimsoll.apply.state import Manifest
 from plimsoll.connection import Connection
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.labels import SHARD
-from plimsoll.model.plan import ObjectKey, Plan
+from plimsoll.model.plan import ObjectKey, Plan, Signal
 from plimsoll.provider.identity import Kind
 from plimsoll.provider.objects import Objects
 
@@ -78,6 +79,7 @@ class Applier:
 
     def __init__(self, settings: ApplySettings, connection: Connection) -> None:
         self._settings = settings
+        self._connection = connection
         self._reviewer = Reviewer(Objects(connection))
         self._lease = Lease(connection, settings.lease_name, settings.lease, self._on_lost)
         self._provider: ClusterProvider | None = None
@@ -165,6 +167,10 @@ class Applier:
         if errors and not (outcome.created or outcome.updated or outcome.deleted or outcome.forgotten):
             raise errors[0]
         return outcome
+
+    def signal(self, signals: Iterable[Signal], created: Container[ObjectKey]) -> tuple[Signal, ...]:
+        """Writes signals to autoscalers, as `signals.send`; nothing without the Lease."""
+        return send(self._connection, signals, created) if not self._stopping and self._lease.held else ()
 
     def drain(self) -> tuple[ObjectKey, ...]:
         """Deletes every object of every capacity stack of the environment, then the stacks. The objects' keys.

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from plimsoll.model.environment import Provisioner as Kind
 from plimsoll.model.labels import SPEC_HASH
+from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import Deletion, ObjectKey, Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
@@ -88,12 +89,15 @@ class _Round:
             else:
                 self._leftover_claims(workspace)
                 self._workload(workspace, verdict, (), len(verdict.node_names))
-        deletions = self._capped(sorted(delta.deletions, key=_deletion_order))
+        asking = [each for each in delta.deletions if isinstance(each.owner, DemandRef)]
+        capacity = [each for each in delta.deletions if not isinstance(each.owner, DemandRef)]
+        deletions = [*asking, *self._capped(sorted(capacity, key=_deletion_order))]
         return Plan(
             verdicts=tuple(self._verdicts),
             creations=tuple(sorted(delta.creations, key=lambda each: _order(each.key))),
             updates=tuple(sorted(delta.updates, key=lambda each: _order(each.key))),
             deletions=tuple(sorted(deletions, key=lambda each: _order(each.key))),
+            signals=tuple(sorted(delta.signals, key=lambda each: _order(each.key))),
             warnings=tuple(delta.warnings),
             next_look=min(delta.looks, default=None),
         )

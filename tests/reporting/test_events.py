@@ -83,7 +83,7 @@ def test_the_same_event_has_the_same_name() -> None:
     event = Event(WS, "Normal", "Accepted", "Validate", "fits")
     assert event.name == Event(WS, "Normal", "Accepted", "Validate", "fits").name
     recreated = WS.model_copy(update={"uid": "v"})
-    others = {event.name, event._replace(note="fits well").name, event._replace(workspace=recreated).name}
+    others = {event.name, event._replace(note="fits well").name, event._replace(regarding=recreated).name}
     assert len(others) == 3
     assert all(name.startswith("ws.") for name in others)
 
