@@ -13,6 +13,7 @@ import pytest
 from plimsoll.apply.engine import HOLDER
 from plimsoll.apply.errors import LockedError, LockHolder
 from plimsoll.apply.locks import break_stale
+from tests.e2e.awaiting import await_condition
 
 HERE = socket.gethostname()
 DEAD = 2**22 - 1
@@ -73,6 +74,8 @@ def engine(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator["subproce
     program.symlink_to("/bin/sleep")
     environment = {HOLDER: request.param} if request.param else {}
     process = subprocess.Popen([str(program), "60"], env=environment, start_new_session=True)
+    # The kernel lets go of the caller a moment before the new program's arguments and environment can be read.
+    await_condition(lambda: psutil.Process(process.pid).cmdline(), message="the program has started")
     yield process
     process.kill()
     process.wait()
