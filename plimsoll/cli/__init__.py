@@ -21,7 +21,10 @@ COMMANDS = {
     "estimate": ("plimsoll.cli.estimate", "How many GPUs and nodes a model takes, line by line."),
     "status": ("plimsoll.cli.status", "Workspaces, their nodes and what the engine made for them."),
     "explain": ("plimsoll.cli.explain", "The whole story of one decision."),
-    "queues": ("plimsoll.cli.queues", "KAI's Queues: checks of manifests before they are applied."),
+    "queues": (
+        "plimsoll.cli.queues",
+        "KAI's Queues: the tree with what is allocated and asked, and checks of manifests.",
+    ),
     "import": ("plimsoll.cli.import_", "Manifests of other systems as ours."),
     "destroy": ("plimsoll.cli.destroy", "Drain capacity, then environment, then foundation."),
     "probe": ("plimsoll.cli.probe", "What runs in a reservation: find its GPU, and say which one it is."),

@@ -10,10 +10,13 @@ from rich.text import Text
 
 from plimsoll.cli.options import Context, Kubeconfig
 from plimsoll.cli.output import OUT, REFUSED, SETTLED, Format, Output, print_json
+from plimsoll.cli.queues_report import next_as_json, next_line
 from plimsoll.model.plan import Creation, Plan, Update
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
 from plimsoll.plan.planning import plan as plan_round
+from plimsoll.plan.queue_order import NextGpu, next_gpu
+from plimsoll.plan.queue_standing import standing
 from plimsoll.plan.shortlist import counted
 from plimsoll.plan.validating import validate
 
@@ -44,7 +47,8 @@ def plan(
 
         with open_observer(kubeconfig, context) as (_, observer):
             snapshot = observer.snapshot()
-    raise typer.Exit(render(decide(snapshot), output))
+    following = next_gpu(standing(snapshot)) if snapshot.queues else None
+    raise typer.Exit(render(decide(snapshot), output, following))
 
 
 def decide(snapshot: Snapshot) -> Plan:
@@ -52,12 +56,17 @@ def decide(snapshot: Snapshot) -> Plan:
     return plan_round(snapshot, validate(snapshot), datetime.now(UTC))
 
 
-def render(plan: Plan, output: Format) -> int:
-    """Prints the plan and returns the exit code: 0, or 2 where an intent is refused."""
+def render(plan: Plan, output: Format, following: NextGpu | None = None) -> int:
+    """Prints the plan, with the pod of a queue that would be placed next where one is given.
+
+    Returns the exit code: 0, or 2 where an intent is refused.
+    """
     if output is Format.JSON:
-        print_json(as_json(plan))
+        print_json(as_json(plan) | {"nextGpu": next_as_json(following)})
     else:
         _print_text(plan)
+        if following is not None:
+            OUT.print(Text(next_line(following)), soft_wrap=True)
     return REFUSED if plan.refusals else SETTLED
 
 

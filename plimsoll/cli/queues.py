@@ -1,4 +1,4 @@
-"""`plimsoll queues check`: KAI's Queues, checked before anything is applied."""
+"""`plimsoll queues`: the tree of KAI's Queues; `plimsoll queues check`: its checks, before anything is applied."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from plimsoll.cli.options import Context, Kubeconfig
-from plimsoll.cli.output import Format, Output
+from plimsoll.cli.output import Format, Output, print_json
 from plimsoll.model.errors import InvalidObjectError, PlimsollError
 
 app = typer.Typer(add_completion=False)
@@ -17,9 +17,43 @@ Files = Annotated[
 ]
 
 
-@app.callback()
-def _queues() -> None:
-    """KAI's Queues."""
+@app.callback(invoke_without_command=True)
+def queues(
+    ctx: typer.Context,
+    file: Files = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """KAI's Queues: quota, limit, fair share, what is allocated and asked, and which queue is next.
+
+    Without a command: the tree, of a cluster or of files.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from plimsoll.cli.queues_report import as_json, print_tree
+    from plimsoll.plan.queue_order import next_gpu
+    from plimsoll.plan.queue_standing import standing
+
+    if file:
+        from plimsoll.observe.manifests import snapshot_from_files
+
+        snapshot = snapshot_from_files(file)
+    else:
+        from plimsoll.connection import Connection
+        from plimsoll.observe.reading import read_cluster
+
+        connection = Connection.open(kubeconfig, context)
+        try:
+            snapshot = read_cluster(connection, only=("Environment", "Queue", "Pod", "Node"), required=("Queue",))
+        finally:
+            connection.close()
+    found = standing(snapshot)
+    following = next_gpu(found)
+    if output is Format.JSON:
+        print_json(as_json(found, following))
+    else:
+        print_tree(found, following)
 
 
 @app.command()

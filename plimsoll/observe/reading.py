@@ -5,6 +5,7 @@ from typing import Any
 
 from plimsoll.connection import Connection, RequestError
 from plimsoll.model.errors import PlimsollError
+from plimsoll.model.labels import GROUP
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.observe.kinds import Kind
 from plimsoll.observe.listing import list_objects
@@ -39,5 +40,7 @@ def read_cluster(
 def _not_served(kind: Kind[Any]) -> PlimsollError:
     return PlimsollError(
         f"the cluster does not know the kind {kind.name} ({kind.definition}, {kind.api_version})",
-        "apply the foundation stack, which brings its definition",
+        "apply the foundation stack, which brings its definition"
+        if str(kind.definition).endswith(f".{GROUP}")
+        else "install what brings its definition, or read manifests with -f",
     )

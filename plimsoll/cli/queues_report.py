@@ -1,0 +1,129 @@
+"""How `plimsoll queues` prints the tree of queues: a table for people, one object for scripts."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from plimsoll.cli.output import OUT
+from plimsoll.model.queue import UNLIMITED
+from plimsoll.plan.queue_order import NextGpu
+from plimsoll.plan.queue_standing import NOTHING, QueuedPod, Standing
+from plimsoll.plan.queue_tree import MILLI, Resource
+from plimsoll.plan.shortlist import shortlist
+
+_COLUMNS: Final = {
+    "quota": "quota",
+    "limit": "limit",
+    "fair share": "fairShare",
+    "allocated": "allocated",
+    "requested": "requested",
+    "pending": "pending",
+}
+"""Heading to field of the JSON object."""
+
+
+def as_json(standing: Standing, following: NextGpu | None) -> dict[str, Any]:
+    """`queues` with GPUs, millicores and MB (10^6 bytes), -1 standing for unlimited; `total`, `next`, `warnings`."""
+    return {
+        "queues": [
+            {
+                "name": name,
+                "parent": standing.tree.queue(name).parent,
+                "depth": depth,
+                "leaf": standing.tree.is_leaf(name),
+                "priority": standing.tree.priority(name),
+                **{resource.value: _amounts(standing, name, resource) for resource in Resource},
+            }
+            for name, depth in _in_order(standing)
+        ],
+        "total": {resource.value: standing.total[resource] / MILLI for resource in Resource},
+        "next": next_as_json(following),
+        "warnings": list(standing.warnings),
+    }
+
+
+def print_tree(standing: Standing, following: NextGpu | None) -> None:
+    if not len(standing.tree):
+        OUT.print("there are no Queues")
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("GPUs of", no_wrap=True)
+    for column in _COLUMNS:
+        table.add_column(column, justify="right")
+    for name, depth in _in_order(standing):
+        amounts = _amounts(standing, name, Resource.GPU)
+        broken = standing.tree.broken_at(name)
+        table.add_row(
+            Text("  " * depth + name, style="red" if broken else ""),
+            *("unlimited" if amounts[column] == UNLIMITED else f"{amounts[column]:g}" for column in _COLUMNS.values()),
+        )
+    OUT.print(table)
+    OUT.print()
+    for name in standing.tree:
+        broken = standing.tree.broken_at(name)
+        if broken:
+            OUT.print(Text.assemble(("warning: ", "yellow"), f"Queue {name} hangs nowhere: {broken}"), soft_wrap=True)
+    for warning in standing.warnings:
+        OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
+    OUT.print(Text(next_line(following), style="bold"), soft_wrap=True)
+
+
+def next_line(following: NextGpu | None) -> str:
+    """Who gets the next GPU and who pays for it, in one sentence."""
+    if following is None:
+        return "no pending pod that its queue would admit"
+    pod = following.pod
+    head = f"next: {_gpus(pod)} for Queue {pod.queue} (Pod {pod.pod.namespace}/{pod.pod.name})"
+    if following.free:
+        return f"{head}, free now"
+    if not following.victims:
+        return f"{head}, by new capacity: no queue has more than its own to give back"
+    taken = [f"{pod.pod.namespace}/{pod.pod.name} of Queue {pod.queue}" for pod in following.victims]
+    return f"{head}, by new capacity or reclaimed from {shortlist(taken)}"
+
+
+def _amounts(standing: Standing, name: str, resource: Resource) -> dict[str, float]:
+    amounts = standing.tree.amounts(name, resource)
+    allocated, pending = standing.allocated[name][resource], standing.waiting[name][resource]
+    values = {
+        "quota": amounts.quota,
+        "limit": amounts.limit,
+        "fairShare": standing.fair.get(name, NOTHING)[resource],
+        "allocated": allocated,
+        "allocatedNonPreemptible": standing.non_preemptible[name][resource],
+        "requested": allocated + pending,
+        "pending": pending,
+    }
+    return {"overQuotaWeight": amounts.weight} | {
+        field: UNLIMITED if value is None else value / MILLI for field, value in values.items()
+    }
+
+
+def next_as_json(following: NextGpu | None) -> dict[str, Any] | None:
+    """The pod that would be placed next, whether its GPUs are free, and whose would be taken back for it."""
+    if following is None:
+        return None
+    reclaimed = [_pod(each) for each in following.victims]
+    return {**_pod(following.pod), "free": following.free, "reclaimed": reclaimed}
+
+
+def _pod(each: QueuedPod) -> dict[str, Any]:
+    pod = {"namespace": each.pod.namespace, "name": each.pod.name}
+    return {"queue": each.queue, "pod": pod, "gpus": each.gpu_milli / MILLI}
+
+
+def _gpus(pod: QueuedPod) -> str:
+    return f"{pod.gpu_milli / MILLI:g} GPU" + ("s" if pod.gpu_milli > MILLI else "")
+
+
+def _in_order(standing: Standing) -> Iterator[tuple[str, int]]:
+    """Each queue with its depth, after its parent; those that reach no root at the end."""
+    tree = standing.tree
+    left = [(name, 0) for name in reversed(tree.roots)]
+    while left:
+        name, depth = left.pop()
+        yield name, depth
+        left += [(child, depth + 1) for child in reversed(tree.children.get(name, ()))]
+    yield from ((name, 0) for name in tree if tree.broken_at(name))

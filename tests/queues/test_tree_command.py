@@ -1,0 +1,92 @@
+"""`plimsoll queues`: the tree with what queues have and ask, and which is next."""
+
+import json
+from typing import Any
+
+import yaml
+
+from plimsoll.model.labels import QUEUE
+from tests.builders import gpu_labels
+from tests.plan_from_files.test_command import plimsoll
+from tests.queues.manifests import amounts, queue
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": gpu_labels(count=4)}}
+
+
+def a_pod(name: str, queue_name: str, gpus: int, node: str | None = None) -> dict[str, Any]:
+    resources = {"limits": {"nvidia.com/gpu": gpus}}
+    spec: dict[str, Any] = {"containers": [{"name": "c", "resources": resources}]}
+    metadata = {"name": name, "namespace": "research", "labels": {QUEUE: queue_name}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": spec | ({"nodeName": node} if node else {}),
+    }
+
+
+GIVEN = yaml.safe_dump_all(
+    [
+        NODE,
+        queue("research", gpu=amounts(4)),
+        queue("training", "research", amounts(2, 8)),
+        queue("notebooks", "research", amounts(2)),
+        queue("lost", "gone"),
+        a_pod("a", "training", 4, "n"),
+        a_pod("b", "notebooks", 2),
+    ]
+)
+
+
+def test_the_tree_as_json() -> None:
+    done = plimsoll("queues", "-f", "-", "--output", "json", given=GIVEN)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [(each["name"], each["parent"], each["depth"], each["leaf"]) for each in found["queues"]] == [
+        ("research", "", 0, False),
+        ("notebooks", "research", 1, True),
+        ("training", "research", 1, True),
+        ("lost", "gone", 0, True),
+    ]
+    gpu = {each["name"]: each["gpu"] for each in found["queues"]}
+    assert gpu["training"] == {
+        "overQuotaWeight": 1,
+        "quota": 2,
+        "limit": 8,
+        "fairShare": 2,
+        "allocated": 4,
+        "allocatedNonPreemptible": 0,
+        "requested": 4,
+        "pending": 0,
+    }
+    assert gpu["research"]["limit"] == -1
+    assert (gpu["research"]["requested"], gpu["research"]["pending"]) == (6, 2)
+    assert found["total"]["gpu"] == 4
+    assert found["next"] == {
+        "queue": "notebooks",
+        "pod": {"namespace": "research", "name": "b"},
+        "gpus": 2,
+        "free": False,
+        "reclaimed": [{"queue": "training", "pod": {"namespace": "research", "name": "a"}, "gpus": 4}],
+    }
+
+
+def test_the_tree_for_people() -> None:
+    done = plimsoll("queues", "-f", "-", given=GIVEN)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["training", "2", "8", "2", "4", "4", "0"] in lines
+    assert "Queue lost hangs nowhere: the parent of Queue lost, gone, does not exist" in done.stdout
+    assert "next: 2 GPUs for Queue notebooks (Pod research/b)" in done.stdout
+    assert "reclaimed from research/a of Queue training" in done.stdout
+
+
+def test_without_queues_it_says_so() -> None:
+    done = plimsoll("queues", "-f", "-", given=yaml.safe_dump(NODE))
+    assert (done.returncode, done.stdout) == (0, "there are no Queues\n")
+
+
+def test_a_plan_says_which_queue_is_next() -> None:
+    done = plimsoll("plan", "-f", "-", "--output", "json", given=GIVEN)
+    assert json.loads(done.stdout)["nextGpu"]["queue"] == "notebooks"
+    assert "next: 2 GPUs for Queue notebooks" in plimsoll("plan", "-f", "-", given=GIVEN).stdout
