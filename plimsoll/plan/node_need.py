@@ -80,6 +80,8 @@ class NodePacking:
     """(pod, why)"""
     least: int = 0
     """GPUs of new nodes that no packing can do without, by the bounds of shares, CPU, memory and shapes together."""
+    lower_bound: float = 0.0
+    """New GPUs by the linear program over patterns alone, as if nodes did not matter; at most `least`."""
 
     @property
     def new_nodes(self) -> tuple[FilledNode, ...]:

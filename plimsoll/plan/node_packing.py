@@ -44,6 +44,7 @@ class _NodePacker:
         self._existing = Filling(nodes)
         self._free = [self._existing.free(row) for row in range(len(self._existing.nodes))]
         self._unplaced: dict[str, str] = {}
+        self._lower_bound = 0.0
         self._needs: dict[str, PodNeed] = {}
         kinds_of = _KindsOf(self._shapes, self._free)
         for need in sorted(needs, key=lambda need: need.name):
@@ -70,7 +71,7 @@ class _NodePacker:
         for name in [*(need.name for need in refused), *(name for unit in homeless for name in unit.pods)]:
             self._unplaced[name] = "no free node has room for it, and no shape of node can take it"
         nodes = (*self._existing.filled(), *new)
-        return NodePacking(nodes, tuple(sorted(self._unplaced.items())), least)
+        return NodePacking(nodes, tuple(sorted(self._unplaced.items())), least, self._lower_bound)
 
     def _pack_singles(self, singles: Sequence[PodNeed], together: Filling) -> tuple[list[Unit], list[PodNeed]]:
         """Shares onto free GPUs and those that pods `together` have opened; then the units of new GPUs.
@@ -143,7 +144,9 @@ class _NodePacker:
             self._shapes,
             self._free,
         )
-        choice.require(self._pack(items, supply).least)
+        packing = self._pack(items, supply)
+        self._lower_bound = packing.lower_bound
+        choice.require(packing.least)
         for shapes in sorted(self._needed_shapes(needs)):
             choice.require_one_of(shapes)
         return choice.least_gpus()
