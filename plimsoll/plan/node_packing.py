@@ -28,7 +28,14 @@ def pack_nodes(
 
     `seconds` and `clock` are those of `packing.pack`.
     """
-    return _NodePacker(needs, shapes, nodes, Effort(seconds, clock)).pack()
+    return pack_nodes_within(Effort(seconds, clock), needs, shapes, nodes)
+
+
+def pack_nodes_within(
+    effort: Effort, needs: Iterable[PodNeed], shapes: Iterable[NodeShape], nodes: Iterable[FreeNode] = ()
+) -> NodePacking:
+    """`pack_nodes` with the rest of a limit that others share."""
+    return _NodePacker(needs, shapes, nodes, effort).pack()
 
 
 class _NodePacker:

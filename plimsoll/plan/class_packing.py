@@ -1,0 +1,165 @@
+"""Packing one class: into what is free, then into what is on its way, then into new nodes within limits."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from plimsoll.plan.demand import Promise
+from plimsoll.plan.effort import Effort
+from plimsoll.plan.node_need import FilledNode, FreeNode, NodePacking, NodeShape, PodNeed
+from plimsoll.plan.node_packing import pack_nodes_within
+from plimsoll.plan.node_units import takes
+from plimsoll.plan.packing_problem import GPU_MILLI
+from plimsoll.plan.pool_limits import Excess, PoolLimits
+from plimsoll.plan.pool_shape import PoolShape
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedNode:
+    """A promise with what its node will offer."""
+
+    promise: Promise
+    shapes: tuple[PoolShape, ...]
+    """That it may come as."""
+
+    @property
+    def free(self) -> FreeNode:
+        return FreeNode(
+            self.promise.name,
+            self.shapes[0].kind if self.shapes else self.promise.kind,
+            (GPU_MILLI,) * self.promise.gpus,
+            min((each.cpu_milli for each in self.shapes), default=self.promise.cpu_milli),
+            min((each.memory_mib for each in self.shapes), default=self.promise.memory_mib),
+        )
+
+
+@dataclass
+class PackedClass:
+    packing: NodePacking
+    """As if nothing had been promised."""
+    on_nodes: tuple[FilledNode, ...] = ()
+    on_promises: dict[str, FilledNode] = field(default_factory=dict)
+    new: tuple[FilledNode, ...] = ()
+    unplaced: dict[str, str] = field(default_factory=dict)
+
+
+class ClassPacker:
+    """Packs the pods of one class. What was promised for a packing is given to the same packing again.
+
+    The packing without promises depends on the pods and what is free alone, so a repeated plan finds its own nodes
+    among the promises. Where pods have come or gone since, what is promised is filled first.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[PoolShape],
+        free: Sequence[FreeNode],
+        promised: Sequence[PromisedNode],
+        limits: PoolLimits,
+        effort: Effort,
+    ) -> None:
+        self._shapes = {shape.name: shape for shape in shapes}
+        self._free = free
+        self._promised = sorted(promised, key=lambda each: each.promise.name)
+        self._limits = limits
+        self._effort = effort
+
+    def pack(self, needs: Sequence[PodNeed]) -> PackedClass:
+        """Takes from the limits what the new nodes need beyond promises."""
+        # A promise may count against the limits already: its own room is there for it.
+        roomy = self._limits.copy()
+        for each in self._promised:
+            if each.shapes:
+                roomy.give(max(each.shapes, key=lambda shape: shape.gpus))
+        packing = self._pack(needs, self._free, roomy)
+        on_nodes = tuple(each for each in packing.nodes if each.shape is None)
+        unplaced = dict(packing.unplaced)
+        by_name = {need.name: need for need in needs}
+        matched, rest = self._matched(packing.new_nodes, by_name)
+        if rest and self._promised:
+            waiting = [by_name[name] for node in packing.new_nodes for name in node.pods]
+            again = self._pack(waiting, [each.free for each in self._promised], self._limits.copy())
+            left = tuple(each for each in again.nodes if each.shape is not None)
+            if (len(again.unplaced), _gpus(left)) <= (0, _gpus(rest)):
+                promised = {each.promise.name for each in self._promised}
+                matched = {each.node: each for each in again.nodes if each.node in promised and each.node is not None}
+                rest, unplaced = left, unplaced | dict(again.unplaced)
+        new, over = self._within_limits(rest, self._limits)
+        for node, why in over:
+            unplaced |= dict.fromkeys(node.pods, str(why))
+        return PackedClass(packing, on_nodes, matched, new, unplaced)
+
+    def _pack(self, needs: Sequence[PodNeed], free: Sequence[FreeNode], limits: PoolLimits) -> NodePacking:
+        """NodePools of the greatest weight first, as Karpenter does; what would pass a limit is left out."""
+        left, nodes, least, bound = list(needs), list[FilledNode](), 0, 0.0
+        why: dict[str, str] = {}
+        excess: Excess | None = None
+        for weight in sorted({shape.weight for shape in self._shapes.values()} or {0}, reverse=True):
+            over_limit: list[tuple[FilledNode, Excess]] | None = None
+            while left and (over_limit is None or over_limit):
+                shapes = [each for each in self._shapes.values() if each.weight == weight]
+                excesses = [(each, limits.excess(each)) for each in shapes]
+                fitting = [_as_node_shape(each) for each, over in excesses if over is None]
+                excess = next((over for _, over in excesses if over is not None), excess)
+                packing = pack_nodes_within(self._effort, left, fitting, free)
+                taken, over_limit = self._within_limits(packing.new_nodes, limits)
+                nodes += [*(each for each in packing.nodes if each.shape is None), *taken]
+                least, bound, free = least + packing.least, bound + packing.lower_bound, ()
+                why |= dict(packing.unplaced)
+                placed = {name for each in packing.nodes for name in each.pods}
+                placed -= {name for node, _ in over_limit for name in node.pods}
+                left = [need for need in left if need.name not in placed]
+        unplaced = ((need.name, self._why(need, why[need.name], excess)) for need in left)
+        return NodePacking(tuple(nodes), tuple(sorted(unplaced)), min(least, _gpus(nodes)), bound)
+
+    def _why(self, need: PodNeed, reason: str, excess: Excess | None) -> str:
+        """A limit where a node that would pass it could take the pod."""
+        could = any(each.kind in need.milli and takes(_as_node_shape(each), need) for each in self._shapes.values())
+        return str(excess) if excess is not None and could else reason
+
+    def _within_limits(
+        self, nodes: Iterable[FilledNode], limits: PoolLimits
+    ) -> tuple[tuple[FilledNode, ...], list[tuple[FilledNode, Excess]]]:
+        """The nodes that there is room for, which is taken, and those that would pass a limit."""
+        taken, over = [], []
+        for node in nodes:
+            shape = self._shapes[node.shape or ""]
+            excess = limits.excess(shape)
+            if excess is None:
+                limits.give(shape, -1)
+                taken.append(node)
+            else:
+                over.append((node, excess))
+        return tuple(taken), over
+
+    def _matched(
+        self, nodes: Sequence[FilledNode], needs: Mapping[str, PodNeed]
+    ) -> tuple[dict[str, FilledNode], tuple[FilledNode, ...]]:
+        """Planned nodes that were promised before, by promise, and the others."""
+        waiting: dict[tuple[str, int, str], list[PromisedNode]] = defaultdict(list)
+        for each in self._promised:
+            for name in each.promise.instance_types:
+                waiting[each.promise.node_pool, each.promise.gpus, name].append(each)
+        found: dict[str, FilledNode] = {}
+        rest = []
+        for node in sorted(nodes, key=lambda node: node.pods):
+            shape = self._shapes[node.shape or ""]
+            cpu_milli = sum(needs[name].cpu_milli for name in node.pods)
+            memory_mib = sum(needs[name].memory_mib for name in node.pods)
+            for each in waiting[shape.node_pool, shape.gpus, shape.instance_type]:
+                free = each.free
+                if free.name not in found and free.cpu_milli >= cpu_milli and free.memory_mib >= memory_mib:
+                    found[free.name] = node
+                    break
+            else:
+                rest.append(node)
+        return found, tuple(rest)
+
+
+def _as_node_shape(shape: PoolShape) -> NodeShape:
+    return NodeShape(shape.name, shape.kind, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price)
+
+
+def _gpus(nodes: Iterable[FilledNode]) -> int:
+    """Of new nodes."""
+    return sum(len(each.gpus) for each in nodes if each.shape is not None)

@@ -1,0 +1,131 @@
+"""What demand is packed into before anything is asked for: free parts of existing GPUs, and of claims on their way."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from plimsoll.model.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
+from plimsoll.model.node import Node
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.placement import Placement
+from plimsoll.model.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.gpu_ledger import GpuLedger
+from plimsoll.plan.node_index import gpu_devices
+from plimsoll.plan.node_need import FilledNode, FreeNode, PodNeed
+from plimsoll.plan.packing import size_on
+from plimsoll.plan.packing_problem import GPU_MILLI
+from plimsoll.plan.pool_shape import PoolShape
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """Whose labels and taints say which pods it takes: a node, or the shape of a claim."""
+
+    of: Node | PoolShape
+    gpu_memory_mib: int | None
+
+    def serves(self, placement: Placement) -> bool:
+        if isinstance(self.of, PoolShape):
+            return self.of.serves(placement)
+        return not placement.kept_away(self.of.taints) and placement.allows(self.of.labels, self.of.name)
+
+
+class DemandSupply:
+    """Free parts by name of node or claim; what is taken of them is free no more."""
+
+    def __init__(self, free: Mapping[str, FreeNode], holders: Mapping[str, _Holder]) -> None:
+        self._free = dict(free)
+        self._holders = holders
+        self._served: dict[Placement, tuple[str, ...]] = {}
+
+    def copy(self) -> "DemandSupply":
+        """The same, to be taken from alone."""
+        other = DemandSupply(self._free, self._holders)
+        other._served = self._served
+        return other
+
+    def serving(self, placement: Placement) -> list[FreeNode]:
+        """What pods of that placement may use, by name."""
+        names = self._served.get(placement)
+        if names is None:
+            found = (name for name, holder in self._holders.items() if holder.serves(placement))
+            names = self._served[placement] = tuple(sorted(found))
+        return [free for name in names if any((free := self._free[name]).gpus)]
+
+    def gpu_memory(self, name: str) -> int | None:
+        """MiB of one GPU of the node or claim; None where it is not known."""
+        return self._holders[name].gpu_memory_mib
+
+    def take(self, filled: Iterable[FilledNode], needs: Mapping[str, PodNeed]) -> None:
+        """Takes what these pods need from where they lie."""
+        for each in filled:
+            if each.node is None or each.node not in self._free:
+                continue
+            free = self._free[each.node]
+            used = [sum(size_on(needs[name].milli, each.kind) for name in held) for held in each.gpus]
+            self._free[each.node] = replace(
+                free,
+                gpus=tuple(have - asked for have, asked in zip(free.gpus, used, strict=True)),
+                cpu_milli=free.cpu_milli - sum(needs[name].cpu_milli for name in each.pods),
+                memory_mib=free.memory_mib - sum(needs[name].memory_mib for name in each.pods),
+            )
+
+
+def demand_supply(
+    snapshot: Snapshot, ledger: GpuLedger, shapes: Sequence[PoolShape], failed_claims: Collection[str] = ()
+) -> DemandSupply:
+    """The supply of a snapshot; `failed_claims` are NodeClaims of which nothing is expected any more."""
+    free: dict[str, FreeNode] = {}
+    holders: dict[str, _Holder] = {}
+    for account in ledger.accounts():
+        node = account.node
+        if not (node.usable and account.shareable and account.kind and WORKSPACE not in node.labels):
+            continue
+        milli = account.free_milli
+        if any(milli):
+            free[node.name] = FreeNode(node.name, account.kind, milli, account.cpu_milli, account.host_memory_mib)
+            holders[node.name] = _Holder(node, account.memory_mib)
+    by_name = {shape.name: shape for shape in shapes}
+    nodes = {node.name: node for node in snapshot.nodes}
+    resource = snapshot.environment.spec.gpu_resource
+    for claim in snapshot.node_claims:
+        shape = by_name.get(f"{claim.labels.get(NODEPOOL, '')}/{_instance_type(claim)}")
+        if shape is None or claim.deleting or WORKSPACE in claim.labels or claim.name in failed_claims:
+            continue
+        node_of = nodes.get(claim.node_name)
+        if node_of is not None and gpu_devices(node_of, resource):
+            continue
+        spare = _spare(claim, shape, resource)
+        if spare is not None and claim.name not in free:
+            free[claim.name] = spare
+            holders[claim.name] = _Holder(shape, shape.gpu_memory_mib)
+    return DemandSupply(free, holders)
+
+
+def _instance_type(claim: NodeClaim) -> str:
+    """That it was launched as, or the only one that it may be."""
+    launched = claim.labels.get(INSTANCE_TYPE)
+    if launched:
+        return launched
+    return claim.instance_types[0] if len(claim.instance_types) == 1 else ""
+
+
+def _spare(claim: NodeClaim, shape: PoolShape, resource: str) -> FreeNode | None:
+    """What the pods that it was made for leave free; None where that is no GPU."""
+    resources = claim.spec.get("resources")
+    requests = resources.get("requests") if isinstance(resources, dict) else None
+    asked = requests if isinstance(requests, dict) else {}
+    gpus = shape.gpus - _amount(asked, resource, parse_devices)
+    if gpus <= 0:
+        return None
+    cpu_milli = max(0, shape.cpu_milli - _amount(asked, "cpu", parse_cpu_milli))
+    memory_mib = max(0, shape.memory_mib - _amount(asked, "memory", parse_memory_mib))
+    return FreeNode(claim.name, shape.kind, (GPU_MILLI,) * gpus, cpu_milli, memory_mib)
+
+
+def _amount(amounts: Mapping[str, Any], resource: str, parse: Any) -> int:
+    try:
+        return int(parse(amounts.get(resource, 0)))
+    except ValueError:
+        return 0
