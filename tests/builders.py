@@ -235,6 +235,64 @@ def a_pod(
     )
 
 
+def a_waiting_pod(
+    name: str = "pod",
+    *,
+    gpus: int = 0,
+    namespace: str = "team",
+    uid: str | None = None,
+    queue: str = "",
+    scheduler: str = "kai-scheduler",
+    priority: int = 0,
+    selector: dict[str, str] | None = None,
+    affinity: Iterable[dict[str, Any]] = (),
+    tolerations: Iterable[dict[str, Any]] = (),
+    cpu: str = "",
+    memory: str = "",
+    node: str = "",
+    reason: str | None = "Unschedulable",
+    phase: str = "Pending",
+    deleting: bool = False,
+    more_labels: dict[str, str] | None = None,
+    **annotations: str,
+) -> Pod:
+    """A pod that a scheduler said fits nowhere, or one on a `node`; annotations with underscores for dashes.
+
+    `affinity` are the expressions of one required term; `gpus` whole devices.
+    """
+    host = {key: value for key, value in (("cpu", cpu), ("memory", memory)) if value}
+    devices = {labels.GPU_RESOURCE: str(gpus)} if gpus else {}
+    required = {"nodeSelectorTerms": [{"matchExpressions": list(affinity)}]} if affinity else None
+    waiting = {"type": "PodScheduled", "status": "False", "reason": reason}
+    return Pod.read(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata(
+                name,
+                namespace,
+                uid=f"uid-{name}" if uid is None else uid,
+                labels=({labels.QUEUE: queue} if queue else {}) | (more_labels or {}),
+                annotations={key.replace("_", "-"): value for key, value in annotations.items()},
+                creationTimestamp="2026-01-01T00:00:00Z",
+                deletionTimestamp="2026-01-01T01:00:00Z" if deleting else None,
+            ),
+            "spec": {
+                "nodeName": node,
+                "schedulerName": scheduler,
+                "priority": priority,
+                "nodeSelector": selector or {},
+                "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+                if required
+                else {},
+                "tolerations": list(tolerations),
+                "containers": [{"name": "main", "resources": {"requests": host | devices, "limits": devices}}],
+            },
+            "status": {"phase": phase, "conditions": [waiting] if reason and not node else []},
+        }
+    )
+
+
 def a_node_pool(
     name: str,
     instance_types: Iterable[str] = (),
@@ -243,10 +301,13 @@ def a_node_pool(
     node_class: str = "pool",
     limits: dict[str, str | int] | None = None,
     used: dict[str, str | int] | None = None,
+    requirements: Iterable[dict[str, Any]] = (),
+    taints: Iterable[dict[str, str]] = (),
+    more_labels: dict[str, str] | None = None,
 ) -> NodePool:
     """A NodePool that allows these instance types, and every one where none is named; `used` is Karpenter's count."""
     types = list(instance_types)
-    requirements = [{"key": labels.INSTANCE_TYPE, "operator": "In", "values": types}] if types else []
+    by_type = [{"key": labels.INSTANCE_TYPE, "operator": "In", "values": types}] if types else []
     manifest = {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
@@ -255,10 +316,12 @@ def a_node_pool(
             "weight": weight,
             "limits": limits or {},
             "template": {
+                "metadata": {"labels": more_labels or {}},
                 "spec": {
-                    "requirements": requirements,
+                    "requirements": [*by_type, *requirements],
+                    "taints": list(taints),
                     "nodeClassRef": {"group": "example.com", "kind": "ExampleNodeClass", "name": node_class},
-                }
+                },
             },
         },
         "status": {"resources": used or {}},

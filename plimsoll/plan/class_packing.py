@@ -20,16 +20,21 @@ class PromisedNode:
 
     promise: Promise
     shapes: tuple[PoolShape, ...]
-    """That it may come as."""
+    """That it may come as, at least one."""
+
+    @property
+    def largest(self) -> PoolShape:
+        """That takes most of the limits."""
+        return max(self.shapes, key=lambda shape: (shape.gpus, shape.cpu_milli, shape.name))
 
     @property
     def free(self) -> FreeNode:
         return FreeNode(
             self.promise.name,
-            self.shapes[0].kind if self.shapes else self.promise.kind,
+            self.shapes[0].kind,
             (GPU_MILLI,) * self.promise.gpus,
-            min((each.cpu_milli for each in self.shapes), default=self.promise.cpu_milli),
-            min((each.memory_mib for each in self.shapes), default=self.promise.memory_mib),
+            min(each.cpu_milli for each in self.shapes),
+            min(each.memory_mib for each in self.shapes),
         )
 
 
@@ -69,8 +74,7 @@ class ClassPacker:
         # A promise may count against the limits already: its own room is there for it.
         roomy = self._limits.copy()
         for each in self._promised:
-            if each.shapes:
-                roomy.give(max(each.shapes, key=lambda shape: shape.gpus))
+            roomy.give(each.largest)
         packing = self._pack(needs, self._free, roomy)
         on_nodes = tuple(each for each in packing.nodes if each.shape is None)
         unplaced = dict(packing.unplaced)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from plimsoll.model.labels import GPU_PRODUCT, QUEUE
+from plimsoll.model.labels import GPU_PRODUCT
 from plimsoll.model.placement import NodeRequirement, Placement
-from plimsoll.model.pod import Pod
 
 _LONGEST: Final = 63
 """Characters of a name, so that it may stand in a label."""
@@ -23,12 +22,8 @@ class DemandClass:
 
     placement: Placement
     queue: str = ""
-    """Of KAI, by the pods' label; empty: none is named."""
+    """Of KAI; empty: the pods are in none."""
     scheduler: str = ""
-
-    @classmethod
-    def of(cls, pod: Pod) -> "DemandClass":
-        return cls(pod.placement, pod.labels.get(QUEUE, ""), pod.scheduler_name)
 
     @property
     def products(self) -> tuple[str, ...]:

@@ -1,0 +1,47 @@
+"""Which pods their queues would admit: gangs as a whole, the most urgent first."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from plimsoll.plan.gangs import Gang
+from plimsoll.plan.preemptibility import is_preemptible
+from plimsoll.plan.queue_gate import QueueGate
+from plimsoll.plan.shares import PodShare
+
+Asked = tuple[str, int]
+"""(queue, thousandths of GPUs in all)"""
+
+
+def refused_by_queues(
+    gate: QueueGate, pods: Mapping[str, PodShare], asked: Mapping[str, Asked], gangs: Iterable[Gang]
+) -> dict[str, str]:
+    """UID to why its queue would not admit the pod; what is admitted counts for those that come later.
+
+    By priority, then age, then UID, as KAI orders work of one queue.
+    """
+    in_gangs = {uid: gang.pods for gang in gangs for uid in gang.pods}
+    refused: dict[str, str] = {}
+    seen: set[str] = set()
+    for uid in sorted(pods, key=lambda uid: (-pods[uid].pod.priority, pods[uid].pod.creation_timestamp, uid)):
+        if uid in seen:
+            continue
+        members = [each for each in in_gangs.get(uid, (uid,)) if each in asked]
+        seen.update(members)
+        why = _admit(gate, members, pods, asked)
+        if why:
+            refused |= dict.fromkeys(members, why)
+    return refused
+
+
+def _admit(gate: QueueGate, members: Sequence[str], pods: Mapping[str, PodShare], asked: Mapping[str, Asked]) -> str:
+    """Why they are not all admitted; those of one gang are mostly of one queue."""
+    sums: dict[tuple[str, bool], int] = {}
+    for uid in members:
+        queue, milli = asked[uid]
+        key = (queue, is_preemptible(pods[uid].pod))
+        sums[key] = sums.get(key, 0) + milli
+    whys = (gate.why_not(queue, milli, preemptible) for (queue, preemptible), milli in sorted(sums.items()))
+    why = next(filter(None, whys), "")
+    if not why:
+        for (queue, preemptible), milli in sorted(sums.items()):
+            gate.admit(queue, milli, preemptible)
+    return why

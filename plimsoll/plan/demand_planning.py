@@ -1,0 +1,110 @@
+"""Demand of a snapshot: unschedulable pods by class, packed into what is free, what is on its way, and new nodes."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+
+from plimsoll.model.labels import NODEPOOL, WORKSPACE
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.catalog import Catalog
+from plimsoll.plan.class_members import classify
+from plimsoll.plan.class_packing import PromisedNode
+from plimsoll.plan.class_packings import SECONDS, ClassPackings
+from plimsoll.plan.demand import Demand, Promise
+from plimsoll.plan.demand_round import DemandRound, Offer
+from plimsoll.plan.demand_supply import demand_supply
+from plimsoll.plan.effort import Clock
+from plimsoll.plan.gpu_ledger import GpuLedger
+from plimsoll.plan.pool_limits import PoolLimits
+from plimsoll.plan.pool_shape import PoolShape
+from plimsoll.plan.pool_shapes import PoolShapes
+
+
+def demands(
+    snapshot: Snapshot,
+    promises: Sequence[Promise] = (),
+    blocked_types: Collection[tuple[str, str]] = (),
+    failed_claims: Collection[str] = (),
+) -> tuple[Demand, ...]:
+    """The demand of a snapshot, by name. The order of what is given does not matter.
+
+    `blocked_types` are (instance type, NodePool) pairs that are not asked for now, nor waited for; `failed_claims` the
+    names of NodeClaims of which nothing is expected any more. With what was asked for before as `promises`, the same
+    pods give no new nodes.
+    """
+    return DemandPlanner().demands(snapshot, promises, blocked_types, failed_claims)
+
+
+class DemandPlanner:
+    """Plans demand again and again, and keeps what it read and packed where nothing of it changed.
+
+    What it gives depends on its arguments alone. Not safe to share between threads. `seconds` bound the packing of a
+    class, by the clock where one is given, else by counted work.
+    """
+
+    def __init__(self, catalog: Catalog | None = None, seconds: float = SECONDS, clock: Clock | None = None) -> None:
+        self._catalog = catalog or Catalog.builtin()
+        self._packings = ClassPackings(seconds, clock)
+        self._ledger: GpuLedger | None = None
+        self._gpu_resource = ""
+
+    def demands(
+        self,
+        snapshot: Snapshot,
+        promises: Sequence[Promise] = (),
+        blocked_types: Collection[tuple[str, str]] = (),
+        failed_claims: Collection[str] = (),
+    ) -> tuple[Demand, ...]:
+        """As the function of that name."""
+        classes = classify(snapshot)
+        self._packings.keep(classes)
+        if not classes:
+            return ()
+        allowed = PoolShapes(snapshot, self._catalog)
+        blocked = frozenset(blocked_types)
+        shapes = tuple(each for each in allowed.shapes if (each.instance_type, each.node_pool) not in blocked)
+        promised = _promised(promises, shapes)
+        limits = PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource)
+        _take_unclaimed(limits, promised, snapshot)
+        offer = Offer(
+            supply=demand_supply(snapshot, self._ledger_of(snapshot), allowed.shapes, failed_claims),
+            shapes=shapes,
+            blocked=len(allowed.shapes) - len(shapes),
+            promised=promised,
+            limits=limits,
+            warnings=allowed.warnings,
+        )
+        return DemandRound(snapshot, classes, offer, self._packings).demands()
+
+    def _ledger_of(self, snapshot: Snapshot) -> GpuLedger:
+        resource = snapshot.environment.spec.gpu_resource
+        if self._ledger is None or self._gpu_resource != resource:
+            self._ledger, self._gpu_resource = GpuLedger(resource), resource
+        self._ledger.update(snapshot.nodes, snapshot.pods)
+        return self._ledger
+
+
+def _promised(promises: Iterable[Promise], shapes: Iterable[PoolShape]) -> tuple[PromisedNode, ...]:
+    """By name; promises of which every type is blocked are none."""
+    by_name = {shape.name: shape for shape in shapes}
+    found = []
+    for promise in sorted(promises, key=lambda each: each.name):
+        names = [f"{promise.node_pool}/{each}" for each in promise.instance_types]
+        come_as = tuple(by_name[name] for name in names if name in by_name)
+        if come_as:
+            found.append(PromisedNode(promise, come_as))
+    return tuple(found)
+
+
+def _take_unclaimed(limits: PoolLimits, promised: Iterable[PromisedNode], snapshot: Snapshot) -> None:
+    """Promises that have no NodeClaim yet, which Karpenter counts against the limits only once it has made one."""
+    ready = {node.name for node in snapshot.nodes if node.ready}
+    coming = Counter(
+        claim.labels.get(NODEPOOL, "")
+        for claim in snapshot.node_claims
+        if WORKSPACE not in claim.labels and not claim.deleting and claim.node_name not in ready
+    )
+    for each in promised:
+        if coming[each.promise.node_pool] > 0:
+            coming[each.promise.node_pool] -= 1
+        else:
+            limits.give(each.largest, -1)

@@ -1,0 +1,181 @@
+"""One planning of demand: from classes of pods to what each lacks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.class_members import ClassMembers, pod_groups
+from plimsoll.plan.class_needs import class_needs, kinds_of
+from plimsoll.plan.class_packing import PackedClass, PromisedNode
+from plimsoll.plan.class_packings import ClassPackings, Given
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.demand_admission import refused_by_queues
+from plimsoll.plan.demand_class import DemandClass
+from plimsoll.plan.demand_supply import DemandSupply
+from plimsoll.plan.effort import Effort
+from plimsoll.plan.gangs import Gang, gangs
+from plimsoll.plan.node_need import NodePacking, PodNeed
+from plimsoll.plan.node_packing import pack_nodes_within
+from plimsoll.plan.planned_nodes import planned_nodes
+from plimsoll.plan.pool_limits import PoolLimits
+from plimsoll.plan.pool_shape import PoolShape
+from plimsoll.plan.queue_gate import QueueGate
+from plimsoll.plan.unserved import why_unserved
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What demand may be met with."""
+
+    supply: DemandSupply
+    shapes: tuple[PoolShape, ...]
+    """Of new nodes, without the blocked."""
+    blocked: int
+    """How many more shapes are blocked now."""
+    promised: tuple[PromisedNode, ...]
+    limits: PoolLimits
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass
+class _Class:
+    """A class on its way through the planning."""
+
+    of: DemandClass
+    members: ClassMembers
+    shapes: tuple[PoolShape, ...] = ()
+    needs: dict[str, PodNeed] = field(default_factory=dict)
+    """By UID."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """UID to why the pod is left out."""
+    by_queue: dict[str, str] = field(default_factory=dict)
+    """The part of `refused` that the queue does not admit."""
+    packed: PackedClass = field(default_factory=lambda: PackedClass(NodePacking()))
+    warnings: tuple[str, ...] = ()
+
+    def placed(self, uid: str) -> bool:
+        return uid not in self.refused and uid not in self.packed.unplaced
+
+
+class DemandRound:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        members: Mapping[DemandClass, ClassMembers],
+        offer: Offer,
+        packings: ClassPackings,
+    ) -> None:
+        self._snapshot = snapshot
+        self._offer = offer
+        self._packings = packings
+        self._assumed = snapshot.environment.spec.demand.assumed_share_milli
+        self._classes = [_Class(of, each) for of, each in members.items()]
+        """The most urgent first: they choose first of what is free."""
+        self._class_of = {uid: each for each in self._classes for uid in each.members.shares}
+
+    def demands(self) -> tuple[Demand, ...]:
+        for each in self._classes:
+            self._place_spoken_for(each)
+        for each in self._classes:
+            self._prepare(each)
+        found = self._gangs()
+        self._ask_queues(found)
+        self._pack()
+        while self._leave_out_broken(found):
+            self._pack()
+        return tuple(sorted((self._demand(each) for each in self._classes), key=lambda demand: demand.name))
+
+    def _place_spoken_for(self, each: _Class) -> None:
+        """Whole GPUs that are free go to those who ask for them; what is not, their autoscaler provides."""
+        if not each.members.whole:
+            return
+        supply = self._offer.supply
+        free = supply.serving(each.of.placement)
+        kinds = kinds_of((), free, supply)
+        needs = class_needs(each.members.whole, kinds, self._assumed).needs
+        packing = pack_nodes_within(Effort(0), needs, (), free)
+        supply.take(packing.nodes, {need.name: need for need in needs})
+
+    def _prepare(self, each: _Class) -> None:
+        placement, supply = each.of.placement, self._offer.supply
+        each.refused |= each.members.unreadable
+        each.shapes = tuple(shape for shape in self._offer.shapes if shape.serves(placement))
+        kinds = kinds_of(each.shapes, supply.serving(placement), supply)
+        if each.members.shares and not kinds:
+            why = why_unserved(placement, self._offer.shapes, self._offer.blocked, len(self._snapshot.node_pools))
+            each.refused |= dict.fromkeys(each.members.shares, why)
+            return
+        found = class_needs(each.members.shares, kinds, self._assumed)
+        each.needs = {need.name: need for need in found.needs}
+        each.refused |= found.refused
+        each.warnings = found.warnings
+
+    def _gangs(self) -> tuple[Gang, ...]:
+        waiting = {uid: share.pod for each in self._classes for uid, share in each.members.shares.items()}
+        spoken = [share.pod for each in self._classes for share in each.members.whole.values()]
+        running = (pod for pod in self._snapshot.pods if pod.node_name and not pod.finished and not pod.deleting)
+        return gangs(waiting, (*spoken, *running), pod_groups(self._snapshot))
+
+    def _ask_queues(self, found: tuple[Gang, ...]) -> None:
+        if not self._snapshot.queues:
+            return
+        pods = {uid: share for each in self._classes for uid, share in each.members.shares.items()}
+        asked = {
+            uid: (each.of.queue, need.devices * min(need.milli.values()))
+            for each in self._classes
+            for uid, need in each.needs.items()
+        }
+        for uid, why in refused_by_queues(QueueGate.of(self._snapshot), pods, asked, found).items():
+            each = self._class_of[uid]
+            each.refused[uid] = each.by_queue[uid] = why
+
+    def _pack(self) -> None:
+        supply, limits = self._offer.supply.copy(), self._offer.limits.copy()
+        packing = [each for each in self._classes if each.needs]
+        for each in packing:
+            given = Given(
+                needs=tuple(need for uid, need in each.needs.items() if uid not in each.refused),
+                shapes=each.shapes,
+                free=tuple(supply.serving(each.of.placement)),
+                promised=tuple(one for one in self._offer.promised if one.promise.demand == each.of.name),
+            )
+            each.packed = self._packings.pack(each.of, given, limits, len(packing))
+            supply.take(each.packed.on_nodes, each.needs)
+
+    def _leave_out_broken(self, found: tuple[Gang, ...]) -> bool:
+        """Leaves out gangs that cannot start, the later half of them, as the others may then find room."""
+        broken = [
+            gang
+            for gang in found
+            if any(uid not in self._class_of[uid].refused for uid in gang.pods) and gang.lacking(self._placed)
+        ]
+        for gang in broken[len(broken) // 2 :]:
+            lacking = gang.lacking(self._placed)
+            reasons = [why for uid in gang.pods if (why := self._why(uid))]
+            why = f"{gang.name} starts as a whole, and {lacking} more of its pods need a place: {reasons[0]}"
+            for uid in gang.pods:
+                self._class_of[uid].refused.setdefault(uid, why)
+        return bool(broken)
+
+    def _placed(self, uid: str) -> bool:
+        return self._class_of[uid].placed(uid)
+
+    def _why(self, uid: str) -> str:
+        each = self._class_of[uid]
+        return each.refused.get(uid) or each.packed.unplaced.get(uid, "")
+
+    def _demand(self, each: _Class) -> Demand:
+        packed, shares = each.packed, each.members.shares
+        blocked = shares and set(shares) <= set(each.by_queue)
+        return Demand(
+            of=each.of,
+            pods=shares,
+            nodes=planned_nodes(packed.new, each.shapes, each.needs),
+            on_promises={name: node.pods for name, node in sorted(packed.on_promises.items())},
+            on_nodes={node.node: node.pods for node in packed.on_nodes if node.node is not None},
+            refused=dict(sorted((packed.unplaced | each.refused).items())),
+            blocked=next(iter(each.by_queue.values())) if blocked else "",
+            spoken_for=each.members.whole,
+            packing=packed.packing,
+            warnings=(*self._offer.warnings, *each.warnings),
+        )

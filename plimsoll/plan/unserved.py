@@ -1,0 +1,26 @@
+"""Why nothing could serve a class of pods, for people."""
+
+from collections.abc import Sequence
+
+from plimsoll.model.placement import Placement
+from plimsoll.plan.pool_shape import PoolShape
+from plimsoll.plan.shortlist import shortlist
+
+
+def why_unserved(placement: Placement, shapes: Sequence[PoolShape], blocked: int, pools: int) -> str:
+    """Of pods that no GPU of the cluster and none of these shapes may serve; `blocked` more shapes are blocked."""
+    if not shapes and blocked:
+        return "every instance type that could serve it failed to come and is blocked for a while"
+    if not shapes:
+        what = "no NodePool allows an instance type with GPUs that is known" if pools else "there is no NodePool"
+        return f"no GPU of the cluster could serve it, and {what}: declare a NodePool for it"
+    tolerated = [shape for shape in shapes if not placement.kept_away(shape.taints)]
+    if not tolerated:
+        taints = {str(taint) for shape in shapes for taint in placement.kept_away(shape.taints)}
+        return f"it tolerates the taints of no NodePool with GPUs ({shortlist(sorted(taints))}): add tolerations"
+    wishes = [f"{key}={value}" for key, value in placement.node_selector]
+    wishes += [" and ".join(map(str, term)) for term in placement.affinity]
+    return (
+        f"no GPU of the cluster and no NodePool fits its node selector and affinity ({shortlist(wishes)}): change "
+        "them, or declare a NodePool that fits"
+    )

@@ -1,0 +1,85 @@
+"""KAI's cases of unschedulable shares, with the right answers where KAI's are wrong."""
+
+import pytest
+
+from plimsoll.model.pod import Pod
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.demand_planning import demands
+from tests.builders import a_node_pool, a_snapshot, a_waiting_pod
+
+A100 = "p4d.24xlarge"
+"""8 x A100 of 40 GiB."""
+L4 = "g6.xlarge"
+"""1 x L4."""
+A10G = "g5.xlarge"
+"""1 x A10G."""
+L4_4 = "g6.12xlarge"
+"""4 x L4."""
+
+
+def shares(*fractions: str, devices: str = "") -> list[Pod]:
+    more = {"gpu_fraction_num_devices": devices} if devices else {}
+    return [a_waiting_pod(f"pod-{n:03}-{devices}", gpu_fraction=each, **more) for n, each in enumerate(fractions)]
+
+
+def planned(*pods: Pod, types: tuple[str, ...] = (L4, L4_4)) -> tuple[Demand, ...]:
+    return demands(a_snapshot(*pods, a_node_pool("pool", types)))
+
+
+def used_gpus(found: tuple[Demand, ...]) -> int:
+    return sum(len(node.held) for demand in found for node in demand.nodes)
+
+
+@pytest.mark.parametrize(
+    ("pods", "gpus"),
+    [
+        ([], 0),
+        (shares("0.2", devices="2"), 2),
+        (shares("0.5", "0.5"), 1),
+        (shares("0.6", "0.6"), 2),
+        (shares("0.6", "0.6", "0.6"), 3),
+        (shares("0.1", devices="2") + shares("0.5"), 2),
+        (shares("0.2", devices="2") + shares("0.1", devices="3"), 3),
+        ([a_waiting_pod(f"pod-{n}", gpu_memory="2000") for n in range(11)], 1),
+        ([a_waiting_pod(f"pod-{n}", gpu_memory="10000") for n in range(11)], 6),
+        ([a_waiting_pod()], 0),
+        ([a_waiting_pod(gpu_fraction="0.5", phase="Succeeded")], 0),
+        ([a_waiting_pod(gpu_fraction="0.5", phase="Failed")], 0),
+        ([a_waiting_pod(gpu_fraction="0.5", scheduler="somebody-else")], 0),
+        ([a_waiting_pod(gpu_fraction="0.5", node="there")], 0),
+        ([a_waiting_pod(gpu_fraction="0.5", reason=None)], 0),
+        ([a_waiting_pod(gpu_fraction="0.5", reason="SchedulingGated")], 0),
+        ([a_waiting_pod(gpu_fraction="0.5", deleting=True)], 0),
+        ([a_waiting_pod("bad", gpu_fraction="much"), a_waiting_pod("good", gpu_fraction="0.5")], 1),
+    ],
+)
+def test_gpus_for_unschedulable_shares(pods: list[Pod], gpus: int) -> None:
+    assert used_gpus(planned(*pods)) == gpus
+
+
+def test_shares_of_different_products_never_share_a_gpu() -> None:
+    pods = [
+        a_waiting_pod("on-l4", gpu_fraction="0.5", selector={"nvidia.com/gpu.product": "NVIDIA-L4"}),
+        a_waiting_pod("on-a10g", gpu_fraction="0.5", selector={"nvidia.com/gpu.product": "NVIDIA-A10G"}),
+    ]
+    found = planned(*pods, types=(L4, A10G))
+    assert [(len(demand.nodes), demand.nodes[0].instance_type) for demand in found] == [(1, A10G), (1, L4)]
+
+
+def test_an_unreadable_annotation_is_told_with_pod_and_value() -> None:
+    (demand,) = planned(a_waiting_pod("bad", gpu_fraction="much"), a_waiting_pod("good", gpu_fraction="0.5"))
+    assert "team/bad" in demand.refused["uid-bad"]
+    assert "'much'" in demand.refused["uid-bad"]
+    assert [node.pods for node in demand.nodes] == [("uid-good",)]
+
+
+def test_whole_gpus_are_spoken_for() -> None:
+    (demand,) = planned(a_waiting_pod("whole", gpus=2, scheduler="default-scheduler"))
+    assert list(demand.spoken_for) == ["uid-whole"]
+    assert not demand.nodes
+    assert not demand.pods
+
+
+def test_eight_shares_of_one_gpu_each_are_one_node_where_only_large_ones_are_sold() -> None:
+    found = planned(*shares(*["0.9"] * 8), types=(A100,))
+    assert [(node.gpus, len(node.held)) for demand in found for node in demand.nodes] == [(8, 8)]
