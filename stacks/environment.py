@@ -17,6 +17,7 @@ from components.workspace import Workspace
 from plimsoll.model.gpu_discovery import GpuDiscoverySpec
 from stacks.gpu_software import find_gpu_software
 from stacks.settings import Settings
+from stacks.training import declare_admission, declare_runtimes
 
 
 def declare(settings: Settings, values: Mapping[str, Any]) -> None:
@@ -39,6 +40,8 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
     for key, workspace in settings.workspaces.items():
         needs = (environment, namespaces.get(workspace.namespace), queues.get(workspace.queue or ""))
         made.append(Workspace(key, values["workspaces"][key], _after(*needs)))
+    made += declare_runtimes(settings, values, queues, namespaces)
+    made += declare_admission(settings)
     Guard(
         f"plimsoll-environment-{name}",
         {

@@ -14,6 +14,8 @@ from plimsoll.model.errors import PlimsollError
 from plimsoll.model.gpu_discovery import GpuDiscoverySpec
 from plimsoll.model.node_pool_spec import NodePoolSpec
 from plimsoll.model.queue import QueueSpec
+from plimsoll.model.queue_name import QueueName
+from plimsoll.model.training_runtime import TrainingRuntimeSpec
 from plimsoll.model.workspace import WorkspaceSpec
 from plimsoll.plan.queue_checks import check_queues
 
@@ -42,6 +44,16 @@ class WorkspaceSettings(WorkspaceSpec):
     labels: dict[str, str] = Field(default_factory=dict)
 
 
+class ClusterTrainingRuntimeSettings(TrainingRuntimeSpec):
+    name: str | None = None
+    """Absent: the key."""
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class TrainingRuntimeSettings(ClusterTrainingRuntimeSettings):
+    namespace: str = "default"
+
+
 class Settings(Declared):
     """What stands under `plimsoll:` in a stack's file."""
 
@@ -51,7 +63,11 @@ class Settings(Declared):
     gpu_discovery: GpuDiscoverySpec | None = None
     node_pools: dict[str, NodePoolSettings] = Field(default_factory=dict)
     queues: dict[str, QueueSettings] = Field(default_factory=dict)
+    cluster_queues: tuple[QueueName, ...] = ()
+    """Leaf queues of the cluster that somebody else declares; TrainJobs may name them too."""
     workspaces: dict[str, WorkspaceSettings] = Field(default_factory=dict)
+    training_runtimes: dict[str, TrainingRuntimeSettings] = Field(default_factory=dict)
+    cluster_training_runtimes: dict[str, ClusterTrainingRuntimeSettings] = Field(default_factory=dict)
 
     @field_validator("queues")
     @classmethod
@@ -79,6 +95,16 @@ class Settings(Declared):
             fields = ", ".join(type(self).model_fields[name].alias or name for name in others)
             raise ValueError(f"{fields}: belongs into a stack of the layer environment, not of the foundation")
         return self
+
+    def leaf_queues(self) -> set[str]:
+        """Names of the queues that schedule: of the declared ones those without children, and `cluster_queues`."""
+        return {queue.name or key for key, queue in self.queues.items()} - self.parent_queues() | set(
+            self.cluster_queues
+        )
+
+    def parent_queues(self) -> set[str]:
+        """Names of the queues that have children here."""
+        return {queue.parent_queue for queue in self.queues.values() if queue.parent_queue}
 
     def queues_in_order(self) -> Iterator[str]:
         """Keys of the queues, each after its parent's."""

@@ -10,8 +10,11 @@ from components.foundation import Foundation
 from components.gpu_discovery import GpuDiscovery
 from components.node_pool import NodePool
 from components.queue import Queue
+from components.queue_admission import QueueAdmission
+from components.training_runtime import ClusterTrainingRuntime, TrainingRuntime
 from components.workspace import Workspace, WorkspaceArgs
 from tests.components.declaring import assert_golden, declared, manifest
+from tests.components.templates import TORCH
 
 KWOK = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}
 
@@ -84,6 +87,35 @@ def _workspace_with_template() -> None:
     )
 
 
+def _training_runtime() -> None:
+    TrainingRuntime(
+        "torch",
+        {
+            "namespace": "vision",
+            "ml_policy": {"num_nodes": 2, "torch": {"num_proc_per_node": "auto"}},
+            "pod_group_policy": {"kai_scheduler": {"queue": "research"}},
+            "template": TORCH,
+        },
+    )
+
+
+def _cluster_training_runtime() -> None:
+    ClusterTrainingRuntime(
+        "torch",
+        {
+            "labels": {"trainer.kubeflow.org/framework": "torch"},
+            "ml_policy": {"torch": {"num_proc_per_node": 8}},
+            "pod_group_policy": {"kai_scheduler": {"queue": "research"}},
+            "template": TORCH,
+            "kai_scheduler_field": True,
+        },
+    )
+
+
+def _queue_admission() -> None:
+    QueueAdmission("queues", {"leaves": ["vision", "audio"], "parents": ["research"], "action": "deny"})
+
+
 def _gpu_discovery() -> None:
     GpuDiscovery("gpu-discovery", {"auto_provisioning": False, "pool_taints": [{"key": "sku", "value": "gpu"}]})
 
@@ -123,6 +155,9 @@ def _gpu_discovery_with_everything() -> None:
         _static_node_pool,
         _workspace,
         _workspace_with_template,
+        _training_runtime,
+        _cluster_training_runtime,
+        _queue_admission,
         _gpu_discovery,
         _gpu_discovery_with_everything,
     ],

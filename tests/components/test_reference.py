@@ -12,6 +12,7 @@ from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.gpu_discovery import GpuDiscoverySpec
 from plimsoll.model.node_pool_spec import NodePoolSpec
 from plimsoll.model.queue import QueueSpec
+from plimsoll.model.training_runtime import TrainingRuntimeSpec
 from plimsoll.model.workspace import WorkspaceSpec
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -40,6 +41,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         (NodePoolSpec, "components.md"),
         (QueueSpec, "components.md"),
         (GpuDiscoverySpec, "components.md"),
+        (TrainingRuntimeSpec, "components.md"),
     ],
 )
 def test_every_field_is_in_the_reference(model: type[BaseModel], page: str) -> None:

@@ -10,6 +10,7 @@ from components.environment import Environment
 from components.gpu_discovery import GpuDiscovery
 from components.node_pool import NodePool
 from components.queue import Queue
+from components.training_runtime import ClusterTrainingRuntime, TrainingRuntime
 from components.workspace import Workspace
 from plimsoll.model.errors import InvalidObjectError
 from tests.components.declaring import declared
@@ -81,6 +82,21 @@ def test_node_pool_takes_labels_that_last(value: str) -> None:
 
 def test_node_pool_needs_a_node_class() -> None:
     assert "NodePool gpu: nodeClassRef: Field required" in refusal(lambda: NodePool("gpu", {}))
+
+
+def test_training_runtime() -> None:
+    pods = {"spec": {"schedulerName": "volcano", "containers": [{"name": "node"}]}}
+    job = {"name": "node", "template": {"spec": {"template": pods}}}
+    args: Any = {
+        "pod_group_policy": {"kai_scheduler": {"queue": "research"}},
+        "template": {"spec": {"replicated_jobs": [job]}},
+    }
+    words = refusal(lambda: TrainingRuntime("torch", args))
+    assert words.startswith("TrainingRuntime torch: ")
+    assert "template.spec.replicatedJobs[0].template.spec.template.spec.schedulerName is 'volcano'" in words
+    assert "ClusterTrainingRuntime torch: namespace: unknown field" in refusal(
+        lambda: ClusterTrainingRuntime("torch", {"namespace": "vision", **args})
+    )
 
 
 def test_environment() -> None:

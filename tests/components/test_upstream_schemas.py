@@ -9,8 +9,10 @@ import yaml
 
 from components.node_pool import NodePool, NodePoolArgs
 from components.queue import Queue, QueueArgs
+from components.training_runtime import ClusterTrainingRuntime, ClusterTrainingRuntimeArgs
 from plimsoll.sandbox.parts import part
 from tests.components.declaring import declared, manifest
+from tests.components.templates import TORCH
 
 NODE_CLASS = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
 
@@ -18,7 +20,7 @@ NODE_CLASS = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "def
 def assert_valid(definition: Path, resource: dict[str, Any]) -> None:
     """Against the schema of the object's version, with unknown fields refused."""
     if not definition.exists():
-        pytest.skip(f"{definition.name} is not installed: plimsoll sandbox install")
+        pytest.skip(f"{definition.name} is not installed: plimsoll sandbox install --trainer")
     versions = yaml.safe_load(definition.read_text())["spec"]["versions"]
     version = next(each for each in versions if each["name"] == resource["apiVersion"].rpartition("/")[2])
     jsonschema.validate(resource, _closed(version["schema"]["openAPIV3Schema"]))
@@ -49,6 +51,24 @@ def _closed(schema: Any) -> Any:
 def test_queue_fits_kai(args: QueueArgs) -> None:
     resources = declared(lambda: Queue("q", args))
     assert_valid(part("kai").cached / "crds" / "scheduling.run.ai_queues.yaml", manifest(resources, "Queue"))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"ml_policy": {"num_nodes": 2, "torch": {"num_proc_per_node": "gpu"}}},
+        {"ml_policy": {"num_nodes": 2, "mpi": {"num_proc_per_node": 8, "run_launcher_as_node": True}}},
+        {"pod_group_policy": {"coscheduling": {"schedule_timeout_seconds": 60}}},
+        {"pod_group_policy": {"kai_scheduler": {"queue": "research"}}},
+    ],
+)
+def test_training_runtime_fits_trainer(more: ClusterTrainingRuntimeArgs) -> None:
+    resources = declared(lambda: ClusterTrainingRuntime("torch", {"template": TORCH, **more}))
+    assert_valid(
+        part("trainer").cached / "crds" / "trainer.kubeflow.org_clustertrainingruntimes.yaml",
+        manifest(resources, "ClusterTrainingRuntime"),
+    )
 
 
 @pytest.mark.parametrize(

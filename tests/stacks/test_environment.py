@@ -37,7 +37,8 @@ def test_no_stack_file_holds_a_secret_or_a_salt(stack: str) -> None:
 def test_brought_nodes() -> None:
     made = declare("sandbox")
     assert made["Environment", "sandbox"]["spec"]["nodeAutoProvisioning"] == "disabled"
-    assert {kind for kind, _ in made} == {"Environment", "Queue", "Namespace", "Workspace", "ConfigMap"}
+    policy = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    assert {kind for kind, _ in made} == {"Environment", "Queue", "Namespace", "Workspace", "ConfigMap"} | policy
     for name in ("phi", "mixed"):
         workspace = made["Workspace", name]
         assert workspace["metadata"]["namespace"] == "inference"

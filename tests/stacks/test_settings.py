@@ -41,6 +41,12 @@ def refusal(**values: Any) -> str:
         ),
         ({"queues": {"a": {"preemptMinRuntime": "1d"}}}, "no duration"),
         ({"queues": {"a": {"parentQueue": "a"}}}, "go in a cycle, a -> a"),
+        ({"clusterQueues": ["No_Queue"]}, "clusterQueues[0]: not a queue's name"),
+        ({"trainingRuntimes": {"torch": {}}}, "trainingRuntimes.torch.template: Field required"),
+        (
+            {"clusterTrainingRuntimes": {"torch": {"namespace": "a"}}},
+            "clusterTrainingRuntimes.torch.namespace: unknown field",
+        ),
         ({"layer": "foundation", "queues": {"a": {}}}, "queues: belongs into a stack of the layer environment"),
     ],
 )

@@ -1,0 +1,32 @@
+"""Templates of TrainJobs."""
+
+from components.training_runtime import JobSetTemplateArgs
+
+TORCH: JobSetTemplateArgs = {
+    "spec": {
+        "replicated_jobs": [
+            {
+                "name": "dataset-initializer",
+                "template": {
+                    "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "dataset-initializer"}},
+                    "spec": {
+                        "template": {"spec": {"containers": [{"name": "dataset-initializer", "image": "data:1"}]}}
+                    },
+                },
+            },
+            {
+                "name": "node",
+                "depends_on": [{"name": "dataset-initializer", "status": "Complete"}],
+                "template": {
+                    "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+                    "spec": {
+                        "template": {
+                            "metadata": {"labels": {"team": "vision"}},
+                            "spec": {"containers": [{"name": "node", "image": "torch:1"}]},
+                        }
+                    },
+                },
+            },
+        ]
+    }
+}
