@@ -39,7 +39,7 @@ def kaito(
     found: list[Conversion] = []
     passed_over = 0
     for document in read_documents(files):
-        for place, manifest in objects_of(document.place, document.value):
+        for place, manifest in objects_of(document):
             version = manifest.get("apiVersion")
             if not isinstance(version, str) or not isinstance(manifest.get("kind"), str):
                 raise ManifestError(f"{place}: apiVersion and kind are needed")

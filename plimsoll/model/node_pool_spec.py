@@ -1,23 +1,18 @@
 """NodePoolSpec: what people declare of a Karpenter NodePool (karpenter.sh/v1)."""
 
-import re
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from plimsoll.model.base import Declared
 from plimsoll.model.environment import DeclaredTaint, NodeClassRef
-from plimsoll.model.labels import GPU_TIMESTAMP, is_label_key, is_label_value
+from plimsoll.model.labels import is_label_key, is_label_value
+from plimsoll.model.lasting import changes_by_itself
 from plimsoll.model.quantity import parse_quantity
 
 Duration = Annotated[str, Field(pattern=r"^([0-9]+(s|m|h))+$")]
 DurationOrNever = Annotated[str, Field(pattern=r"^(([0-9]+(s|m|h))+|Never)$")]
 
-_CHANGING_KEY: Final = re.compile(
-    r"(?:^|[-_./])(?:time|timestamp|date|hash|checksum|digest|sha\d*|generation|restarted-?at|updated-?at)$", re.I
-)
-_MOMENT: Final = re.compile(r"\d{4}-?\d{2}-?\d{2}[T_ .]?\d{2}.*|\d{10}|\d{13}|\d{16}|\d{19}")
-_HASH: Final = re.compile(r"(?=.*\d)(?=.*[a-f])[0-9a-f]{16,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TEMPLATE_FIELDS: Final = (
     "requirements",
     "nodeClassRef",
@@ -111,7 +106,7 @@ class NodePoolSpec(Declared):
         for key, value in texts.items():
             if not is_label_key(key):
                 raise ValueError(f"{key!r} is not a label key")
-            if key == GPU_TIMESTAMP or _CHANGING_KEY.search(key) or _MOMENT.fullmatch(value) or _HASH.fullmatch(value):
+            if changes_by_itself(key, value):
                 raise ValueError(
                     f"{key}: {value!r} looks like a time or a hash; each change of it would replace every node of "
                     "the pool: put it on the NodePool itself, or leave it out"

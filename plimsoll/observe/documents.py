@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,6 +20,9 @@ EXPANDED: Final = 5_000_000
 DEPTH: Final = 100
 """Objects and lists in one another."""
 
+_ITEMS: Final = re.compile(r'"items"\s*:\s*\[')
+_BETWEEN: Final = re.compile(r"[\s,]*")
+
 
 class ManifestError(PlimsollError):
     """A file that cannot be planned from; the message names file, document and field."""
@@ -32,15 +36,26 @@ class Place(NamedTuple):
     """From 1 on."""
     item: int | None = None
     """From 1 on, in a List."""
+    line: int | None = None
+    """From 1 on: where the document, or the item, begins."""
 
     def __str__(self) -> str:
         item = "" if self.item is None else f", item {self.item}"
-        return f"{self.file}, document {self.document}{item}"
+        line = "" if self.line is None else f", line {self.line}"
+        return f"{self.file}, document {self.document}{item}{line}"
 
 
 class Document(NamedTuple):
     place: Place
     value: dict[str, Any]
+    item_lines: tuple[int, ...] = ()
+    """Of a List: the line at which each item begins, as far as that is known."""
+
+
+class _Part(NamedTuple):
+    value: Any
+    line: int
+    item_lines: tuple[int, ...] = ()
 
 
 def read_documents(paths: Sequence[str]) -> Iterator[Document]:
@@ -52,13 +67,13 @@ def read_documents(paths: Sequence[str]) -> Iterator[Document]:
         for file in _files(path):
             text = _text(file)
             parts = _json_parts(file, text) if _is_json(file, text) else _yaml_parts(file, text)
-            for number, value in enumerate(parts, start=1):
-                place = Place(_name(file), number)
+            for number, (value, line, item_lines) in enumerate(parts, start=1):
+                place = Place(_name(file), number, line=line)
                 if value is None:
                     continue
                 if not isinstance(value, dict):
                     raise ManifestError(f"{place}: not an object, but {_described(value)}")
-                yield Document(place, _Pruning(place).prune(value))
+                yield Document(place, _Pruning(place).prune(value), item_lines)
 
 
 def _files(path: str) -> list[str]:
@@ -86,7 +101,7 @@ def _is_json(file: str, text: str) -> bool:
     return file.endswith(".json") or (file == STDIN and text.lstrip().startswith("{"))
 
 
-def _json_parts(file: str, text: str) -> Iterator[Any]:
+def _json_parts(file: str, text: str) -> Iterator[_Part]:
     """The values of one JSON text after the other, as `kubectl -o json` and JSON lines have them."""
     decoder = json.JSONDecoder(object_pairs_hook=_once)
     position = 0
@@ -94,13 +109,36 @@ def _json_parts(file: str, text: str) -> Iterator[Any]:
     while text[position:].strip():
         number += 1
         position += len(text[position:]) - len(text[position:].lstrip())
+        begins = position
         try:
             value, position = decoder.raw_decode(text, position)
         except ValueError as error:
             raise ManifestError(f"{Place(_name(file), number)}: not JSON: {error}") from None
         except RecursionError:
             raise ManifestError(f"{Place(_name(file), number)}: nested too deeply") from None
-        yield value
+        yield _Part(value, text.count("\n", 0, begins) + 1, _json_item_lines(text, begins, value))
+
+
+def _json_item_lines(text: str, begins: int, value: Any) -> tuple[int, ...]:
+    """Lines of the items of a List, whose text begins there."""
+    items = value.get("items") if isinstance(value, dict) else None
+    found = _ITEMS.search(text, begins) if isinstance(items, list) else None
+    if not isinstance(items, list) or found is None:
+        return ()
+    lines: list[int] = []
+    decoder, position, line = json.JSONDecoder(), found.end(), text.count("\n", 0, found.end()) + 1
+    for item in items:
+        start = _BETWEEN.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing as well
+        line += text.count("\n", position, start)
+        try:
+            same, position = decoder.raw_decode(text, start)
+        except ValueError:
+            return ()
+        if same != item:  # another field of that name came first
+            return ()
+        lines.append(line)
+        line += text.count("\n", start, position)
+    return tuple(lines)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -135,12 +173,15 @@ class _Loader(_Base):  # type: ignore[misc]  # libyaml's loader where it is buil
         return super().construct_mapping(node, deep)
 
 
-def _yaml_parts(file: str, text: str) -> Iterator[Any]:
+def _yaml_parts(file: str, text: str) -> Iterator[_Part]:
     number = 0
     try:
-        for value in yaml.load_all(text, _Loader):
+        loader = _Loader(text)
+        while loader.check_node():
+            node = loader.get_node()
+            value = loader.construct_document(node)
             number += 1
-            yield value
+            yield _Part(value, node.start_mark.line + 1, tuple(_yaml_item_lines(node)))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
@@ -150,6 +191,12 @@ def _yaml_parts(file: str, text: str) -> Iterator[Any]:
         raise ManifestError(f"{Place(_name(file), number + 1)}: not YAML: {error}") from None
     except RecursionError:
         raise ManifestError(f"{Place(_name(file), number + 1)}: nested too deeply") from None
+
+
+def _yaml_item_lines(node: Any) -> Iterator[int]:
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if key.value == "items" and isinstance(value, yaml.SequenceNode):
+            yield from (item.start_mark.line + 1 for item in value.value)
 
 
 class _Pruning:

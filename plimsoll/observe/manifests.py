@@ -71,7 +71,7 @@ class _Reading:
 
     def read(self, documents: Iterator[Document]) -> Snapshot:
         for document in documents:
-            for place, manifest in objects_of(document.place, document.value):
+            for place, manifest in objects_of(document):
                 self._add(place, manifest)
         environments = self._objects[Environment]
         return Snapshot(
@@ -128,8 +128,9 @@ class _Reading:
         self._objects[model].append(read)
 
 
-def objects_of(place: Place, value: dict[str, Any]) -> Iterator[tuple[Place, dict[str, Any]]]:
+def objects_of(document: Document) -> Iterator[tuple[Place, dict[str, Any]]]:
     """The object of a document, or those of its List."""
+    place, value, item_lines = document
     kind = value.get("kind")
     items = value.get("items")
     if not (isinstance(kind, str) and kind.endswith("List")) or (kind != "List" and not isinstance(items, list)):
@@ -138,12 +139,13 @@ def objects_of(place: Place, value: dict[str, Any]) -> Iterator[tuple[Place, dic
     if items is not None and not isinstance(items, list):
         raise ManifestError(f"{place}: items: a List needs a list")
     for number, item in enumerate(items or (), start=1):
-        at = place._replace(item=number)
+        line = item_lines[number - 1] if number <= len(item_lines) else place.line
+        at = place._replace(item=number, line=line)
         if not isinstance(item, dict):
             raise ManifestError(f"{at}: not an object")
         # A typed list, as the API serves it, says kind and version once.
         of_list = {} if kind == "List" else {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
-        yield from objects_of(at, of_list | item)
+        yield from objects_of(Document(at, of_list | item))
 
 
 def _text(manifest: dict[str, Any], field: str, place: Place) -> str:

@@ -1,0 +1,319 @@
+"""Pods that stand for capacity: triggers that call for a node, and reservations that hold a GPU."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from plimsoll.model.labels import DO_NOT_DISRUPT
+from plimsoll.model.quantity import parse_quantity
+from plimsoll.policy.cel import POD_VARIABLES, matches, setting, value
+from plimsoll.policy.fields import (
+    Manifest,
+    annotations_of,
+    is_kind,
+    items,
+    join,
+    labels_of,
+    name_of,
+    namespace_of,
+    section,
+    text,
+)
+from plimsoll.policy.pod_templates import DEFAULT_SCHEDULER, SHARE_ANNOTATIONS
+from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
+from plimsoll.policy.world import KAI_SCHEDULER, World
+
+TRIGGER_LABEL: Final = "/trigger-type"
+"""How the label of a trigger pod ends, ours and TensorFusion's."""
+GPU_GROUP: Final = "runai-gpu-group"
+RESERVATION_APP: Final = "kai-resource-reservation"
+FORMER_APP: Final = "runai-reservation"
+FORMER_LABEL: Final = "app.runai.resource.reservation"
+SCALING_NAMESPACE: Final = "kai-scale-adjust"
+SCALING_APP: Final = "scaling-pod"
+"""KAI's own triggers, which its adjuster makes."""
+
+_NAME: Final = r"gpu-reservation-[0-9a-f]{16}"
+_FORMER_NAME: Final = r"(?:runai-reservation-gpu|gpu-reservation)-[a-z0-9.-]+"
+_NAMESPACES: Final = (RESERVATION_APP, FORMER_APP)
+
+
+def is_trigger(manifest: Manifest) -> bool:
+    return is_kind(manifest, "", "Pod") and any(key.endswith(TRIGGER_LABEL) for key in labels_of(manifest))
+
+
+def is_reservation(manifest: Manifest) -> bool:
+    """By its labels: share pods carry the label of the group, too, and are none."""
+    if not is_kind(manifest, "", "Pod"):
+        return False
+    labels = labels_of(manifest)
+    return text(labels, "app") in _NAMESPACES or FORMER_LABEL in labels
+
+
+def is_capacity_pod(manifest: Manifest) -> bool:
+    scaling = is_kind(manifest, "", "Pod") and text(labels_of(manifest), "app") == SCALING_APP
+    return scaling or is_trigger(manifest) or is_reservation(manifest)
+
+
+def _deadlines(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    if is_trigger(manifest) and not section(manifest, "spec").get("activeDeadlineSeconds"):
+        yield Fault(
+            "spec.activeDeadlineSeconds",
+            "spec.activeDeadlineSeconds is not set, so that a trigger pod that is left behind calls for its node for "
+            "ever: set it, for instance to 600",
+        )
+
+
+def _never_bound(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    if not is_trigger(manifest):
+        return
+    spec = section(manifest, "spec")
+    if text(spec, "nodeName"):
+        yield Fault(
+            "spec.nodeName",
+            f"spec.nodeName is {text(spec, 'nodeName')!r}: a trigger pod that runs takes the GPUs it called for; "
+            "remove it",
+        )
+        return
+    scheduler = text(spec, "schedulerName") or DEFAULT_SCHEDULER
+    if scheduler in _serving(world):
+        yield Fault(
+            "spec.schedulerName",
+            f"schedulerName is {scheduler!r}, which would bind the trigger pod to the GPUs it called for: name a "
+            "scheduler that nobody runs, such as 'plimsoll-trigger'",
+        )
+
+
+def _serving(world: World) -> tuple[str, ...]:
+    return (DEFAULT_SCHEDULER, KAI_SCHEDULER, world.queue_scheduler)
+
+
+def _trigger_names(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    name, namespace = name_of(manifest), namespace_of(manifest)
+    if not is_trigger(manifest):
+        return
+    if len(name) > 63 or "." in name:
+        yield Fault(
+            "metadata.name",
+            f"the name {name!r:.100} is no label value of at most 63 characters without dots, which what looks for it "
+            "by label needs: shorten it",
+        )
+    if namespace in (SCALING_NAMESPACE, *_NAMESPACES):
+        yield Fault("metadata.namespace", _foreign(namespace))
+
+
+def _foreign(namespace: str) -> str:
+    return (
+        f"the namespace {namespace} is KAI's own: a pod there that is not scheduled blocks every new reservation, and "
+        "KAI deletes what it did not make; use a namespace of your own"
+    )
+
+
+def _foreign_pods(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    if not is_kind(manifest, "", "Pod") or is_trigger(manifest):
+        return
+    namespace, app = namespace_of(manifest), text(labels_of(manifest), "app")
+    scaling = namespace == SCALING_NAMESPACE and app != SCALING_APP
+    if scaling or (namespace in _NAMESPACES and not is_reservation(manifest)):
+        yield Fault("metadata.namespace", _foreign(namespace))
+
+
+def _reservation_nodes(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    if is_reservation(manifest) and not text(section(manifest, "spec"), "nodeName"):
+        yield Fault(
+            "spec.nodeName",
+            "spec.nodeName is not set: a reservation holds a GPU of one node and is put there without a scheduler; "
+            "name the node",
+        )
+
+
+def _reservation_gpus(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    if not is_reservation(manifest):
+        return
+    resource = world.gpu_resource
+    path, amount = "spec.containers[0].resources.limits", 0
+    for number, container in items(section(manifest, "spec"), "containers"):
+        given = section(container, "resources", "limits").get(resource)
+        if given is not None:
+            path = join("spec.containers", number, "resources", "limits")
+            amount += _whole(given)
+    shares = [name for name in SHARE_ANNOTATIONS if name in annotations_of(manifest)]
+    if shares:
+        yield Fault(
+            join("metadata.annotations", shares[0]),
+            f"{shares[0]} stands on a reservation, which holds a whole GPU for the shares: remove it",
+        )
+    elif amount != 1:
+        yield Fault(
+            join(path, resource),
+            f"the limits ask for {amount} {resource}, and a reservation holds exactly one GPU: set it to 1",
+        )
+
+
+def _whole(amount: Any) -> int:
+    try:
+        return int(parse_quantity(amount))
+    except (ValueError, ArithmeticError):
+        return 0
+
+
+def _do_not_disrupt(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    given = annotations_of(manifest).get(DO_NOT_DISRUPT)
+    if is_reservation(manifest) and given != "true":
+        shown = "is not set" if given is None else f"is {given!r:.60}"
+        yield Fault(
+            join("metadata.annotations", DO_NOT_DISRUPT),
+            f"{DO_NOT_DISRUPT} {shown}: Karpenter may take the node from under the shares of its GPU; set it to 'true'",
+        )
+
+
+def _reservation_names(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    if not is_reservation(manifest):
+        return
+    name, namespace = name_of(manifest), namespace_of(manifest)
+    if namespace not in _NAMESPACES:
+        yield Fault(
+            "metadata.namespace",
+            f"the namespace is {namespace!r:.80}, and reservations are looked for in {RESERVATION_APP} (formerly in "
+            f"{FORMER_APP}): put it there",
+        )
+    elif not re.fullmatch(_NAME if namespace == RESERVATION_APP else _FORMER_NAME, name):
+        yield Fault(
+            "metadata.name",
+            f"the name is {name!r:.80}: write gpu-reservation- and 16 hexadecimal digits, so that one group on one "
+            "node has one reservation",
+        )
+    if not text(labels_of(manifest), GPU_GROUP):
+        yield Fault(
+            join("metadata.labels", GPU_GROUP),
+            f"the label {GPU_GROUP} is not set, which names the shares that the GPU is held for: set it",
+        )
+
+
+_NAMESPACE: Final = value("object", "metadata.namespace", "''")
+_TRIGGER: Final = f"variables.ownLabels.exists(key, key.endsWith('{TRIGGER_LABEL}'))"
+_RESERVATION: Final = (
+    f"('app' in variables.ownLabels && variables.ownLabels['app'] in ['{RESERVATION_APP}', '{FORMER_APP}'])"
+    f" || '{FORMER_LABEL}' in variables.ownLabels"
+)
+CAPACITY_POD: Final = (
+    f"object.kind == 'Pod' && (variables.trigger || variables.reservation"
+    f" || ('app' in variables.ownLabels && variables.ownLabels['app'] == '{SCALING_APP}'))"
+)
+"""In CEL: whether the object stands for capacity."""
+CAPACITY_VARIABLES: Final = {
+    **POD_VARIABLES,
+    "ownLabels": value("object", "metadata.labels", "{}"),
+    "namespaceName": _NAMESPACE,
+    "trigger": f"object.kind == 'Pod' && {_TRIGGER}",
+    "reservation": f"object.kind == 'Pod' && ({_RESERVATION})",
+    "capacityPod": CAPACITY_POD,
+    "gpuResource": setting("gpu_resource"),
+    "gpuLimits": "variables.pod.spec.containers.filter(each, has(each.resources) && has(each.resources.limits)"
+    " && variables.gpuResource in each.resources.limits).map(each, string(each.resources.limits[variables.gpuResource]))",
+}
+
+_READS: Final = ("Pod",)
+_KAI_NAMESPACES: Final = f"['{RESERVATION_APP}', '{FORMER_APP}']"
+
+
+def _cel(holds: str) -> Cel:
+    return Cel((Subject.PODS,), holds, CAPACITY_VARIABLES)
+
+
+RULES: Final = (
+    Rule(
+        "trigger-pod-deadline",
+        Family.PODS,
+        "A trigger pod has a deadline.",
+        "Set spec.activeDeadlineSeconds.",
+        _READS,
+        _deadlines,
+        cel=_cel("!variables.trigger || has(object.spec.activeDeadlineSeconds)"),
+    ),
+    Rule(
+        "trigger-pod-never-bound",
+        Family.PODS,
+        "A trigger pod is never bound: it names no node, and a scheduler that nobody runs.",
+        "Remove spec.nodeName, and set spec.schedulerName to one that nobody runs, such as plimsoll-trigger.",
+        _READS,
+        _never_bound,
+        cel=_cel(
+            "!variables.trigger || (!has(object.spec.nodeName) && !(variables.scheduler in"
+            f" ['{DEFAULT_SCHEDULER}', '{KAI_SCHEDULER}', {setting('queue_scheduler')}]))"
+        ),
+    ),
+    Rule(
+        "trigger-pod-name",
+        Family.PODS,
+        "A trigger pod has a name of at most 63 characters, and a namespace that is not KAI's.",
+        "Shorten the name; use a namespace of your own.",
+        _READS,
+        _trigger_names,
+        cel=_cel(
+            "!variables.trigger || (size(object.metadata.name) <= 63 && !object.metadata.name.contains('.')"
+            f" && !(variables.namespaceName in {_KAI_NAMESPACES}) && variables.namespaceName != '{SCALING_NAMESPACE}')"
+        ),
+    ),
+    Rule(
+        "kai-namespace",
+        Family.PODS,
+        "Only KAI's own pods are in its namespaces.",
+        "Use a namespace of your own.",
+        _READS,
+        _foreign_pods,
+        cel=_cel(
+            "object.kind != 'Pod' || variables.trigger || ("
+            f"(variables.namespaceName != '{SCALING_NAMESPACE}' || ('app' in variables.ownLabels"
+            f" && variables.ownLabels['app'] == '{SCALING_APP}'))"
+            f" && (!(variables.namespaceName in {_KAI_NAMESPACES}) || variables.reservation))"
+        ),
+    ),
+    Rule(
+        "reservation-pod-node",
+        Family.PODS,
+        "A reservation names its node.",
+        "Set spec.nodeName.",
+        _READS,
+        _reservation_nodes,
+        cel=_cel("!variables.reservation || has(object.spec.nodeName)"),
+    ),
+    Rule(
+        "reservation-pod-gpu",
+        Family.PODS,
+        "A reservation holds exactly one whole GPU.",
+        "Ask for one device in the limits, and remove annotations of shares.",
+        _READS,
+        _reservation_gpus,
+        cel=_cel(
+            "!variables.reservation || (variables.gpuLimits == ['1'] && !('gpu-fraction' in variables.annotations)"
+            " && !('gpu-memory' in variables.annotations))"
+        ),
+    ),
+    Rule(
+        "reservation-pod-do-not-disrupt",
+        Family.PODS,
+        f"A reservation has the annotation {DO_NOT_DISRUPT}: 'true'.",
+        "Set the annotation.",
+        _READS,
+        _do_not_disrupt,
+        cel=_cel(
+            f"!variables.reservation || ('{DO_NOT_DISRUPT}' in variables.annotations"
+            f" && variables.annotations['{DO_NOT_DISRUPT}'] == 'true')"
+        ),
+    ),
+    Rule(
+        "reservation-pod-name",
+        Family.PODS,
+        "A reservation has the names that KAI looks for, and the label of its group.",
+        f"Write gpu-reservation- and 16 hexadecimal digits in {RESERVATION_APP}, and set the label {GPU_GROUP}.",
+        _READS,
+        _reservation_names,
+        cel=_cel(
+            f"!variables.reservation || ('{GPU_GROUP}' in variables.ownLabels"
+            f" && variables.ownLabels['{GPU_GROUP}'] != ''"
+            f" && ((variables.namespaceName == '{RESERVATION_APP}' && {matches('object.metadata.name', _NAME)})"
+            f" || (variables.namespaceName == '{FORMER_APP}' && {matches('object.metadata.name', _FORMER_NAME)})))"
+        ),
+    ),
+)

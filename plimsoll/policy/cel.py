@@ -1,0 +1,78 @@
+"""Expressions in CEL that several rules share; each is about `object`, which an update's old object may stand for."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from plimsoll.model.environment import EnvironmentSpec
+
+_FIELDS: Final = EnvironmentSpec.model_fields
+
+
+def text(value: str) -> str:
+    """A string literal."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def texts(values: Iterable[str]) -> str:
+    """A list of string literals."""
+    return f"[{', '.join(map(text, values))}]"
+
+
+def matches(value: str, pattern: str) -> str:
+    """Whether a pattern that Python and RE2 read alike fits the whole of a text."""
+    flags = "(?i)" if pattern.startswith("(?i)") else ""
+    return f"{value}.matches({text(f'{flags}^(?:{pattern.removeprefix(flags)})$')})"
+
+
+def has(whole: str, path: str) -> str:
+    """That every step of a path is there."""
+    steps = path.split(".")
+    return " && ".join(f"has({whole}.{'.'.join(steps[: end + 1])})" for end in range(len(steps)))
+
+
+def value(whole: str, path: str, otherwise: str) -> str:
+    """What stands at a path, else another expression."""
+    return f"({has(whole, path)} ? {whole}.{path} : {otherwise})"
+
+
+def setting(field: str) -> str:
+    """The Environment's value of a field, else the model's default."""
+    alias, default = _FIELDS[field].alias, _FIELDS[field].default
+    otherwise = texts(default) if isinstance(default, tuple) else text(default)
+    return f"(has(params.spec.{alias}) ? params.spec.{alias} : {otherwise})"
+
+
+def option(rule: str, name: str, otherwise: str) -> str:
+    """An option that the Environment sets for a rule, else an expression."""
+    found = f"params.spec.policies.rules[{text(rule)}]"
+    return (
+        f"({has('params', 'spec.policies.rules')} && {text(rule)} in params.spec.policies.rules"
+        f" && has({found}.options) && has({found}.options.{name}) ? {found}.options.{name} : {otherwise})"
+    )
+
+
+def message(template: str, **expressions: str) -> str:
+    """An expression that fills a message's `{fields}` with what the expressions of that name say."""
+    parts = re.split(r"\{(\w+)\}", template)
+    return " + ".join(expressions[part] if odd % 2 else text(part) for odd, part in enumerate(parts) if part)
+
+
+def literal(found: Any) -> str:
+    """A number or a truth value."""
+    return str(found).lower()
+
+
+POD_VARIABLES: Final = {
+    "pod": "object.kind == 'Pod' ? object : object.spec.template",
+    "annotations": value("variables.pod", "metadata.annotations", "{}"),
+    "labels": value("variables.pod", "metadata.labels", "{}"),
+    "containers": "variables.pod.spec.containers + " + value("variables.pod", "spec.initContainers", "[]"),
+    "wantsDevices": "variables.containers.exists(each, has(each.resources) && ["
+    "has(each.resources.limits) ? each.resources.limits : {}, has(each.resources.requests) ? each.resources.requests : {}"
+    "].exists(amounts, amounts.exists(name, name.startsWith('nvidia.com/') && string(amounts[name]) != '0')))",
+    "scheduler": value("variables.pod", "spec.schedulerName", "'default-scheduler'"),
+    "owned": "has(object.metadata.ownerReferences)"
+    " && object.metadata.ownerReferences.exists(each, has(each.controller) && each.controller)",
+}
+"""Of every rule on pods: the pod or template, and what is read of it."""

@@ -1,0 +1,73 @@
+"""Rules on Helm charts: exact versions, in Pulumi programs, Argo CD, Flux, k3s and other charts' dependencies."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from plimsoll.policy.fields import Manifest, group_of, is_kind, items, join, kind_of, section, text
+from plimsoll.policy.rule import Family, Fault, Rule
+from plimsoll.policy.world import World
+
+CHART_FILE_KIND: Final = "Chart.yaml"
+"""A chart's own file, which has no kind."""
+_EXACT: Final = r"v?[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.+-]+)?"
+
+
+class Chart(NamedTuple):
+    name: str
+    version: str
+    field: str
+    """Of the version."""
+
+
+def charts(manifest: Manifest) -> Iterator[Chart]:
+    """Every chart from a repository that the object names; those of local folders have no version to name."""
+    spec = section(manifest, "spec")
+    kind, group = kind_of(manifest), group_of(manifest)
+    if kind == CHART_FILE_KIND:
+        for number, each in items(manifest, "dependencies"):
+            if not text(each, "repository").startswith("file://"):
+                yield _chart(each, "name", "version", join("dependencies", number))
+    elif group == "helm.sh":  # Pulumi's own resources: Chart and Release
+        if not text(manifest, "chart").startswith((".", "/")):
+            yield _chart(manifest, "chart", "version", "")
+    elif kind == "Application" and group == "argoproj.io":
+        sources = [("spec.source", section(spec, "source"))]
+        sources += [(join("spec.sources", number), each) for number, each in items(spec, "sources")]
+        for path, source in sources:
+            if text(source, "chart"):
+                yield _chart(source, "chart", "targetRevision", path)
+    elif kind == "HelmRelease":
+        of = section(spec, "chart", "spec")
+        if of and text(section(of, "sourceRef"), "kind") in ("", "HelmRepository"):
+            yield _chart(of, "chart", "version", "spec.chart.spec")
+    elif is_kind(manifest, "helm.cattle.io", "HelmChart") and not text(spec, "chart").startswith("http"):
+        yield _chart(spec, "chart", "version", "spec")
+
+
+def _chart(parent: Manifest, name: str, version: str, path: str) -> Chart:
+    given = parent.get(version)
+    return Chart(text(parent, name), "" if given is None else str(given), join(path, version))
+
+
+def _versions(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    for chart in charts(manifest):
+        if not re.fullmatch(_EXACT, chart.version):
+            shown = f"is {chart.version!r:.60}" if chart.version else "is not set"
+            yield Fault(
+                chart.field,
+                f"the version of chart {chart.name or '(no name)'} {shown}, so that another one may come by itself: "
+                "write one exact version, such as 0.17.2",
+            )
+
+
+RULES: Final = (
+    Rule(
+        "chart-version-pinned",
+        Family.SUPPLY_CHAIN,
+        "Charts have one exact version: no range, and no missing version.",
+        "Write the version in full, such as 0.17.2.",
+        ("Chart and Release of Pulumi", "Chart.yaml", "Application", "HelmRelease", "HelmChart"),
+        _versions,
+    ),
+)

@@ -1,0 +1,77 @@
+"""Fields of manifests that nobody has checked yet: a part of another type than expected counts as absent."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeGuard
+
+Manifest = Mapping[str, Any]
+
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def section(value: Any, *path: str) -> Mapping[str, Any]:
+    """The mapping at that path; an empty one where there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def text(value: Any, name: str) -> str:
+    """The text under a name; empty where there is none."""
+    found = value.get(name) if isinstance(value, Mapping) else None
+    return found if isinstance(found, str) else ""
+
+
+def items(value: Any, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The mappings of the list under a name, with their positions."""
+    found = value.get(name) if isinstance(value, Mapping) else None
+    if is_list(found):
+        yield from ((number, item) for number, item in enumerate(found) if isinstance(item, Mapping))
+
+
+def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def join(path: str, *steps: str | int) -> str:
+    """A field's path as Kubernetes writes it: `spec.containers[0].image`, `metadata.annotations[gpu-fraction]`."""
+    for step in steps:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif _PLAIN.fullmatch(step):
+            path += f".{step}" if path else step
+        else:
+            path += f"[{step}]"
+    return path
+
+
+def group_of(manifest: Manifest) -> str:
+    """The API group; empty for the core's."""
+    group, slash, _ = text(manifest, "apiVersion").partition("/")
+    return group if slash else ""
+
+
+def kind_of(manifest: Manifest) -> str:
+    return text(manifest, "kind")
+
+
+def labels_of(manifest: Manifest) -> Mapping[str, Any]:
+    return section(manifest, "metadata", "labels")
+
+
+def annotations_of(manifest: Manifest) -> Mapping[str, Any]:
+    return section(manifest, "metadata", "annotations")
+
+
+def name_of(manifest: Manifest) -> str:
+    """`metadata.name`, else `generateName`; empty where there is neither."""
+    metadata = section(manifest, "metadata")
+    return text(metadata, "name") or text(metadata, "generateName")
+
+
+def namespace_of(manifest: Manifest) -> str:
+    return text(section(manifest, "metadata"), "namespace")
+
+
+def is_kind(manifest: Manifest, group: str, *kinds: str) -> bool:
+    return group_of(manifest) == group and kind_of(manifest) in kinds

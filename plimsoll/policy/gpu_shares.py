@@ -1,0 +1,176 @@
+"""Rules on KAI's GPU sharing annotations: what its admission asks of them."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from plimsoll.model.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, MAX_DEVICES
+from plimsoll.policy.cel import POD_VARIABLES, matches
+from plimsoll.policy.fields import Manifest, join
+from plimsoll.policy.pod_templates import NVIDIA, PodTemplate, pod_templates
+from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
+from plimsoll.policy.world import World
+
+_NUMBER: Final = r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?"
+_MEMORY: Final = r"0{0,3}[1-9][0-9]{0,11}"
+"""MiB; more digits than any GPU's."""
+_DEVICES: Final = r"0{0,3}[1-9][0-9]{0,3}"
+_READS: Final = ("Pod", "whatever has a pod template")
+
+
+def _annotation(template: PodTemplate, name: str) -> str:
+    return join(template.path, "metadata", "annotations", name)
+
+
+def _fractions(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    for template in pod_templates(manifest):
+        if GPU_FRACTION not in template.annotations:
+            continue
+        value = template.annotations[GPU_FRACTION]
+        field = _annotation(template, GPU_FRACTION)
+        fits = re.fullmatch(_NUMBER, str(value)) is not None and 0 < float(value) < 1
+        if not fits:
+            yield Fault(
+                field,
+                f"{GPU_FRACTION} is {value!r:.60}, and a share is above 0 and below 1: write one such as '0.5', or ask "
+                f"for whole GPUs with {world.gpu_resource}",
+            )
+        elif not isinstance(value, str):
+            yield Fault(field, f"{GPU_FRACTION} is the number {value}, and annotations are text: put it in quotes")
+
+
+def _memories(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    for template in pod_templates(manifest):
+        if GPU_MEMORY_SHARE not in template.annotations:
+            continue
+        value = template.annotations[GPU_MEMORY_SHARE]
+        field = _annotation(template, GPU_MEMORY_SHARE)
+        if not re.fullmatch(_MEMORY, str(value)):
+            yield Fault(
+                field,
+                f"{GPU_MEMORY_SHARE} is {value!r:.60}, and it is a whole number of MiB above 0, without a unit: write "
+                "one such as '2000'",
+            )
+        elif not isinstance(value, str):
+            yield Fault(field, f"{GPU_MEMORY_SHARE} is the number {value}, and annotations are text: put it in quotes")
+
+
+def _devices(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    for template in pod_templates(manifest):
+        if GPU_FRACTION_DEVICES not in template.annotations:
+            continue
+        value = template.annotations[GPU_FRACTION_DEVICES]
+        field = _annotation(template, GPU_FRACTION_DEVICES)
+        if not template.wants_share:
+            yield Fault(
+                field,
+                f"{GPU_FRACTION_DEVICES} is {value!r:.60} and stands without {GPU_FRACTION} or {GPU_MEMORY_SHARE}: add "
+                f"the part of each GPU, or ask for whole GPUs with {world.gpu_resource}",
+            )
+        elif not re.fullmatch(_DEVICES, str(value)) or int(value) > MAX_DEVICES:
+            yield Fault(
+                field,
+                f"{GPU_FRACTION_DEVICES} is {value!r:.60}: write a whole number from 1 to {MAX_DEVICES}, the GPUs of "
+                "one node",
+            )
+        elif not isinstance(value, str):
+            yield Fault(
+                field, f"{GPU_FRACTION_DEVICES} is the number {value}, and annotations are text: put it in quotes"
+            )
+
+
+def _both(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    for template in pod_templates(manifest):
+        given = template.annotations
+        if GPU_FRACTION in given and GPU_MEMORY_SHARE in given:
+            yield Fault(
+                _annotation(template, GPU_MEMORY_SHARE),
+                f"{GPU_MEMORY_SHARE} {given[GPU_MEMORY_SHARE]!r:.60} stands beside {GPU_FRACTION} "
+                f"{given[GPU_FRACTION]!r:.60}: keep one of the two",
+            )
+
+
+def _whole(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    for template in pod_templates(manifest):
+        if not template.wants_share:
+            continue
+        annotation = GPU_FRACTION if GPU_FRACTION in template.annotations else GPU_MEMORY_SHARE
+        first = next(template.devices(), None)
+        if first is not None:
+            field, resource, amount = first
+            yield Fault(
+                field,
+                f"{resource} is {amount!r:.60} beside {annotation} {template.annotations[annotation]!r:.60}: a pod "
+                "takes a share or whole devices; keep the annotation or the resource",
+            )
+
+
+_SHARES: Final = f"('{GPU_FRACTION}' in variables.annotations || '{GPU_MEMORY_SHARE}' in variables.annotations)"
+_VALUE: Final = "variables.annotations['{}']"
+
+RULES: Final = (
+    Rule(
+        "gpu-share-fraction",
+        Family.SHARES,
+        f"The annotation {GPU_FRACTION} is a number above 0 and below 1.",
+        "Write a fraction such as '0.5', or ask for whole GPUs.",
+        _READS,
+        _fractions,
+        cel=Cel(
+            (Subject.PODS,),
+            f"!('{GPU_FRACTION}' in variables.annotations) || ({matches(_VALUE.format(GPU_FRACTION), _NUMBER)}"
+            f" && double({_VALUE.format(GPU_FRACTION)}) > 0.0 && double({_VALUE.format(GPU_FRACTION)}) < 1.0)",
+            POD_VARIABLES,
+        ),
+    ),
+    Rule(
+        "gpu-share-memory",
+        Family.SHARES,
+        f"The annotation {GPU_MEMORY_SHARE} is a whole number of MiB above 0.",
+        "Write MiB without a unit, such as '2000'.",
+        _READS,
+        _memories,
+        cel=Cel(
+            (Subject.PODS,),
+            f"!('{GPU_MEMORY_SHARE}' in variables.annotations) || {matches(_VALUE.format(GPU_MEMORY_SHARE), _MEMORY)}",
+            POD_VARIABLES,
+        ),
+    ),
+    Rule(
+        "gpu-share-devices",
+        Family.SHARES,
+        f"The annotation {GPU_FRACTION_DEVICES} is a whole number from 1 to {MAX_DEVICES}, beside a share.",
+        f"Add {GPU_FRACTION} or {GPU_MEMORY_SHARE}, and write on how many GPUs of one node the pod runs, such as '2'.",
+        _READS,
+        _devices,
+        cel=Cel(
+            (Subject.PODS,),
+            f"!('{GPU_FRACTION_DEVICES}' in variables.annotations) || ({_SHARES}"
+            f" && {matches(_VALUE.format(GPU_FRACTION_DEVICES), _DEVICES)}"
+            f" && int({_VALUE.format(GPU_FRACTION_DEVICES)}) <= {MAX_DEVICES})",
+            POD_VARIABLES,
+        ),
+    ),
+    Rule(
+        "gpu-share-one-amount",
+        Family.SHARES,
+        f"A pod has {GPU_FRACTION} or {GPU_MEMORY_SHARE}, not both.",
+        "Keep one of the two annotations.",
+        _READS,
+        _both,
+        cel=Cel(
+            (Subject.PODS,),
+            f"!('{GPU_FRACTION}' in variables.annotations && '{GPU_MEMORY_SHARE}' in variables.annotations)",
+            POD_VARIABLES,
+        ),
+    ),
+    Rule(
+        "gpu-share-no-whole-gpu",
+        Family.SHARES,
+        f"A pod that shares GPUs asks for no whole {NVIDIA}... devices beside it.",
+        "Keep the annotation or the resource.",
+        _READS,
+        _whole,
+        cel=Cel((Subject.PODS,), f"!{_SHARES} || !variables.wantsDevices", POD_VARIABLES),
+    ),
+)

@@ -1,0 +1,154 @@
+"""Rules on images: pinned tags everywhere, digests where they are asked for."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from plimsoll.model.base import Declared
+from plimsoll.model.labels import GROUP
+from plimsoll.policy.cel import POD_VARIABLES, matches, option, value
+from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, namespace_of, section, text
+from plimsoll.policy.pod_templates import pod_templates
+from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
+from plimsoll.policy.workspaces import workspace_of
+from plimsoll.policy.world import World
+
+VALUES_KIND: Final = "Values"
+"""A chart's values, which have no kind of their own."""
+TAG_RULE: Final = "image-tag-pinned"
+DIGEST_RULE: Final = "image-digest"
+
+_DIGEST: Final = r".+@sha(?:256:[0-9a-f]{64}|512:[0-9a-f]{128})"
+_TAGGED: Final = r"(?:.*/)?[^/:@]+:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(?:@.*)?"
+_LATEST: Final = r"(?:.*/)?[^/:@]+:latest(?:-[A-Za-z0-9_.-]*)?(?:@.*)?"
+_READS: Final = ("Pod", "whatever has a pod template", "Workspace", "InferenceSet", "Environment", "chart values")
+
+
+class Image(NamedTuple):
+    field: str
+    name: str
+
+    @property
+    def has_digest(self) -> bool:
+        return re.fullmatch(_DIGEST, self.name) is not None
+
+    @property
+    def pinned(self) -> bool:
+        """By a digest, or by a tag that is not `latest` and does not begin with `latest-`."""
+        return self.has_digest or (
+            re.fullmatch(_TAGGED, self.name) is not None and re.fullmatch(_LATEST, self.name) is None
+        )
+
+
+class DigestOptions(Declared):
+    required: bool = False
+    namespaces: tuple[str, ...] = ()
+    """Where it is asked for; empty: everywhere."""
+
+
+def images(manifest: Manifest) -> Iterator[Image]:
+    """Every image that the object names."""
+    for template in pod_templates(manifest):
+        for path, container in template.containers():
+            if text(container, "image"):
+                yield Image(join(path, "image"), text(container, "image"))
+    workspace = workspace_of(manifest)
+    if workspace is not None:
+        inference = section(workspace.spec, "inference")
+        path = join(workspace.path, "inference")
+        preset = section(inference, "preset", "presetOptions")
+        yield from _image(preset, "image", join(path, "preset", "presetOptions"))
+        for number, adapter in items(inference, "adapters"):
+            yield from _image(section(adapter, "source"), "image", join(path, "adapters", number, "source"))
+        yield from _image(section(workspace.spec, "tuning", "input"), "image", join(workspace.path, "tuning", "input"))
+    elif is_kind(manifest, GROUP, "Environment"):
+        yield from _image(section(manifest, "spec"), "inferenceImage", "spec")
+        yield from _image(section(manifest, "spec", "demand"), "image", "spec.demand")
+    elif is_kind(manifest, "", VALUES_KIND):
+        yield from _of_values(section(manifest, "values"), "")
+
+
+def _image(parent: Manifest, name: str, path: str) -> Iterator[Image]:
+    if text(parent, name):
+        yield Image(join(path, name), text(parent, name))
+
+
+def _of_values(values: Manifest, path: str) -> Iterator[Image]:
+    """`image: name:tag`, and `image: {registry, repository, tag, digest}`, however deep.
+
+    A chart takes its own version where no tag is given, so that only a tag that is given is judged.
+    """
+    for name, item in values.items():
+        here = join(path, name)
+        if name.lower().endswith("image") and isinstance(item, str) and item:
+            yield Image(here, item)
+        elif isinstance(item, dict) and text(item, "repository") and (item.get("tag") or item.get("digest")):
+            repository = "/".join(each for each in (text(item, "registry"), text(item, "repository")) if each)
+            tag = f":{item['tag']}" if item.get("tag") else ""
+            digest = f"@{item['digest']}" if item.get("digest") else ""
+            yield Image(join(here, "tag" if tag else "digest"), f"{repository}{tag}{digest}")
+        elif isinstance(item, dict):
+            yield from _of_values(item, here)
+        elif is_list(item):
+            for number, each in enumerate(item):
+                if isinstance(each, dict):
+                    yield from _of_values(each, join(here, number))
+
+
+def _tags(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    for image in images(manifest):
+        if not image.pinned:
+            yield Fault(
+                image.field,
+                f"the image is {image.name!r:.200}, which is another one when it is pulled again: name a version, as in "
+                "'name:1.2.3', or a digest",
+            )
+
+
+def _digests(manifest: Manifest, world: World, options: DigestOptions) -> Iterator[Fault]:
+    if not options.required or (options.namespaces and namespace_of(manifest) not in options.namespaces):
+        return
+    for image in images(manifest):
+        # An image that has no version is the other rule's.
+        if image.pinned and not image.has_digest:
+            yield Fault(
+                image.field, f"the image is {image.name!r:.200}, and a digest is asked for: write 'name@sha256:...'"
+            )
+
+
+_PINNED: Final = (
+    f"({matches('each.image', _DIGEST)} || ({matches('each.image', _TAGGED)} && !{matches('each.image', _LATEST)}))"
+)
+_NAMED: Final = "!has(each.image) || each.image == ''"
+
+RULES: Final = (
+    Rule(
+        TAG_RULE,
+        Family.SUPPLY_CHAIN,
+        "Images have a version or a digest: no `latest`, and no missing tag.",
+        "Name a version, as in 'name:1.2.3', or a digest.",
+        _READS,
+        _tags,
+        cel=Cel((Subject.PODS,), f"variables.containers.all(each, {_NAMED} || {_PINNED})", POD_VARIABLES),
+    ),
+    Rule(
+        DIGEST_RULE,
+        Family.SUPPLY_CHAIN,
+        "Images are named by their digests, where that is asked for.",
+        "Write 'name@sha256:...'; option `required` asks for it, in `namespaces` or everywhere.",
+        _READS,
+        _digests,
+        options=DigestOptions,
+        cel=Cel(
+            (Subject.PODS,),
+            "!variables.required || (size(variables.namespaces) > 0 && !(variables.namespace in variables.namespaces))"
+            f" || variables.containers.all(each, {_NAMED} || !{_PINNED} || {matches('each.image', _DIGEST)})",
+            {
+                **POD_VARIABLES,
+                "required": option(DIGEST_RULE, "required", "false"),
+                "namespaces": option(DIGEST_RULE, "namespaces", "[]"),
+                "namespace": value("object", "metadata.namespace", "''"),
+            },
+        ),
+    ),
+)

@@ -1,0 +1,262 @@
+"""Rules on the provisioning mode: nodes that are brought or provisioned, and by what."""
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+from plimsoll.model.base import Declared
+from plimsoll.model.environment import Provisioner
+from plimsoll.model.finding import Severity
+from plimsoll.model.mode import (
+    INSTANCE_TYPE_GIVEN,
+    INSTANCE_TYPE_REQUIRED,
+    PARTITION_FORBIDDEN,
+    instance_type_violation,
+)
+from plimsoll.model.reserved import SELECTOR_RESERVED, TEMPLATE_RESERVED
+from plimsoll.policy.cel import message, option, setting, value
+from plimsoll.policy.cel import text as quoted
+from plimsoll.policy.fields import Manifest, is_kind, items, join, section, text
+from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
+from plimsoll.policy.workspaces import KAITO_GROUP, workspace_of
+from plimsoll.policy.world import Mode, World
+
+_WORKSPACES: Final = ("Workspace", "InferenceSet")
+_SUBJECTS: Final = (Subject.WORKSPACES, Subject.KAITO)
+
+
+class ModeOptions(Declared):
+    """Absent: as the Environment says; what depends on an unknown mode is not judged."""
+
+    node_auto_provisioning: Literal["enabled", "disabled"] | None = None
+    provisioner: Literal["byo", "nodeclaim", "static-nodepool", "trigger-pod"] | None = None
+
+    def mode(self, world: World) -> Mode | None:
+        return Mode.of(self.manifest()) if self.manifest() else world.mode
+
+
+def _instance_types(manifest: Manifest, world: World, options: ModeOptions) -> Iterator[Fault]:
+    workspace, mode = workspace_of(manifest), options.mode(world)
+    if workspace is None or mode is None:
+        return
+    given = text(workspace.resource, "instanceType") or None
+    violation = instance_type_violation(given, auto_provisioning=mode.auto_provisioning)
+    if violation is not None:
+        yield Fault(join(workspace.path, "resource", "instanceType"), violation)
+
+
+def _partitions(manifest: Manifest, world: World, options: ModeOptions) -> Iterator[Fault]:
+    workspace, mode = workspace_of(manifest), options.mode(world)
+    if workspace is None or not workspace.resource.get("partition"):
+        return
+    # An instance type asks for provisioned nodes, whatever the mode.
+    if mode.auto_provisioning if mode is not None else text(workspace.resource, "instanceType"):
+        yield Fault(join(workspace.path, "resource", "partition"), PARTITION_FORBIDDEN)
+
+
+def _selectors(manifest: Manifest, world: World, options: ModeOptions) -> Iterator[Fault]:
+    workspace, mode = workspace_of(manifest), options.mode(world)
+    if workspace is None or text(workspace.resource, "instanceType") or not workspace.selector_empty:
+        return
+    if mode is None or not mode.auto_provisioning:
+        yield Fault(
+            workspace.selector_path,
+            f"{workspace.selector_path} is empty and no instance type is named, so that every node of the cluster "
+            "matches: name the nodes by matchLabels or matchExpressions",
+        )
+
+
+def _reserved(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    workspace = workspace_of(manifest)
+    if workspace is None:
+        return
+    prefixes = ", ".join(world.reserved_prefixes)
+    expressions = (text(each, "key") for _, each in items(workspace.selector, "matchExpressions"))
+    keys = _kept_keys((*section(workspace.selector, "matchLabels"), *expressions), world)
+    if keys:
+        yield Fault(workspace.selector_path, SELECTOR_RESERVED.format(keys=keys, prefixes=prefixes))
+    keys = _kept_keys(section(workspace.spec, "inference", "template", "metadata", "labels"), world)
+    if keys:
+        path = join(workspace.path, "inference", "template", "metadata", "labels")
+        yield Fault(path, TEMPLATE_RESERVED.format(keys=keys, prefixes=prefixes))
+
+
+def _kept_keys(keys: Any, world: World) -> str:
+    return ", ".join(key for key in keys if isinstance(key, str) and key.startswith(world.reserved_prefixes))
+
+
+def _deprecated(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    workspace = workspace_of(manifest)
+    if workspace is None:
+        return
+    path = join(workspace.path, "resource")
+    if workspace.resource.get("preferredNodes"):
+        yield Fault(
+            join(path, "preferredNodes"),
+            "resource.preferredNodes is deprecated and nobody reads it: name the nodes by resource.labelSelector",
+        )
+    count = workspace.resource.get("count")
+    if not isinstance(count, int) or isinstance(count, bool):
+        return
+    if workspace.spec.get("tuning") and count > 1:
+        yield Fault(join(path, "count"), f"resource.count is {count}, and tuning runs on one node: write 1")
+    elif count > 1 and is_kind(manifest, KAITO_GROUP, "Workspace"):
+        yield Fault(
+            join(path, "count"),
+            f"resource.count is {count}, and it is deprecated and ignored: KAITO computes the nodes that the model "
+            "takes; leave it out",
+        )
+
+
+def _node_claims(manifest: Manifest, world: World, options: ModeOptions) -> Iterator[Fault]:
+    mode = options.mode(world)
+    if mode is None or mode.provisioner == Provisioner.NODECLAIM or not is_kind(manifest, "karpenter.sh", "NodeClaim"):
+        return
+    owners = items(section(manifest, "metadata"), "ownerReferences")
+    if not any(text(owner, "kind") == "NodePool" for _, owner in owners):
+        yield Fault(
+            "kind",
+            f"this environment's provisioner is {mode.provisioner!r}, which makes no NodeClaims: remove it, or set the "
+            "provisioner to 'nodeclaim'",
+        )
+
+
+def _mode_variables(rule: str) -> dict[str, str]:
+    """The mode, from the rule's options where they say it, else from the Environment."""
+    named = option(rule, "nodeAutoProvisioning", "''")
+    provisioner = option(rule, "provisioner", "''")
+    return {
+        f"{_camel(rule)}Mode": f"{named} != '' ? {named} : ({provisioner} != '' ? ({provisioner} == 'byo' ? 'disabled'"
+        f" : 'enabled') : {setting('node_auto_provisioning')})",
+    }
+
+
+def _camel(rule: str) -> str:
+    head, *rest = rule.split("-")
+    return head + "".join(each.title() for each in rest)
+
+
+def _provisioned(rule: str) -> str:
+    return f"variables.{_camel(rule)}Mode == 'enabled'"
+
+
+_IS_SET: Final = "object.kind == 'InferenceSet'"
+_VARIABLES: Final = {
+    "workspace": f"object.apiVersion.startsWith('kaito.sh/') ? ({_IS_SET} ? object.spec.template : object) : object.spec",
+    "instanceType": value("variables.workspace", "resource.instanceType", "''"),
+    "selector": f"{_IS_SET} ? {value('object', 'spec.labelSelector', '{}')}"
+    f" : {value('variables.workspace', 'resource.labelSelector', '{}')}",
+    "matchLabels": value("variables.selector", "matchLabels", "{}"),
+    "matchExpressions": value("variables.selector", "matchExpressions", "[]"),
+}
+_RESERVED_VARIABLES: Final = {
+    **_VARIABLES,
+    "prefixes": setting("reserved_label_prefixes"),
+    "reservedInSelector": "(variables.matchLabels.map(key, key) + variables.matchExpressions.map(each, each.key))"
+    ".filter(key, variables.prefixes.exists(prefix, key.startsWith(prefix)))",
+    "templateLabels": value("variables.workspace", "inference.template.metadata.labels", "{}"),
+    "reservedInTemplate": "variables.templateLabels.map(key, key)"
+    ".filter(key, variables.prefixes.exists(prefix, key.startsWith(prefix)))",
+}
+_PREFIXES: Final = "variables.prefixes.join(', ')"
+_PARTITION: Final = "has(variables.workspace.resource) && has(variables.workspace.resource.partition)"
+
+_DECLARED_PROVISIONER: Final = (
+    f"(has(params.spec.provisioner) ? params.spec.provisioner : {setting('node_auto_provisioning')} == 'enabled'"
+    " ? 'nodeclaim' : 'byo')"
+)
+_NAMED_MODE: Final = option("node-claim-provisioner", "nodeAutoProvisioning", "''")
+_PROVISIONER: Final = option(
+    "node-claim-provisioner",
+    "provisioner",
+    f"{_NAMED_MODE} == '' ? {_DECLARED_PROVISIONER} : {_NAMED_MODE} == 'enabled' ? 'nodeclaim' : 'byo'",
+)
+
+RULES: Final = (
+    Rule(
+        "workspace-instance-type",
+        Family.MODE,
+        "A Workspace names an instance type exactly where nodes are provisioned.",
+        "Remove resource.instanceType where nodes are brought; set it where they are provisioned.",
+        _WORKSPACES,
+        _instance_types,
+        options=ModeOptions,
+        cel=Cel(
+            _SUBJECTS,
+            f"({_provisioned('workspace-instance-type')}) == (variables.instanceType != '')",
+            {**_VARIABLES, **_mode_variables("workspace-instance-type")},
+            f"{_provisioned('workspace-instance-type')} ? {quoted(INSTANCE_TYPE_REQUIRED)} : "
+            + message(INSTANCE_TYPE_GIVEN, given="variables.instanceType"),
+        ),
+    ),
+    Rule(
+        "workspace-partition",
+        Family.MODE,
+        "A Workspace takes a part of a node only where nodes are brought.",
+        "Remove resource.partition, or bring the nodes.",
+        _WORKSPACES,
+        _partitions,
+        options=ModeOptions,
+        cel=Cel(
+            _SUBJECTS,
+            f"!({_provisioned('workspace-partition')}) || !({_PARTITION})",
+            {**_VARIABLES, **_mode_variables("workspace-partition")},
+            quoted(PARTITION_FORBIDDEN),
+        ),
+    ),
+    Rule(
+        "workspace-selects-nodes",
+        Family.MODE,
+        "A Workspace on brought nodes names them: an empty selector matches every node.",
+        "Name the nodes by matchLabels or matchExpressions.",
+        _WORKSPACES,
+        _selectors,
+        options=ModeOptions,
+        cel=Cel(
+            _SUBJECTS,
+            f"{_provisioned('workspace-selects-nodes')} || variables.instanceType != ''"
+            " || size(variables.matchLabels) > 0 || size(variables.matchExpressions) > 0",
+            {**_VARIABLES, **_mode_variables("workspace-selects-nodes")},
+        ),
+    ),
+    Rule(
+        "workspace-reserved-labels",
+        Family.QUEUES,
+        "A Workspace uses no label that the environment keeps for itself.",
+        "Select nodes, and label pods, by labels of your own.",
+        _WORKSPACES,
+        _reserved,
+        cel=Cel(
+            _SUBJECTS,
+            "size(variables.reservedInSelector) == 0 && size(variables.reservedInTemplate) == 0",
+            _RESERVED_VARIABLES,
+            "size(variables.reservedInSelector) > 0 ? "
+            + message(SELECTOR_RESERVED, keys="variables.reservedInSelector.join(', ')", prefixes=_PREFIXES)
+            + " : "
+            + message(TEMPLATE_RESERVED, keys="variables.reservedInTemplate.join(', ')", prefixes=_PREFIXES),
+        ),
+    ),
+    Rule(
+        "workspace-ignored-field",
+        Family.MODE,
+        "A Workspace uses no field that is deprecated and ignored.",
+        "Name nodes by resource.labelSelector, and leave their number to the replicas.",
+        _WORKSPACES,
+        _deprecated,
+        severity=Severity.WARNING,
+    ),
+    Rule(
+        "node-claim-provisioner",
+        Family.MODE,
+        "NodeClaims are declared only where the environment provisions by them.",
+        "Remove the NodeClaim, or set the provisioner to 'nodeclaim'.",
+        ("NodeClaim",),
+        _node_claims,
+        options=ModeOptions,
+        cel=Cel(
+            (Subject.NODE_CLAIMS,),
+            "variables.provisioner == 'nodeclaim' || (has(object.metadata.ownerReferences)"
+            " && object.metadata.ownerReferences.exists(each, each.kind == 'NodePool'))",
+            {"provisioner": _PROVISIONER},
+        ),
+    ),
+)

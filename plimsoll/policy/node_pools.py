@@ -1,0 +1,325 @@
+"""Rules on Karpenter's NodePools of GPU nodes."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from pydantic import Field
+
+from plimsoll.model.base import Declared
+from plimsoll.model.finding import Severity
+from plimsoll.model.labels import GPU_COUNT, INSTANCE_TYPE
+from plimsoll.model.lasting import CHANGING_KEYS, HASHES, MOMENTS, changes_by_itself
+from plimsoll.model.quantity import parse_quantity
+from plimsoll.plan.catalog import Catalog
+from plimsoll.policy.cel import matches, option, texts, value
+from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, section, text
+from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
+from plimsoll.policy.world import World
+
+CONSOLIDATION_RULE: Final = "node-pool-consolidation"
+TAINT_RULE: Final = "node-pool-gpu-taint"
+_GPU_KEY: Final = r"nvidia\.com/.*|karpenter\.k8s\.aws/instance-gpu-.*|karpenter\.azure\.com/sku-gpu-.*"
+_COUNT_KEYS: Final = (GPU_COUNT, "karpenter.k8s.aws/instance-gpu-count", "karpenter.azure.com/sku-gpu-count")
+_FAMILY_KEYS: Final = (
+    "karpenter.k8s.aws/instance-family",
+    "karpenter.k8s.aws/instance-category",
+    "karpenter.azure.com/sku-family",
+)
+_DURATION: Final = r"(?:[0-9]{1,9}(?:s|m|h))+"
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
+_READS: Final = ("NodePool",)
+
+
+def _types() -> dict[str, int]:
+    return {each.name: each.gpus for each in Catalog.builtin().types if each.nvidia}
+
+
+class Size(NamedTuple):
+    """A node that a pool may launch."""
+
+    what: str
+    gpus: int
+
+
+class ConsolidationOptions(Declared):
+    minimum_seconds: int = Field(default=300, ge=0)
+    """What `consolidateAfter` must be at least: driver and GPU discovery take minutes on a new node."""
+
+
+class TaintOptions(Declared):
+    keys: tuple[str, ...] = ()
+    """Taints that count; empty: any that keeps pods away."""
+
+
+def _requirements(pool: Manifest) -> Iterator[Manifest]:
+    for _, each in items(section(pool, "spec", "template", "spec"), "requirements"):
+        if text(each, "operator") != "DoesNotExist":
+            yield each
+
+
+def _values(requirement: Manifest) -> list[str]:
+    values = requirement.get("values")
+    return [str(each) for each in values] if is_list(values) else []
+
+
+def _gpu_families() -> tuple[str, ...]:
+    """AWS's families and categories of NVIDIA types, and Azure's."""
+    aws = {name.partition(".")[0] for name in _types() if "." in name}
+    return (*sorted(aws | {each[0] for each in aws}), "N")
+
+
+def is_gpu_pool(pool: Manifest, gpu_resource: str) -> bool:
+    """Whether the pool is for nodes with GPUs, by what it requires, limits, labels or taints."""
+    types, families = _types(), _gpu_families()
+    for each in _requirements(pool):
+        key = text(each, "key")
+        if re.fullmatch(_GPU_KEY, key):
+            return True
+        if text(each, "operator") == "In" and any(
+            (key == INSTANCE_TYPE and one in types) or (key in _FAMILY_KEYS and one in families)
+            for one in _values(each)
+        ):
+            return True
+    template = section(pool, "spec", "template")
+    taints = [each for _, each in items(section(template, "spec"), "taints")]
+    return (
+        gpu_resource in section(pool, "spec", "limits")
+        or any(key.startswith("nvidia.com/") for key in section(template, "metadata", "labels"))
+        or any(text(each, "key").startswith("nvidia.com/") or _sku(each) for each in taints)
+    )
+
+
+def _sku(taint: Manifest) -> bool:
+    return text(taint, "key") == "sku" and text(taint, "value") == "gpu"
+
+
+def _sizes(pool: Manifest) -> list[Size]:
+    """The GPUs of each node that the pool names by type or by count."""
+    types = _types()
+    found: list[Size] = []
+    for each in _requirements(pool):
+        if text(each, "operator") != "In":
+            continue
+        if text(each, "key") == INSTANCE_TYPE:
+            found += (Size(one, types[one]) for one in _values(each) if types.get(one))
+        elif text(each, "key") in _COUNT_KEYS:
+            counts = (one for one in _values(each) if re.fullmatch("[1-9][0-9]{0,3}", one))
+            found += (Size(f"{text(each, 'key')} {one}", int(one)) for one in counts)
+    return found
+
+
+def _limit(pool: Manifest, resource: str) -> int | None:
+    """Whole devices that the pool may hold; None where nothing readable is said."""
+    try:
+        return int(parse_quantity(section(pool, "spec", "limits")[resource]))
+    except (KeyError, ValueError, ArithmeticError):
+        return None
+
+
+def _pool(manifest: Manifest) -> bool:
+    return is_kind(manifest, "karpenter.sh", "NodePool")
+
+
+def _lasting(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    if not _pool(manifest):
+        return
+    metadata = section(manifest, "spec", "template", "metadata")
+    for part in ("labels", "annotations"):
+        for key, given in section(metadata, part).items():
+            if changes_by_itself(key, str(given)):
+                yield Fault(
+                    join("spec.template.metadata", part, key),
+                    f"{key} {str(given)!r:.80} looks like a time or a hash, and each change of it replaces every node of "
+                    "the pool: put it on the NodePool's own metadata, or leave it out",
+                )
+
+
+def _consolidation(manifest: Manifest, world: World, options: ConsolidationOptions) -> Iterator[Fault]:
+    if not _pool(manifest) or section(manifest, "spec").get("replicas") is not None:
+        return
+    given = text(section(manifest, "spec", "disruption"), "consolidateAfter")
+    seconds = _seconds(given or "0s")
+    if seconds is None or seconds >= options.minimum_seconds or not is_gpu_pool(manifest, world.gpu_resource):
+        return
+    shown = f"is {given}" if given else "is not set, which is 0s"
+    yield Fault(
+        "spec.disruption.consolidateAfter",
+        f"consolidateAfter {shown}: a new node is empty until its GPUs are discovered, and is taken away before that; "
+        f"write at least {options.minimum_seconds}s, or Never",
+    )
+
+
+def _seconds(duration: str) -> int | None:
+    """None for `Never`, and for what the cluster refuses by itself."""
+    if not re.fullmatch(_DURATION, duration):
+        return None
+    return sum(int(number) * _SECONDS[unit] for number, unit in re.findall("([0-9]+)([smh])", duration))
+
+
+def _limits(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    if not _pool(manifest):
+        return
+    spec = section(manifest, "spec")
+    replicas, nodes = spec.get("replicas"), _limit(manifest, "nodes")
+    if isinstance(replicas, int) and nodes is not None and nodes < replicas:
+        yield Fault(
+            "spec.limits.nodes", f"limits.nodes is {nodes} and replicas {replicas}: raise the limit or lower replicas"
+        )
+    limit = _limit(manifest, world.gpu_resource)
+    if not limit:  # 0 closes a pool on purpose
+        return
+    larger = [size for size in _sizes(manifest) if size.gpus > limit]
+    if larger:
+        most = max(size.gpus for size in larger)
+        named = ", ".join(f"{size.what} ({size.gpus} GPUs)" for size in larger[:3])
+        yield Fault(
+            join("spec.limits", world.gpu_resource),
+            f"the limit is {limit} {world.gpu_resource}, and Karpenter leaves out every node that is over it: {named}; "
+            f"raise it to at least {most}, or name smaller nodes",
+        )
+
+
+def _remainders(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    limit = _limit(manifest, world.gpu_resource)
+    counts = {size.gpus for size in _sizes(manifest)}
+    if not _pool(manifest) or not limit or len(counts) != 1:
+        return
+    (gpus,) = counts
+    if limit > gpus and limit % gpus:
+        yield Fault(
+            join("spec.limits", world.gpu_resource),
+            f"the limit is {limit} {world.gpu_resource} and each node has {gpus} GPUs, so that {limit % gpus} are never "
+            f"launched: write {limit - limit % gpus} or {limit - limit % gpus + gpus}",
+        )
+
+
+def _taints(manifest: Manifest, world: World, options: TaintOptions) -> Iterator[Fault]:
+    if not _pool(manifest) or not is_gpu_pool(manifest, world.gpu_resource):
+        return
+    taints = [each for _, each in items(section(manifest, "spec", "template", "spec"), "taints")]
+    if any(
+        text(each, "effect") in ("NoSchedule", "NoExecute") and (not options.keys or text(each, "key") in options.keys)
+        for each in taints
+    ):
+        return
+    wanted = " or ".join(options.keys) or "nvidia.com/gpu:NoSchedule"
+    yield Fault(
+        "spec.template.spec.taints",
+        f"no taint keeps pods without GPUs away from the GPU nodes of this pool: add {wanted}, and the toleration to "
+        "the pods that use them",
+    )
+
+
+_TYPES: Final = "{" + ", ".join(f"'{name}': {gpus}" for name, gpus in sorted(_types().items())) + "}"
+_LIMIT: Final = "variables.limits[variables.gpuResource]"
+_VARIABLES: Final = {
+    "template": value("object", "spec.template.spec", "{}"),
+    "requirements": f"{value('variables.template', 'requirements', '[]')}"
+    ".filter(each, each.operator != 'DoesNotExist')",
+    "taints": value("variables.template", "taints", "[]"),
+    "limits": value("object", "spec.limits", "{}"),
+    "templateLabels": value("object", "spec.template.metadata.labels", "{}"),
+    "templateAnnotations": value("object", "spec.template.metadata.annotations", "{}"),
+    "gpuResource": "has(params.spec.gpuResource) ? params.spec.gpuResource : 'nvidia.com/gpu'",
+    "types": _TYPES,
+    "named": "variables.requirements.filter(each, each.operator == 'In' && has(each.values))",
+    "gpuPool": f"variables.requirements.exists(each, {matches('each.key', _GPU_KEY)})"
+    f" || variables.named.exists(each, (each.key == '{INSTANCE_TYPE}'"
+    " && each.values.exists(one, one in variables.types))"
+    f" || (each.key in {texts(_FAMILY_KEYS)} && each.values.exists(one, one in {texts(_gpu_families())})))"
+    " || variables.gpuResource in variables.limits"
+    " || variables.templateLabels.exists(key, key.startsWith('nvidia.com/'))"
+    " || variables.taints.exists(each, each.key.startsWith('nvidia.com/')"
+    " || (each.key == 'sku' && has(each.value) && each.value == 'gpu'))",
+    "consolidateAfter": value("object", "spec.disruption.consolidateAfter", "'0s'"),
+    "limit": f"variables.gpuResource in variables.limits && isQuantity(string({_LIMIT}))"
+    f" && quantity(string({_LIMIT})).isInteger() ? quantity(string({_LIMIT})).asInteger() : 0",
+    "sizes": f"variables.named.filter(each, each.key == '{INSTANCE_TYPE}')"
+    ".map(each, each.values.filter(one, one in variables.types).map(one, variables.types[one]))"
+    f" + variables.named.filter(each, each.key in {texts(_COUNT_KEYS)})"
+    ".map(each, each.values.filter(one, one.matches('^[1-9][0-9]{0,3}$')).map(one, int(one)))",
+}
+
+
+def _changes(entries: str) -> str:
+    moment = matches(f"{entries}[key]", MOMENTS)
+    hash_ = (
+        f"({matches(f'{entries}[key]', HASHES)} && {entries}[key].matches('[0-9]') && {entries}[key].matches('[a-f]'))"
+    )
+    return (
+        f"{entries}.exists(key, key == 'nvidia.com/gfd.timestamp' || {matches('key', CHANGING_KEYS)}"
+        f" || {moment} || {hash_})"
+    )
+
+
+RULES: Final = (
+    Rule(
+        "node-pool-template-lasting",
+        Family.NODE_POOLS,
+        "Labels and annotations of a NodePool's template hold no times and no hashes: a change replaces every node.",
+        "Put them on the NodePool's own metadata, or leave them out.",
+        _READS,
+        _lasting,
+        cel=Cel(
+            (Subject.NODE_POOLS,),
+            f"!{_changes('variables.templateLabels')} && !{_changes('variables.templateAnnotations')}",
+            _VARIABLES,
+        ),
+    ),
+    Rule(
+        CONSOLIDATION_RULE,
+        Family.NODE_POOLS,
+        "Consolidation leaves a new GPU node the time that its GPUs take to be discovered.",
+        "Write consolidateAfter of at least 300s, or what the option minimumSeconds says.",
+        _READS,
+        _consolidation,
+        options=ConsolidationOptions,
+        cel=Cel(
+            (Subject.NODE_POOLS,),
+            f"has(object.spec.replicas) || !({matches('variables.consolidateAfter', _DURATION)}) || !variables.gpuPool"
+            " || duration(variables.consolidateAfter).getSeconds() >= "
+            f"int({option(CONSOLIDATION_RULE, 'minimumSeconds', '300')})",
+            _VARIABLES,
+        ),
+    ),
+    Rule(
+        "node-pool-limits-fit",
+        Family.NODE_POOLS,
+        "The limits of a NodePool are no smaller than the nodes that it names.",
+        "Raise the limit to the GPUs of its largest node, or name smaller nodes.",
+        _READS,
+        _limits,
+        cel=Cel(
+            (Subject.NODE_POOLS,),
+            "(!has(object.spec.replicas) || !('nodes' in variables.limits)"
+            " || !quantity(string(variables.limits['nodes'])).isLessThan(quantity(string(object.spec.replicas))))"
+            " && (variables.limit == 0 || variables.sizes.all(each, each.all(one, one <= variables.limit)))",
+            _VARIABLES,
+        ),
+    ),
+    Rule(
+        "node-pool-limit-remainder",
+        Family.NODE_POOLS,
+        "The GPU limit of a NodePool is a multiple of the GPUs of its nodes.",
+        "Write the next multiple below or above.",
+        _READS,
+        _remainders,
+        severity=Severity.WARNING,
+    ),
+    Rule(
+        TAINT_RULE,
+        Family.NODE_POOLS,
+        "A NodePool of GPU nodes has a taint that keeps other pods away.",
+        "Add a taint such as nvidia.com/gpu:NoSchedule.",
+        _READS,
+        _taints,
+        options=TaintOptions,
+        cel=Cel(
+            (Subject.NODE_POOLS,),
+            "!variables.gpuPool || variables.taints.exists(each, each.effect in ['NoSchedule', 'NoExecute']"
+            " && (size(variables.taintKeys) == 0 || each.key in variables.taintKeys))",
+            {**_VARIABLES, "taintKeys": option(TAINT_RULE, "keys", "[]")},
+        ),
+    ),
+)

@@ -1,0 +1,87 @@
+"""The pods that an object declares, itself or by templates, however deep: a Pod's own, a Deployment's, a JobSet's."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from plimsoll.model.labels import QUEUE
+from plimsoll.model.quantity import parse_quantity
+from plimsoll.model.share import GPU_FRACTION, GPU_MEMORY_SHARE
+from plimsoll.policy.fields import Manifest, is_list, items, join, section, text
+
+NVIDIA: Final = "nvidia.com/"
+"""`nvidia.com/gpu`, `nvidia.com/gpu.shared`, `nvidia.com/mig-1g.10gb` ..."""
+SHARE_ANNOTATIONS: Final = (GPU_FRACTION, GPU_MEMORY_SHARE)
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+_CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
+
+
+class PodTemplate(NamedTuple):
+    path: str
+    """Of the object that holds metadata and spec; empty for a Pod."""
+    metadata: Mapping[str, Any]
+    spec: Mapping[str, Any]
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        return section(self.metadata, "labels")
+
+    @property
+    def annotations(self) -> Mapping[str, Any]:
+        return section(self.metadata, "annotations")
+
+    @property
+    def queue(self) -> str:
+        return text(self.labels, QUEUE)
+
+    @property
+    def scheduler(self) -> str:
+        return text(self.spec, "schedulerName") or DEFAULT_SCHEDULER
+
+    @property
+    def wants_share(self) -> bool:
+        return any(name in self.annotations for name in SHARE_ANNOTATIONS)
+
+    @property
+    def wants_gpus(self) -> bool:
+        return self.wants_share or next(self.devices(), None) is not None
+
+    def containers(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Every container with its path, init and ephemeral ones included."""
+        for name in _CONTAINERS:
+            for number, container in items(self.spec, name):
+                yield join(self.path, "spec", name, number), container
+
+    def devices(self) -> Iterator[tuple[str, str, Any]]:
+        """Path, resource and amount of each request for NVIDIA's devices that is not 0."""
+        for path, container in self.containers():
+            for part in ("limits", "requests"):
+                for resource, amount in section(container, "resources", part).items():
+                    if resource.startswith(NVIDIA) and not _is_zero(amount):
+                        yield join(path, "resources", part, resource), resource, amount
+
+
+def pod_templates(manifest: Manifest) -> Iterator[PodTemplate]:
+    """Every pod that the object declares, in the order of its fields."""
+    yield from _templates(manifest, "")
+
+
+def _templates(value: Mapping[str, Any], path: str) -> Iterator[PodTemplate]:
+    spec = section(value, "spec")
+    if is_list(spec.get("containers")):
+        yield PodTemplate(path, section(value, "metadata"), spec)
+        return
+    for name, item in value.items():
+        here = join(path, name)
+        if isinstance(item, Mapping):
+            yield from _templates(item, here)
+        elif is_list(item):
+            for number, each in enumerate(item):
+                if isinstance(each, Mapping):
+                    yield from _templates(each, join(here, number))
+
+
+def _is_zero(amount: Any) -> bool:
+    try:
+        return parse_quantity(amount) == 0
+    except (ValueError, ArithmeticError):
+        return False

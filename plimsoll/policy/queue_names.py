@@ -1,0 +1,130 @@
+"""Rules on pods of queues: those with GPUs name one, and a scheduler that knows queues."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from plimsoll.model.base import Declared
+from plimsoll.model.labels import GROUP, QUEUE
+from plimsoll.policy.capacity_pods import CAPACITY_VARIABLES, is_capacity_pod
+from plimsoll.policy.cel import option, setting
+from plimsoll.policy.fields import Manifest, is_kind, items, join, labels_of, section, text
+from plimsoll.policy.pod_templates import SHARE_ANNOTATIONS, PodTemplate, pod_templates
+from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
+from plimsoll.policy.workspaces import workspace_of
+from plimsoll.policy.world import KAI_SCHEDULER, World
+
+PROJECT: Final = "project"
+"""The label that KAI reads where the queue's is missing."""
+SCHEDULER_RULE: Final = "queue-scheduler"
+_READS: Final = ("Pod", "whatever has a pod template")
+
+
+class SchedulerOptions(Declared):
+    schedulers: tuple[str, ...] = ()
+    """That know queues, beside kai-scheduler and the Environment's `queueScheduler`."""
+
+    def known(self, world: World) -> frozenset[str]:
+        return frozenset((KAI_SCHEDULER, world.queue_scheduler, *self.schedulers))
+
+
+def _unnamed(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    if is_kind(manifest, GROUP, "Workspace"):
+        if world.queues is not None and not text(section(manifest, "spec"), "queue"):
+            yield Fault("spec.queue", "set spec.queue: the name of the leaf queue that its pods are to be in")
+        return
+    if not _chooses_queue(manifest) or text(labels_of(manifest), QUEUE) or text(labels_of(manifest), PROJECT):
+        return
+    for template in pod_templates(manifest):
+        by_kai = template.wants_share or template.scheduler == KAI_SCHEDULER
+        named = template.queue or text(template.labels, PROJECT)
+        if template.wants_gpus and not named and (by_kai or world.queues is not None):
+            yield Fault(
+                join(template.path, "metadata", "labels", QUEUE),
+                f"asks for GPUs and names no queue: set the label {QUEUE} to a leaf queue",
+            )
+
+
+def _chooses_queue(manifest: Manifest) -> bool:
+    """Whether the queue is the object's to name: not an owner's, and not another object's that runs it."""
+    owners = items(section(manifest, "metadata"), "ownerReferences")
+    return (
+        workspace_of(manifest) is None
+        and manifest.get("kind") not in ("DaemonSet", "TrainingRuntime", "ClusterTrainingRuntime")
+        and not is_capacity_pod(manifest)
+        and not any(owner.get("controller") is True for _, owner in owners)
+    )
+
+
+def _schedulers(manifest: Manifest, world: World, options: SchedulerOptions) -> Iterator[Fault]:
+    if workspace_of(manifest) is not None or is_capacity_pod(manifest):
+        return
+    known = options.known(world)
+    owner = text(labels_of(manifest), QUEUE)
+    for template in pod_templates(manifest):
+        if template.scheduler in known:
+            continue
+        what = _for_kai(template, owner)
+        if what:
+            given = text(template.spec, "schedulerName")
+            shown = f"is {given!r:.60}" if given else "is not set"
+            yield Fault(
+                join(template.path, "spec", "schedulerName"),
+                f"schedulerName {shown}, and only a scheduler of queues reads {what}: set it to "
+                f"{world.queue_scheduler!r}",
+            )
+
+
+def _for_kai(template: PodTemplate, owner_queue: str) -> str:
+    """What of the pod only KAI reads; empty where there is nothing."""
+    for name in SHARE_ANNOTATIONS:
+        if name in template.annotations:
+            return f"the annotation {name} {template.annotations[name]!r:.60}"
+    queue = template.queue or (owner_queue if template.wants_gpus else "")
+    return f"the queue {queue!r:.80}" if queue else ""
+
+
+_VARIABLES: Final = {
+    **CAPACITY_VARIABLES,
+    "share": "'gpu-fraction' in variables.annotations || 'gpu-memory' in variables.annotations",
+    "wantsGpus": "variables.share || variables.wantsDevices",
+    "queue": f"'{QUEUE}' in variables.labels ? variables.labels['{QUEUE}'] : ''",
+    "ownerQueue": f"'{QUEUE}' in variables.ownLabels ? variables.ownLabels['{QUEUE}'] : ''",
+    "project": f"'{PROJECT}' in variables.labels ? variables.labels['{PROJECT}'] : "
+    f"('{PROJECT}' in variables.ownLabels ? variables.ownLabels['{PROJECT}'] : '')",
+    "queueSchedulers": f"['{KAI_SCHEDULER}', {setting('queue_scheduler')}]"
+    f" + {option(SCHEDULER_RULE, 'schedulers', '[]')}",
+}
+
+RULES: Final = (
+    Rule(
+        "gpu-workload-names-queue",
+        Family.QUEUES,
+        "A workload with GPUs names a queue: each that KAI schedules, and every one where queues are declared.",
+        f"Set the label {QUEUE}, or spec.queue of a Workspace, to a leaf queue.",
+        ("Workspace", *_READS),
+        _unnamed,
+        cel=Cel(
+            (Subject.PODS,),
+            "variables.owned || object.kind == 'DaemonSet' || variables.capacityPod || variables.queue != ''"
+            " || variables.ownerQueue != '' || variables.project != '' || !variables.wantsGpus"
+            f" || !(variables.share || variables.scheduler == '{KAI_SCHEDULER}')",
+            _VARIABLES,
+        ),
+        loop=False,
+    ),
+    Rule(
+        SCHEDULER_RULE,
+        Family.QUEUES,
+        "A pod that names a queue, or shares a GPU, is scheduled by a scheduler that knows queues.",
+        f"Set schedulerName to {KAI_SCHEDULER}, or to the Environment's queueScheduler.",
+        _READS,
+        _schedulers,
+        options=SchedulerOptions,
+        cel=Cel(
+            (Subject.PODS,),
+            "variables.capacityPod || variables.scheduler in variables.queueSchedulers || !(variables.share"
+            " || variables.queue != '' || (variables.ownerQueue != '' && variables.wantsGpus))",
+            _VARIABLES,
+        ),
+    ),
+)

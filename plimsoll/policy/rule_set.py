@@ -1,0 +1,61 @@
+"""All rules, and their settings for one check."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from pydantic import ValidationError
+
+from plimsoll.model.base import Declared, describe_errors
+from plimsoll.model.errors import PlimsollError
+from plimsoll.model.finding import Severity
+from plimsoll.model.policies import Policies
+from plimsoll.policy import capacity_pods, charts, gpu_shares, images, modes, node_pools, queue_names
+from plimsoll.policy.rule import Rule
+
+RULES: Final[Mapping[str, Rule]] = {
+    rule.id: rule
+    for family in (modes, queue_names, gpu_shares, capacity_pods, node_pools, images, charts)
+    for rule in family.RULES
+}
+
+
+class InvalidPoliciesError(PlimsollError):
+    """Settings of rules that cannot be used; the message names the rule and the option."""
+
+
+class Set(NamedTuple):
+    """A rule as it is set: with a severity, None where it is off, and options."""
+
+    rule: Rule
+    severity: Severity | None
+    options: Declared
+
+
+def settled(policies: Policies) -> dict[str, Set]:
+    """Every rule with its severity and options. Raises InvalidPoliciesError."""
+    for where, names in (("rules", policies.rules), ("exemptions", [each.rule for each in policies.exemptions])):
+        for name in names:
+            if name not in RULES:
+                near = difflib.get_close_matches(name, RULES, 1)
+                hint = f"did you mean {near[0]}?" if near else "`plimsoll policy list` shows the rules"
+                raise InvalidPoliciesError(f"{where}: there is no rule {name!r}", hint)
+    found = {}
+    for name, rule in RULES.items():
+        setting = policies.rules.get(name)
+        severity: Severity | None = rule.severity
+        if setting is not None and setting.severity is not None:
+            severity = None if setting.severity == "off" else Severity(setting.severity)
+        found[name] = Set(rule, severity, options_of(rule, setting.options if setting is not None else {}))
+    return found
+
+
+def options_of(rule: Rule, given: Mapping[str, Any]) -> Declared:
+    """The rule's options. Raises InvalidPoliciesError naming the rule and each wrong option."""
+    try:
+        return rule.options.model_validate(given)
+    except ValidationError as error:
+        known = ", ".join(field.alias or name for name, field in rule.options.model_fields.items())
+        raise InvalidPoliciesError(
+            f"options of rule {rule.id}: {describe_errors(error)}", f"its options: {known or 'none'}"
+        ) from None

@@ -1,0 +1,40 @@
+"""Workspaces, of ours and of KAITO, and KAITO's InferenceSets: where each keeps the fields that they share."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from plimsoll.model.labels import GROUP
+from plimsoll.policy.fields import Manifest, is_kind, section
+
+KAITO_GROUP: Final = "kaito.sh"
+
+
+class WorkspaceFields(NamedTuple):
+    path: str
+    """Of the object that holds `resource`, `inference` and `tuning`; empty for KAITO's Workspace."""
+    spec: Mapping[str, Any]
+    selector_path: str
+    selector: Mapping[str, Any]
+
+    @property
+    def resource(self) -> Mapping[str, Any]:
+        return section(self.spec, "resource")
+
+    @property
+    def selector_empty(self) -> bool:
+        return not self.selector.get("matchLabels") and not self.selector.get("matchExpressions")
+
+
+def workspace_of(manifest: Manifest) -> WorkspaceFields | None:
+    """None where the object is neither a Workspace nor an InferenceSet."""
+    if is_kind(manifest, GROUP, "Workspace"):
+        path, spec = "spec", section(manifest, "spec")
+    elif is_kind(manifest, KAITO_GROUP, "Workspace"):
+        path, spec = "", manifest
+    elif is_kind(manifest, KAITO_GROUP, "InferenceSet"):
+        spec = section(manifest, "spec", "template")
+        return WorkspaceFields("spec.template", spec, "spec.labelSelector", section(manifest, "spec", "labelSelector"))
+    else:
+        return None
+    at = f"{path}.resource.labelSelector".lstrip(".")
+    return WorkspaceFields(path, spec, at, section(spec, "resource", "labelSelector"))
