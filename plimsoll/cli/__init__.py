@@ -26,6 +26,7 @@ COMMANDS = {
         "KAI's Queues: the tree with what is allocated and asked, and checks of manifests.",
     ),
     "import": ("plimsoll.cli.import_", "Manifests of other systems as ours."),
+    "policy": ("plimsoll.cli.policy", "The rules on plain manifests, without Pulumi and without a cluster."),
     "destroy": ("plimsoll.cli.destroy", "Drain capacity, then environment, then foundation."),
     "probe": ("plimsoll.cli.probe", "What runs in a reservation: find its GPU, and say which one it is."),
     "sandbox": ("plimsoll.sandbox.cli", "A real control plane on this machine."),

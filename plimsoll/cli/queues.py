@@ -90,7 +90,7 @@ def _from_files(paths: list[str]) -> Iterator[dict[str, Any]]:
     from plimsoll.plan.queue_checks import require_object
 
     for document in read_documents(paths):
-        for place, manifest in objects_of(document.place, document.value):
+        for place, manifest in objects_of(document):
             try:
                 require_object(manifest)
             except InvalidObjectError as error:

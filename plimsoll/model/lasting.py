@@ -10,7 +10,7 @@ from plimsoll.model.labels import GPU_TIMESTAMP
 
 CHANGING_KEYS: Final = (
     r"(?i)(?:.*[-_./])?(?:time|timestamp|date|hash|checksum|digest|sha[0-9]*|commit|revision|generation"
-    r"|(?:restarted|updated|deployed|generated|applied|rendered|synced)-?at)"
+    r"|(?:restarted|updated|deployed|generated|applied|rendered|synced|built|created)-?at)"
 )
 """Keys whose values are times or hashes by their name."""
 MOMENTS: Final = (

@@ -210,7 +210,8 @@ CAPACITY_VARIABLES: Final = {
     "capacityPod": CAPACITY_POD,
     "gpuResource": setting("gpu_resource"),
     "gpuLimits": "variables.pod.spec.containers.filter(each, has(each.resources) && has(each.resources.limits)"
-    " && variables.gpuResource in each.resources.limits).map(each, string(each.resources.limits[variables.gpuResource]))",
+    " && variables.gpuResource in each.resources.limits)"
+    ".map(each, string(each.resources.limits[variables.gpuResource]))",
 }
 
 _READS: Final = ("Pod",)

@@ -68,8 +68,8 @@ POD_VARIABLES: Final = {
     "annotations": value("variables.pod", "metadata.annotations", "{}"),
     "labels": value("variables.pod", "metadata.labels", "{}"),
     "containers": "variables.pod.spec.containers + " + value("variables.pod", "spec.initContainers", "[]"),
-    "wantsDevices": "variables.containers.exists(each, has(each.resources) && ["
-    "has(each.resources.limits) ? each.resources.limits : {}, has(each.resources.requests) ? each.resources.requests : {}"
+    "wantsDevices": "variables.containers.exists(each, ["
+    f"{value('each', 'resources.limits', '{}')}, {value('each', 'resources.requests', '{}')}"
     "].exists(amounts, amounts.exists(name, name.startsWith('nvidia.com/') && string(amounts[name]) != '0')))",
     "scheduler": value("variables.pod", "spec.schedulerName", "'default-scheduler'"),
     "owned": "has(object.metadata.ownerReferences)"

@@ -1,18 +1,17 @@
 """Checking: what manifests break of the rules, as settings and exemptions have it."""
 
 import datetime
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from plimsoll.model.base import identify
-from plimsoll.model.finding import Finding, Severity
+from plimsoll.model.finding import Finding
 from plimsoll.model.policies import Exemption, Policies
+from plimsoll.policy import queue_tree
+from plimsoll.policy.exemptions import EXPIRED, expired
 from plimsoll.policy.fields import Manifest, kind_of, name_of, namespace_of
-from plimsoll.policy.rule_set import Set, settled
+from plimsoll.policy.rule_set import SetRule, settled
 from plimsoll.policy.world import World
-
-EXPIRED: Final = "exemption-expired"
 
 
 @dataclass(frozen=True)
@@ -25,11 +24,11 @@ class Exempted:
 
 @dataclass(frozen=True)
 class Report:
-    """What one check found, with the position of the object that each finding is about."""
+    """What one check found."""
 
     findings: tuple[tuple[int | None, Finding], ...] = ()
-    """None: about the settings, such as an exemption past its date."""
-    exempted: tuple[Exempted, ...] = field(default=())
+    """Each with the position of the object that it is about; None: it is about the settings."""
+    exempted: tuple[Exempted, ...] = ()
 
 
 class Checker:
@@ -45,25 +44,53 @@ class Checker:
         self._rules = {name: each for name, each in settled(policies).items() if each.severity is not None}
 
     def check(self, manifests: Sequence[Manifest]) -> Report:
-        """Everything that is wrong with the objects, each by itself and all together."""
+        """Everything that is wrong with the objects, each by itself and all together.
+
+        Raises InvalidObjectError where one lacks the parts of a Kubernetes object.
+        """
         found: list[tuple[int | None, Finding]] = []
         exempted: list[Exempted] = []
-        for number, manifest in enumerate(manifests):
-            for finding in self.findings(manifest):
-                exemption = self.exemption(finding)
-                if exemption is None:
-                    found.append((number, finding))
-                else:
-                    exempted.append(Exempted(finding, exemption))
+        for number, finding in (*self._of_each(manifests), *self.of_all(manifests)):
+            exemption = self._exemption(finding)
+            if exemption is None:
+                found.append((number, finding))
+            else:
+                exempted.append(Exempted(finding, exemption))
         found += ((None, finding) for finding in self.expired())
         return Report(tuple(found), tuple(exempted))
 
-    def findings(self, manifest: Manifest) -> Iterator[Finding]:
-        """What is wrong with one object by itself, exemptions apart."""
+    def broken_by(self, manifest: Manifest) -> Iterator[Finding]:
+        """What one object breaks by itself, but for what it is exempted from."""
         for each in self._rules.values():
-            yield from self._by_rule(each, manifest)
+            for finding in self._by_rule(each, manifest):
+                if self._exemption(finding) is None:
+                    yield finding
 
-    def _by_rule(self, each: Set, manifest: Manifest) -> Iterator[Finding]:
+    def of_all(self, manifests: Sequence[Manifest]) -> Iterator[tuple[int | None, Finding]]:
+        """What the objects break together, exemptions apart."""
+        places = {(kind_of(each), namespace_of(each), name_of(each)): number for number, each in enumerate(manifests)}
+        unknown = self._rules.get(queue_tree.UNKNOWN_RULE)
+        known = unknown.options if unknown is not None else queue_tree.KnownQueues()
+        assert isinstance(known, queue_tree.KnownQueues)
+        for finding in queue_tree.findings(manifests, self._world, known):
+            each = self._rules.get(finding.rule)
+            if each is not None:
+                place = places.get((finding.kind, finding.namespace, finding.name))
+                yield place, replace(finding, severity=each.severity or finding.severity)
+
+    def expired(self) -> Iterator[Finding]:
+        """One finding for each exemption that is past its date."""
+        each = self._rules.get(EXPIRED)
+        if each is not None and each.severity is not None:
+            yield from expired(self._policies, self._today, each.severity)
+
+    def _of_each(self, manifests: Sequence[Manifest]) -> Iterator[tuple[int, Finding]]:
+        for number, manifest in enumerate(manifests):
+            for each in self._rules.values():
+                for finding in self._by_rule(each, manifest):
+                    yield number, finding
+
+    def _by_rule(self, each: SetRule, manifest: Manifest) -> Iterator[Finding]:
         if each.rule.check is None or each.severity is None:
             return
         for fault in each.rule.check(manifest, self._world, each.options):
@@ -77,30 +104,10 @@ class Checker:
                 message=f"{identify(manifest)}: {fault.message}",
             )
 
-    def exemption(self, finding: Finding) -> Exemption | None:
+    def _exemption(self, finding: Finding) -> Exemption | None:
         """The exemption in force that takes the finding away."""
         for each in self._policies.exemptions:
             covers = each.covers(finding.rule, finding.kind, finding.namespace, finding.name)
             if covers and each.until >= self._today:
                 return each
         return None
-
-    def expired(self) -> Iterator[Finding]:
-        """One finding for each exemption that is past its date."""
-        for number, each in enumerate(self._policies.exemptions):
-            if each.until < self._today:
-                yield Finding(
-                    kind="Exemption",
-                    namespace=each.namespace or "",
-                    name=each.name or each.kind or "",
-                    field=f"exemptions[{number}].until",
-                    rule=EXPIRED,
-                    severity=Severity.WARNING,
-                    message=f"the exemption from {each.rule} ended on {each.until} ({each.reason}): mend what it "
-                    "covered and remove it, or agree on another date",
-                )
-
-
-def mandatory(findings: Iterable[Finding]) -> list[Finding]:
-    """Those that refuse an object."""
-    return [each for each in findings if each.severity is Severity.ERROR]

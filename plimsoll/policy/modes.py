@@ -141,7 +141,8 @@ def _provisioned(rule: str) -> str:
 
 _IS_SET: Final = "object.kind == 'InferenceSet'"
 _VARIABLES: Final = {
-    "workspace": f"object.apiVersion.startsWith('kaito.sh/') ? ({_IS_SET} ? object.spec.template : object) : object.spec",
+    "workspace": f"!object.apiVersion.startsWith('kaito.sh/') ? object.spec : ({_IS_SET} ? object.spec.template"
+    " : object)",
     "instanceType": value("variables.workspace", "resource.instanceType", "''"),
     "selector": f"{_IS_SET} ? {value('object', 'spec.labelSelector', '{}')}"
     f" : {value('variables.workspace', 'resource.labelSelector', '{}')}",

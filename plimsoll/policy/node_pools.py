@@ -130,8 +130,8 @@ def _lasting(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
             if changes_by_itself(key, str(given)):
                 yield Fault(
                     join("spec.template.metadata", part, key),
-                    f"{key} {str(given)!r:.80} looks like a time or a hash, and each change of it replaces every node of "
-                    "the pool: put it on the NodePool's own metadata, or leave it out",
+                    f"{key} {str(given)!r:.80} looks like a time or a hash, and each change of it replaces every node "
+                    "of the pool: put it on the NodePool's own metadata, or leave it out",
                 )
 
 
@@ -189,8 +189,8 @@ def _remainders(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
     if limit > gpus and limit % gpus:
         yield Fault(
             join("spec.limits", world.gpu_resource),
-            f"the limit is {limit} {world.gpu_resource} and each node has {gpus} GPUs, so that {limit % gpus} are never "
-            f"launched: write {limit - limit % gpus} or {limit - limit % gpus + gpus}",
+            f"the limit is {limit} {world.gpu_resource} and each node has {gpus} GPUs, so that {limit % gpus} are "
+            f"never launched: write {limit - limit % gpus} or {limit - limit % gpus + gpus}",
         )
 
 

@@ -10,12 +10,22 @@ from plimsoll.model.base import Declared, describe_errors
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.finding import Severity
 from plimsoll.model.policies import Policies
-from plimsoll.policy import capacity_pods, charts, gpu_shares, images, modes, node_pools, queue_names
+from plimsoll.policy import (
+    capacity_pods,
+    charts,
+    exemptions,
+    gpu_shares,
+    images,
+    modes,
+    node_pools,
+    queue_names,
+    queue_tree,
+)
 from plimsoll.policy.rule import Rule
 
 RULES: Final[Mapping[str, Rule]] = {
     rule.id: rule
-    for family in (modes, queue_names, gpu_shares, capacity_pods, node_pools, images, charts)
+    for family in (modes, queue_names, queue_tree, gpu_shares, capacity_pods, node_pools, images, charts, exemptions)
     for rule in family.RULES
 }
 
@@ -24,15 +34,16 @@ class InvalidPoliciesError(PlimsollError):
     """Settings of rules that cannot be used; the message names the rule and the option."""
 
 
-class Set(NamedTuple):
-    """A rule as it is set: with a severity, None where it is off, and options."""
+class SetRule(NamedTuple):
+    """A rule as it is set."""
 
     rule: Rule
     severity: Severity | None
+    """None: it is off."""
     options: Declared
 
 
-def settled(policies: Policies) -> dict[str, Set]:
+def settled(policies: Policies) -> dict[str, SetRule]:
     """Every rule with its severity and options. Raises InvalidPoliciesError."""
     for where, names in (("rules", policies.rules), ("exemptions", [each.rule for each in policies.exemptions])):
         for name in names:
@@ -46,7 +57,7 @@ def settled(policies: Policies) -> dict[str, Set]:
         severity: Severity | None = rule.severity
         if setting is not None and setting.severity is not None:
             severity = None if setting.severity == "off" else Severity(setting.severity)
-        found[name] = Set(rule, severity, options_of(rule, setting.options if setting is not None else {}))
+        found[name] = SetRule(rule, severity, options_of(rule, setting.options if setting is not None else {}))
     return found
 
 

@@ -1,11 +1,12 @@
 """What objects are judged against beside themselves: the environment's mode, its queues, the instance types."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.labels import GPU_RESOURCE, GROUP
+from plimsoll.model.policy_config import PolicyConfig
 from plimsoll.policy.fields import Manifest, is_kind, is_list, name_of, section, text
 
 KAI_SCHEDULER: Final = "kai-scheduler"
@@ -77,3 +78,13 @@ class World:
 def environment_of(manifests: Iterable[Manifest]) -> Mapping[str, Any] | None:
     """`spec` of the first Environment among manifests."""
     return next((section(each, "spec") for each in manifests if is_kind(each, GROUP, "Environment")), None)
+
+
+def world_of(manifests: Sequence[Manifest], config: PolicyConfig) -> World:
+    """What objects of files are judged against: the environment that is configured, else the one among them."""
+    configured = config.environment
+    environment = configured.manifest() if configured is not None else environment_of(manifests)
+    known = config.rules["queue-unknown"].options.get("queues") if "queue-unknown" in config.rules else None
+    named = any(is_kind(each, KAI_GROUP, "Queue") for each in manifests)
+    queues = Queues.of(manifests, map(str, known) if is_list(known) else ())
+    return World.of(environment, queues if named or known else None)

@@ -86,7 +86,7 @@ def test_a_bad_file_is_exit_code_1_with_its_place_and_no_output(tmp_path: Path) 
     file.write_text(yaml.safe_dump({**WORKSPACE, "spec": {"resource": {"instancetype": "x"}}}))
     done = plimsoll("plan", "-f", str(file), "--output", "json")
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"{file}, document 1: Workspace default/ws: spec.resource.instancetype: unknown field" in done.stderr
+    assert f"{file}, document 1, line 1: Workspace default/ws: spec.resource.instancetype: unknown field" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -157,7 +157,7 @@ def test_a_wrong_object_is_an_error_with_its_place(tmp_path: Path, change: dict[
 def test_a_wrong_item_of_a_list_is_named_by_its_number(tmp_path: Path) -> None:
     wrong = {**NODE, "metadata": {"name": "n2", "labels": {"nvidia.com/gpu.count": 8}}}
     message = refused(tmp_path, json.dumps({"apiVersion": "v1", "kind": "List", "items": [NODE, wrong]}), "f.json")
-    assert "document 1, item 2: metadata.labels.nvidia.com/gpu.count: must be text" in message
+    assert "document 1, item 2, line 1: metadata.labels.nvidia.com/gpu.count: must be text" in message
     assert "put it in quotes" in message
 
 
@@ -221,7 +221,7 @@ def test_the_same_object_twice_is_an_error_with_both_places(tmp_path: Path) -> N
     (tmp_path / "2.yaml").write_text(yaml.safe_dump_all([ENVIRONMENT, NODE]))
     with pytest.raises(ManifestError) as caught:
         snapshot_from_files([str(tmp_path)])
-    assert f"{tmp_path / '2.yaml'}, document 2: Node n1 stands in {tmp_path / '1.yaml'}, document 1" in str(
+    assert f"{tmp_path / '2.yaml'}, document 2, line 6: Node n1 stands in {tmp_path / '1.yaml'}, document 1" in str(
         caught.value
     )
 

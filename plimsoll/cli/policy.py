@@ -1,0 +1,118 @@
+"""`plimsoll policy check | list`: the rules on plain manifests, without Pulumi and without a cluster."""
+
+import datetime
+import sys
+from collections.abc import Mapping
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Column, Table
+
+from plimsoll.cli.findings import print_findings
+from plimsoll.cli.output import ERR, OUT, REFUSED, SETTLED, Format, Output, print_json
+from plimsoll.model.errors import PlimsollError
+from plimsoll.plan.shortlist import counted
+from plimsoll.policy.located import Located
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+class Written(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    JUNIT = "junit"
+
+
+@app.callback()
+def _policy() -> None:
+    """The rules on plain manifests, without Pulumi and without a cluster."""
+
+
+@app.command()
+def check(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE_OR_DIR...", help="manifests, anybody's; - is standard input")
+    ],
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="YAML with environment, rules and exemptions")
+    ] = None,
+    date: Annotated[
+        str | None, typer.Option(metavar="YYYY-MM-DD", help="the day that exemptions are judged on [today, UTC]")
+    ] = None,
+    output: Annotated[
+        Written, typer.Option("--output", "-o", help="text for people, json for scripts, sarif and junit for CI")
+    ] = Written.TEXT,
+) -> None:
+    """What manifests break of the rules: Pods, NodePools, Queues, Workspaces, whoever made them, and charts' values.
+
+    Objects of kinds that no rule reads are passed over and counted. Exit codes: 0 clean, 2 findings, 1 a bad file.
+    """
+    from plimsoll.observe.checked_objects import checked_objects
+    from plimsoll.observe.policy_config import read_policy_config
+    from plimsoll.policy.checking import Checker
+    from plimsoll.policy.rule_set import RULES
+    from plimsoll.policy.world import world_of
+
+    settings = read_policy_config(config)
+    objects = checked_objects(files)
+    report = Checker(world_of(objects.manifests, settings), settings, _day(date)).check(objects.manifests)
+    found = [
+        (position, Located(finding, *_place(objects.places[position] if position is not None else None, config)))
+        for position, finding in report.findings
+    ]
+    located = sorted((each for _, each in found), key=lambda each: (each.file, each.line, each.finding))
+    match output:
+        case Written.SARIF:
+            from plimsoll.policy.sarif import sarif
+
+            print_json(sarif(located, RULES, version("plimsoll")))
+        case Written.JUNIT:
+            from plimsoll.policy.junit import cases, junit
+
+            sys.stdout.write(junit(cases(objects.manifests, [place.file for place in objects.places], found)))
+        case _:
+            where = {each.finding: f"{each.file}:{each.line}" for each in located}
+            print_findings(where, Format(output.value), where)
+    _tell(objects.passed_over, len(objects.manifests), len(report.exempted))
+    raise typer.Exit(REFUSED if found else SETTLED)
+
+
+@app.command("list")
+def list_rules(output: Output = Format.TEXT) -> None:
+    """The rules, with what each asks and where it is enforced; `--output json` has their options, too."""
+    from plimsoll.policy.reference import described
+    from plimsoll.policy.rule_set import RULES
+
+    rules = [described(rule) for rule in RULES.values()]
+    if output is Format.JSON:
+        print_json(rules)
+        return
+    table = Table(Column("rule", no_wrap=True), "severity", "asks", "enforced in")
+    for rule in rules:
+        table.add_row(rule["rule"], rule["severity"], rule["summary"], ", ".join(rule["enforced"]))
+    OUT.print(table)
+
+
+def _day(text: str | None) -> datetime.date:
+    if text is None:
+        return datetime.datetime.now(datetime.UTC).date()
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise PlimsollError(f"--date {text}: is no day", "write one as 2027-01-31") from None
+
+
+def _place(place: Any, config: Path | None) -> tuple[str, int]:
+    return (place.file, place.line or 1) if place is not None else (str(config or "settings"), 1)
+
+
+def _tell(passed_over: Mapping[str, int], checked: int, exempted: int) -> None:
+    """What was checked and what was not, beside the output."""
+    ERR.print(f"{counted(checked, 'object')} checked, {counted(exempted, 'finding')} exempted", soft_wrap=True)
+    if passed_over:
+        kinds = ", ".join(f"{number} {kind}" for kind, number in passed_over.items())
+        ERR.print(f"passed over, as no rule reads them: {kinds}", style="yellow", markup=False, soft_wrap=True)

@@ -1,0 +1,35 @@
+"""Which objects the rules read; the others are passed over."""
+
+from typing import Final
+
+from plimsoll.model.labels import GROUP
+from plimsoll.plan.queue_users import queue_uses
+from plimsoll.policy.charts import CHART_FILE_KIND, charts
+from plimsoll.policy.fields import Manifest, group_of, is_kind, kind_of
+from plimsoll.policy.images import VALUES_KIND
+from plimsoll.policy.pod_templates import pod_templates
+from plimsoll.policy.workspaces import workspace_of
+from plimsoll.policy.world import KAI_GROUP
+
+_CHARTS: Final = {
+    ("argoproj.io", "Application"),
+    ("helm.toolkit.fluxcd.io", "HelmRelease"),
+    ("helm.cattle.io", "HelmChart"),
+}
+UNNAMED: Final = (CHART_FILE_KIND, VALUES_KIND)
+"""Kinds of ours for files that are no Kubernetes objects."""
+
+
+def is_read(manifest: Manifest) -> bool:
+    """Whether a rule has something to say about objects of this kind."""
+    return (
+        workspace_of(manifest) is not None
+        or is_kind(manifest, GROUP, "Environment")
+        or is_kind(manifest, "karpenter.sh", "NodePool", "NodeClaim")
+        or is_kind(manifest, KAI_GROUP, "Queue", "PodGroup")
+        or (group_of(manifest), kind_of(manifest)) in _CHARTS
+        or kind_of(manifest) in UNNAMED
+        or next(charts(manifest), None) is not None
+        or next(pod_templates(manifest), None) is not None
+        or next(iter(queue_uses(manifest)), None) is not None
+    )

@@ -1,0 +1,102 @@
+"""Trigger pods are never bound and end; reservations hold one GPU under the names that KAI looks for."""
+
+from typing import Any
+
+import pytest
+
+from tests.policy_rules.manifests import GPU, a_pod, a_reservation, a_trigger, an_environment, broken, with_path
+
+DISRUPT = "karpenter.sh/do-not-disrupt"
+
+
+def test_sound_ones_keep_every_rule() -> None:
+    assert broken(a_trigger(), a_reservation()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"spec__activeDeadlineSeconds": None}, ("trigger-pod-deadline", "spec.activeDeadlineSeconds")),
+        ({"spec__nodeName": "node-1"}, ("trigger-pod-never-bound", "spec.nodeName")),
+        ({"spec__schedulerName": None}, ("trigger-pod-never-bound", "spec.schedulerName")),
+        ({"spec__schedulerName": "default-scheduler"}, ("trigger-pod-never-bound", "spec.schedulerName")),
+        ({"spec__schedulerName": "kai-scheduler"}, ("trigger-pod-never-bound", "spec.schedulerName")),
+        ({"metadata__name": "a" * 64}, ("trigger-pod-name", "metadata.name")),
+        ({"metadata__namespace": "kai-scale-adjust"}, ("trigger-pod-name", "metadata.namespace")),
+        ({"metadata__namespace": "kai-resource-reservation"}, ("trigger-pod-name", "metadata.namespace")),
+    ],
+)
+def test_a_trigger_pod(changes: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert broken(a_trigger(**changes)) == [expected]
+
+
+def test_tensor_fusions_trigger_pods_are_judged_too() -> None:
+    labels = {"tensor-fusion.ai/trigger-type": "smart-scheduling"}
+    assert broken(a_trigger(metadata__labels=labels, spec__activeDeadlineSeconds=None)) == [
+        ("trigger-pod-deadline", "spec.activeDeadlineSeconds")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"spec__nodeName": None}, ("reservation-pod-node", "spec.nodeName")),
+        (
+            {"spec__containers__0__resources__limits": {GPU: 2}},
+            ("reservation-pod-gpu", f"spec.containers[0].resources.limits[{GPU}]"),
+        ),
+        (
+            {"spec__containers__0__resources": None},
+            ("reservation-pod-gpu", f"spec.containers[0].resources.limits[{GPU}]"),
+        ),
+        ({"metadata__annotations": {}}, ("reservation-pod-do-not-disrupt", f"metadata.annotations[{DISRUPT}]")),
+        (
+            {"metadata__annotations": {DISRUPT: "10m"}},
+            ("reservation-pod-do-not-disrupt", f"metadata.annotations[{DISRUPT}]"),
+        ),
+        ({"metadata__name": "gpu-reservation-a"}, ("reservation-pod-name", "metadata.name")),
+        ({"metadata__namespace": "default"}, ("reservation-pod-name", "metadata.namespace")),
+        (
+            {"metadata__labels": {"app": "kai-resource-reservation"}},
+            ("reservation-pod-name", "metadata.labels[runai-gpu-group]"),
+        ),
+    ],
+)
+def test_a_reservation(changes: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert broken(a_reservation(**changes)) == [expected]
+
+
+def test_the_names_of_before_are_read() -> None:
+    labels = {
+        "app": "runai-reservation",
+        "runai-gpu-group": "gpu-group-xyz",
+        "app.runai.resource.reservation": "runai-reservation-gpu",
+    }
+    before = a_reservation(
+        metadata__labels=labels,
+        metadata__name="runai-reservation-gpu-node-1-abc45",
+        metadata__namespace="runai-reservation",
+    )
+    assert broken(before) == []
+
+
+@pytest.mark.parametrize("namespace", ["kai-scale-adjust", "kai-resource-reservation", "runai-reservation"])
+def test_nobody_else_is_in_kais_namespaces(namespace: str) -> None:
+    assert broken(a_pod(namespace=namespace)) == [("kai-namespace", "metadata.namespace")]
+
+
+def test_a_share_pod_of_a_group_is_no_reservation() -> None:
+    labels = {"runai-gpu-group": "group", "kai.scheduler/queue": "team"}
+    assert broken(a_pod({"gpu-fraction": "0.5"}, labels=labels)) == []
+
+
+def test_kais_scaling_pods_need_no_queue() -> None:
+    labels = {"app": "scaling-pod"}
+    pod = a_pod(gpus=1, labels=labels, scheduler="default-scheduler", namespace="kai-scale-adjust")
+    assert broken(pod) == []
+
+
+def test_the_environments_scheduler_of_queues_would_bind_a_trigger() -> None:
+    environment = an_environment(queueScheduler="own-scheduler")
+    trigger = with_path(a_trigger(), spec__schedulerName="own-scheduler")
+    assert broken(trigger, environment) == [("trigger-pod-never-bound", "spec.schedulerName")]

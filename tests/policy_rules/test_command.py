@@ -1,0 +1,155 @@
+"""`plimsoll policy check | list`: findings of files, exit codes, reports for CI, bad files."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from tests.plan_from_files.test_command import plimsoll
+from tests.policy_rules.manifests import a_kaito_workspace, a_node_pool, a_pod, a_queue
+
+FIELDS = ["rule", "severity", "kind", "namespace", "name", "field", "message"]
+SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
+
+
+def checked(*arguments: str, given: str = "") -> tuple[int, list[dict[str, str]]]:
+    done = plimsoll("policy", "check", *arguments, "--output", "json", given=given)
+    found: list[dict[str, str]] = json.loads(done.stdout)
+    return done.returncode, found
+
+
+def test_clean_files_are_an_empty_list_and_exit_code_0(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all([a_pod({"gpu-fraction": "0.5"}), a_kaito_workspace()]))
+    (tmp_path / "below" / "pool.json").write_text(json.dumps(a_node_pool()))
+    assert checked(str(tmp_path)) == (0, [])
+
+
+def test_findings_have_every_field_and_exit_code_2() -> None:
+    wrong = a_pod({"gpu-fraction": "1.5"}, image="a:latest")
+    code, found = checked("-", given=yaml.safe_dump_all([a_queue("team"), wrong]))
+    assert code == 2
+    assert [list(each) for each in found] == [FIELDS] * 2
+    assert [(each["rule"], each["kind"], each["namespace"], each["name"]) for each in found] == [
+        ("gpu-share-fraction", "Pod", "research", "train"),
+        ("image-tag-pinned", "Pod", "research", "train"),
+    ]
+
+
+def test_lists_and_several_documents_are_read() -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": [a_pod(image="a"), a_node_pool(gpu_limit=4)]}
+    code, found = checked("-", given=yaml.safe_dump_all([a_pod(name="second", image="b"), None, listed]))
+    assert code == 2
+    assert sorted((each["name"], each["rule"]) for each in found) == [
+        ("gpu", "node-pool-limits-fit"),
+        ("second", "image-tag-pinned"),
+        ("train", "image-tag-pinned"),
+    ]
+
+
+def test_kinds_that_no_rule_reads_are_passed_over_and_counted() -> None:
+    done = plimsoll("policy", "check", "-", given=yaml.safe_dump_all([SERVICE, SERVICE, a_pod()]))
+    assert done.returncode == 0
+    assert "nothing found" in done.stdout
+    assert "2 Service (v1)" in done.stderr
+    assert "1 object checked" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: [", ["document 1, line ", "not YAML"]),
+        (yaml.safe_dump(SERVICE) + "---\na: b: c\n", ["document 2, line 6", "not YAML"]),
+        (yaml.safe_dump(SERVICE) + "---\nspec: {}\n", ["document 2, line 6", "apiVersion"]),
+        ("- a", ["document 1, line 1", "not an object"]),
+        ("apiVersion: v1\nkind: Pod\nspec: {containers: []}\n", ["document 1, line 1", "metadata"]),
+        ("kind: List\napiVersion: v1\nitems:\n- kind: Pod\n", ["document 1, item 1, line 4", "apiVersion"]),
+    ],
+)
+def test_what_is_no_manifest_is_exit_code_1_with_file_and_line(text: str, words: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    done = plimsoll("policy", "check", str(file), "--output", "json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert all(each in done.stderr for each in [str(file), *words])
+    assert "Traceback" not in done.stderr
+
+
+def configured(tmp_path: Path, config: dict[str, Any]) -> str:
+    file = tmp_path / "config" / "policies.yaml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(yaml.safe_dump(config))
+    return str(file)
+
+
+def test_the_environment_comes_from_the_configuration(tmp_path: Path) -> None:
+    given = yaml.safe_dump(a_kaito_workspace("Standard_NC24ads_A100_v4"))
+    byo = configured(tmp_path, {"environment": {"nodeAutoProvisioning": "disabled"}})
+    assert [each["rule"] for each in checked("-", "--config", byo, given=given)[1]] == ["workspace-instance-type"]
+    assert checked("-", given=given) == (0, [])
+
+
+def test_exemptions_are_judged_on_a_day(tmp_path: Path) -> None:
+    exemption = {"rule": "image-tag-pinned", "name": "train", "reason": "moves", "until": "2027-01-31"}
+    config = configured(tmp_path, {"exemptions": [exemption]})
+    given = yaml.safe_dump(a_pod(image="a"))
+    assert checked("-", "-c", config, "--date", "2027-01-31", given=given) == (0, [])
+    code, found = checked("-", "-c", config, "--date", "2027-02-01", given=given)
+    assert code == 2
+    assert [each["rule"] for each in found] == ["exemption-expired", "image-tag-pinned"]
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"rule": {}}, "rule: unknown field"),
+        ({"rules": {"none": {}}}, "there is no rule 'none'"),
+        ({"environment": {"nodeAutoProvisioning": "yes"}}, "environment.nodeAutoProvisioning"),
+    ],
+)
+def test_a_wrong_configuration_is_exit_code_1(config: dict[str, Any], words: str, tmp_path: Path) -> None:
+    done = plimsoll("policy", "check", "-", "-c", configured(tmp_path, config), given=yaml.safe_dump(a_pod()))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert words in done.stderr
+
+
+def test_values_and_chart_files_are_known_by_their_names(tmp_path: Path) -> None:
+    (tmp_path / "values-prod.yaml").write_text("image: {repository: a, tag: latest}\n")
+    dependencies = [{"name": "gfd", "version": "^0.17.2", "repository": "https://charts.example"}]
+    chart = {"apiVersion": "v2", "name": "stack", "version": "1.0.0", "dependencies": dependencies}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(chart))
+    code, found = checked(str(tmp_path))
+    assert code == 2
+    assert [(each["rule"], each["kind"], each["name"]) for each in found] == [
+        ("chart-version-pinned", "Chart.yaml", "stack"),
+        ("image-tag-pinned", "Values", "values-prod"),
+    ]
+
+
+def test_junit_has_a_case_for_each_object(tmp_path: Path) -> None:
+    file = tmp_path / "pods.yaml"
+    file.write_text(yaml.safe_dump_all([a_pod(), a_pod({"gpu-fraction": "2"}, image="a", name="bad\u0001")]))
+    done = plimsoll("policy", "check", str(file), "--output", "junit")
+    assert done.returncode == 2
+    root = ElementTree.fromstring(done.stdout)
+    assert (root.get("tests"), root.get("failures")) == ("2", "1")
+    (suite,) = root
+    assert suite.get("name") == str(file)
+    good, bad = suite
+    assert (good.get("name"), list(good)) == ("Pod research/train", [])
+    (failure,) = bad
+    assert failure.get("message") == "gpu-share-fraction, image-tag-pinned"
+    line = file.read_text().splitlines().index("---") + 2
+    assert f"{file}:{line}" in (failure.text or "")
+
+
+def test_list_shows_every_rule_with_its_options() -> None:
+    rules = json.loads(plimsoll("policy", "list", "--output", "json").stdout)
+    by_name = {each["rule"]: each for each in rules}
+    assert by_name["node-pool-consolidation"]["options"] == {"minimumSeconds": 300}
+    assert by_name["gpu-share-fraction"]["enforced"] == ["pulumi", "loop", "cluster"]
+    assert "queue-cycle" in by_name
+    assert "node-pool-consolidation" in plimsoll("policy", "list").stdout

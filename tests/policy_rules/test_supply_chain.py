@@ -1,0 +1,149 @@
+"""Images with versions or digests, charts with one exact version."""
+
+from typing import Any
+
+import pytest
+
+from tests.policy_rules.manifests import (
+    Manifest,
+    a_deployment,
+    a_kaito_workspace,
+    a_pod,
+    an_environment,
+    broken,
+    findings,
+)
+
+DIGEST = "@sha256:" + "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(
+    ("image", "pinned"),
+    [
+        ("nginx:1.2.3", True),
+        ("registry.example:5000/team/nginx:1.2", True),
+        (f"nginx{DIGEST}", True),
+        (f"nginx:latest{DIGEST}", True),
+        ("nginx", False),
+        ("nginx:latest", False),
+        ("nvcr.io/nvidia/pytorch:latest-py3", False),
+        ("registry.example:5000/team/nginx", False),
+        ("registry.example:5000/team/nginx:latest", False),
+        ("nginx@sha256:abc", False),
+        ("latest:1.0", True),
+    ],
+)
+def test_an_image_has_a_version_or_a_digest(image: str, pinned: bool) -> None:
+    assert broken(a_pod(image=image)) == ([] if pinned else [("image-tag-pinned", "spec.containers[0].image")])
+
+
+def test_every_container_and_template_is_looked_at() -> None:
+    pod = a_pod(image="a")
+    pod["spec"]["initContainers"] = [{"name": "init", "image": "b:latest"}]
+    assert [field for _, field in broken(a_deployment(pod))] == [
+        "spec.template.spec.containers[0].image",
+        "spec.template.spec.initContainers[0].image",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        (
+            {"inference": {"preset": {"name": "a", "presetOptions": {"image": "own"}}}},
+            "inference.preset.presetOptions.image",
+        ),
+        ({"tuning": {"input": {"image": "data:latest"}}}, "tuning.input.image"),
+        (
+            {"inference": {"adapters": [{"source": {"name": "a", "image": "lora"}}]}},
+            "inference.adapters[0].source.image",
+        ),
+        (
+            {"inference": {"template": {"spec": {"containers": [{"name": "a", "image": "own:latest"}]}}}},
+            "inference.template.spec.containers[0].image",
+        ),
+    ],
+)
+def test_images_of_a_workspace(changes: dict[str, Any], field: str) -> None:
+    assert broken(a_kaito_workspace(**changes)) == [("image-tag-pinned", field)]
+
+
+def test_the_image_of_the_environment() -> None:
+    assert broken(an_environment(inferenceImage="vllm/vllm-openai:latest")) == [
+        ("image-tag-pinned", "spec.inferenceImage")
+    ]
+
+
+def test_a_digest_is_asked_for_where_the_option_says() -> None:
+    everywhere = {"image-digest": {"options": {"required": True}}}
+    there = {"image-digest": {"options": {"required": True, "namespaces": ["production"]}}}
+    pod = a_pod(image="nginx:1.2.3")
+    assert broken(pod, rules=everywhere) == [("image-digest", "spec.containers[0].image")]
+    assert broken(pod, rules=there) == []
+    assert broken(a_pod(image=f"nginx{DIGEST}"), rules=everywhere) == []
+
+
+def test_an_image_without_a_version_is_one_fault_also_where_digests_are_asked_for() -> None:
+    rules = {"image-digest": {"options": {"required": True}}}
+    assert [rule for rule, _ in broken(a_pod(image="nginx"), rules=rules)] == ["image-tag-pinned"]
+
+
+def values(**given: Any) -> Manifest:
+    return {"apiVersion": "v2", "kind": "Values", "metadata": {"name": "values"}, "values": given}
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        (values(image={"repository": "a", "tag": "latest"}), "image.tag"),
+        (values(gfd={"image": {"registry": "r", "repository": "a", "tag": "latest"}}), "gfd.image.tag"),
+        (values(image="a:latest"), "image"),
+        (values(sidecars=[{"image": "a"}]), "sidecars[0].image"),
+    ],
+)
+def test_images_of_a_charts_values(given: Manifest, field: str) -> None:
+    assert broken(given) == [("image-tag-pinned", field)]
+
+
+def test_a_chart_brings_its_own_version_where_its_values_say_none() -> None:
+    assert broken(values(image={"repository": "nvcr.io/nvidia/k8s-device-plugin", "tag": ""})) == []
+
+
+def a_chart_file(version: str | None, repository: str = "https://charts.example") -> Manifest:
+    dependency = {"name": "nvidia-device-plugin", "version": version, "repository": repository}
+    return {"apiVersion": "v2", "kind": "Chart.yaml", "metadata": {"name": "c"}, "dependencies": [dependency]}
+
+
+def an_application(revision: str) -> Manifest:
+    source = {"chart": "gpu-operator", "repoURL": "https://charts.example", "targetRevision": revision}
+    spec = {"source": source}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "a"}, "spec": spec}
+
+
+def a_helm_release(version: str | None) -> Manifest:
+    chart = {"spec": {"chart": "a", "sourceRef": {"kind": "HelmRepository"}, "version": version}}
+    metadata = {"name": "a"}
+    return {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": metadata, "spec": {"chart": chart}}  # fmt: skip # noqa: E501
+
+
+@pytest.mark.parametrize("version", ["0.17.2", "v25.3.4", "1.0.0-rc.1", "1.2.3+build.5"])
+def test_an_exact_version_is_fine(version: str) -> None:
+    assert broken(a_chart_file(version), an_application(version), a_helm_release(version)) == []
+
+
+@pytest.mark.parametrize("version", ["^0.17.2", "~1.2", "1.x", "*", ">=1.0.0", "1.2", "latest", "0.17.2 - 0.18.0"])
+def test_a_range_is_not(version: str) -> None:
+    assert broken(a_chart_file(version), an_application(version), a_helm_release(version)) == [
+        ("chart-version-pinned", "dependencies[0].version"),
+        ("chart-version-pinned", "spec.source.targetRevision"),
+        ("chart-version-pinned", "spec.chart.spec.version"),
+    ]
+
+
+def test_a_missing_version_is_named_with_its_chart() -> None:
+    (found,) = findings(a_helm_release(None))
+    assert "the version of chart a is not set" in found.message
+
+
+def test_a_chart_of_the_same_repository_needs_none() -> None:
+    assert broken(a_chart_file(None, "file://../common")) == []
