@@ -13,3 +13,7 @@ UNKNOWN_GPU: Final = "-1"
 SELECTED_NODE: Final = "plimsoll.dev/selected-node"
 """Annotation of a share pod that is about to be bound, as `node/uid`: the node where its groups' reservations are or
 will be, and the pod's UID, so that a copy of the pod claims nothing."""
+VISIBLE_DEVICES: Final = "plimsoll.dev/visible-devices"
+"""Annotation of a bound share pod: the UUIDs of its GPUs, by commas, in the order of its groups' names."""
+GPU_PORTION: Final = "plimsoll.dev/gpu-portion"
+"""Annotation of a bound share pod: its part of each GPU, such as `0.5`."""

@@ -20,7 +20,6 @@ from plimsoll.model.share import (
 from plimsoll.plan.gpu_account import Discrepancy, DiscrepancyReason, GpuAccount, GpuGroup
 from plimsoll.plan.gpu_groups import gpu_groups, is_reservation
 from plimsoll.plan.gpu_labels import GpuLabels, InvalidGpuLabel, parse_gpu_labels
-from plimsoll.plan.host_requests import host_requests
 from plimsoll.plan.mig import single_profile
 from plimsoll.plan.shares import UnreadableShareError, read_share
 
@@ -126,13 +125,8 @@ class _Reading:
         )
 
     def _read(self, pod: Pod) -> None:
-        try:
-            cpu, memory = host_requests(pod)
-        except (ValueError, AttributeError, TypeError) as error:
-            self._tell(DiscrepancyReason.UNREADABLE_SHARE, f"Pod {_name(pod)}: {error}")
-            cpu, memory = self._host("cpu", parse_cpu_milli), self._host("memory", parse_memory_mib)
-        self._cpu += cpu
-        self._host_memory += memory
+        self._cpu += pod.host.cpu_milli
+        self._host_memory += pod.host.memory_mib
         if is_reservation(pod, self._accounting.namespaces):
             self._reserve(pod)
             return

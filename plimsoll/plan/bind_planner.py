@@ -1,0 +1,49 @@
+"""The share binder's mind: from nodes and pods to the next steps. What it remembers is only how long it has waited."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from plimsoll.model.binder import BinderSettings
+from plimsoll.model.node import Node
+from plimsoll.model.pod import Pod
+from plimsoll.plan.bind_step import BindStep
+from plimsoll.plan.first_seen import FirstSeen
+from plimsoll.plan.gpu_ledger import GpuLedger
+from plimsoll.plan.node_holds import NodeHolds
+from plimsoll.plan.reservation_upkeep import ReservationUpkeep
+from plimsoll.plan.reserved_groups import reserved_groups
+from plimsoll.plan.share_binding import ShareBinding
+
+
+@dataclass(frozen=True, slots=True)
+class BindPlan:
+    steps: tuple[BindStep, ...] = ()
+    next_look: float | None = None
+    """When, by the clock that was given, steps may come without a change of the cluster; None: never."""
+
+
+class BindPlanner:
+    """Plans for one cluster, again and again; a new one on the same cluster goes on where the last one was."""
+
+    def __init__(self, settings: BinderSettings) -> None:
+        self._settings = settings
+        self._ledger = GpuLedger(settings.reservation.gpu_resource, settings.reservation.namespaces)
+        self._holds = NodeHolds(settings.hold_seconds, settings.hold_limit_seconds)
+        self._seen = FirstSeen()
+
+    def failed(self, node: str, what: str, now: float) -> None:
+        """The cluster refused a reservation on the node; `what` tells one refusal from another."""
+        self._holds.failed(node, what, now)
+
+    def plan(self, nodes: Iterable[Node], pods: Iterable[Pod], now: float) -> BindPlan:
+        """`pods` are all that are not finished, and reservations in any phase; `now` in seconds that only grow."""
+        there = list(pods)
+        self._ledger.update(nodes, there)
+        self._seen.begin()
+        groups = reserved_groups(there, self._settings.reservation.namespaces)
+        upkeep = ReservationUpkeep(self._settings, self._ledger, self._holds, self._seen, now)
+        steps = list(upkeep.steps(groups))
+        binding = ShareBinding(self._settings, self._ledger, groups, self._holds.held(now), upkeep.late)
+        steps += binding.steps(there)
+        ends = [end for end in (self._seen.next_end(), self._holds.next_end(now)) if end is not None]
+        return BindPlan(tuple(steps), min(ends, default=None))

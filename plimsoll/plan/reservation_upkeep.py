@@ -1,0 +1,95 @@
+"""What existing reservations need: those that failed, are late, are no longer needed, or were lost under their pods.
+
+A reservation that is lost while pods run is made again. The device plugin chooses its GPU: while it is another one
+than that of the pods it is kept, so that the next one cannot be given it too, and once the right one is held the
+others go. Where the node has no GPU left to give, the right one is somebody else's, and the pods are evicted.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from plimsoll.model.binder import BinderSettings
+from plimsoll.model.pod import Pod
+from plimsoll.plan.bind_step import BindStep, Collect, Evict, MarkUnknown, Reserve
+from plimsoll.plan.first_seen import FirstSeen
+from plimsoll.plan.gpu_ledger import GpuLedger
+from plimsoll.plan.node_holds import NodeHolds
+from plimsoll.plan.reservation import reservation_name
+from plimsoll.plan.reserved_groups import GroupKey, ReservedGroup, is_own, is_unknown, reserved_gpu
+
+
+class ReservationUpkeep:
+    """Steps for the reservations of one moment."""
+
+    def __init__(
+        self, settings: BinderSettings, ledger: GpuLedger, holds: NodeHolds, seen: FirstSeen, now: float
+    ) -> None:
+        self._settings = settings
+        self._ledger = ledger
+        self._holds = holds
+        self._seen = seen
+        self._now = now
+        self.late: set[str] = set()
+        """UIDs of reservations of others whose GPU did not become known in time."""
+
+    def steps(self, groups: Mapping[GroupKey, ReservedGroup]) -> Iterator[BindStep]:
+        for (node, name), group in sorted(groups.items()):
+            for reservation in group.reservations:
+                if not reservation.deleting:
+                    yield from self._of_reservation(node, group, reservation)
+            if group.empty:
+                yield from self._of_empty(node, name, group)
+            elif group.bound:
+                yield from self._of_bound(node, name, group)
+
+    def _of_reservation(self, node: str, group: ReservedGroup, reservation: Pod) -> Iterator[BindStep]:
+        if reservation.finished:
+            self._holds.failed(node, reservation.uid, self._now)
+            if is_own(reservation):
+                yield Collect(reservation, f"it ended as {reservation.phase}", group_is_empty=False)
+        elif is_unknown(reservation):
+            self._holds.failed(node, reservation.uid, self._now)
+            if is_own(reservation) and not group.bound:
+                yield Collect(reservation, "its GPU did not become known in time", group_is_empty=False)
+        elif reserved_gpu(reservation):
+            self._holds.succeeded(node)
+        elif self._seen.lasted(reservation.uid, self._settings.reservation.deadline_seconds, self._now):
+            self._holds.failed(node, reservation.uid, self._now)
+            if is_own(reservation):
+                yield MarkUnknown(reservation)
+            else:
+                self.late.add(reservation.uid)
+
+    def _of_empty(self, node: str, name: str, group: ReservedGroup) -> Iterator[BindStep]:
+        own = [each for each in group.live if is_own(each)]
+        if own and self._seen.lasted((node, name), self._settings.reservation.grace_seconds, self._now):
+            for reservation in own:
+                yield Collect(reservation, "no pod of its group is left")
+
+    def _of_bound(self, node: str, name: str, group: ReservedGroup) -> Iterator[BindStep]:
+        pods = [pod for pod in group.bound if not pod.deleting]
+        gpu = group.gpu_of_pods(name)
+        if not (pods and gpu and all(pod.scheduler_name == self._settings.scheduler_name for pod in pods)):
+            return
+        live = [each for each in group.live if each.uid not in self.late]
+        if any(reserved_gpu(each) == gpu for each in live):
+            for other in live:
+                if is_own(other) and reserved_gpu(other) != gpu:
+                    yield Collect(other, f"it does not hold {gpu}, on which the pods run", group_is_empty=False)
+            return
+        if any(not reserved_gpu(each) for each in live) or any(each.deleting for each in group.reservations):
+            return
+        account = self._ledger.account(node)
+        if account is None or account.node.ready is False:
+            return
+        if account.free_gpus and not any(each.finished for each in group.reservations):
+            yield Reserve(node, name, pods[0], self._free_attempt(node, name, group))
+            return
+        for pod in pods:
+            yield Evict(pod, f"its GPU {gpu} on {node} is no longer reserved, and was given to another pod")
+
+    def _free_attempt(self, node: str, name: str, group: ReservedGroup) -> int:
+        taken = {each.name for each in group.reservations}
+        attempt = 0
+        while reservation_name(self._settings.reservation, node, name, attempt) in taken:
+            attempt += 1
+        return attempt
