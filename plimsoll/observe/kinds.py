@@ -84,12 +84,15 @@ def _read_pod(raw: dict[str, Any]) -> Pod | None:
     groups = {name: spec.get(name) or [] for name in ("containers", "initContainers")}
     if not (ours or shares or any(_asks_devices(item) for items in groups.values() for item in items)):
         return None
-    raw["spec"] = spec | {name: [_trimmed(item) for item in items] for name, items in groups.items()}
-    status = raw.get("status") or {}
-    raw["status"] = status | {
-        "conditions": [item for item in status.get("conditions") or () if _says_unscheduled(item)]
-    }
-    return Pod.read(raw)
+    return Pod.read(trimmed_pod(raw))
+
+
+def trimmed_pod(raw: dict[str, Any]) -> dict[str, Any]:
+    """The manifest of a pod with what is kept of it."""
+    spec, status = raw.get("spec") or {}, raw.get("status") or {}
+    containers = {name: [_trimmed(item) for item in spec.get(name) or ()] for name in ("containers", "initContainers")}
+    conditions = [item for item in status.get("conditions") or () if _says_unscheduled(item)]
+    return {**raw, "spec": spec | containers, "status": status | {"conditions": conditions}}
 
 
 def _says_unscheduled(condition: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from plimsoll.model.gpu_group import GPU_GROUP
 from plimsoll.model.labels import DO_NOT_DISRUPT, MANAGED_BY
 from plimsoll.model.reservation import APP, RESERVATION_APP, ReservationSettings
+from plimsoll.model.taint import Toleration
 
 MANAGER = "plimsoll-bind"
 """Value of the label that marks what the binder made."""
@@ -24,7 +25,7 @@ def reservation_manifest(
     settings: ReservationSettings,
     node: str,
     group: str,
-    tolerations: Sequence[Mapping[str, Any]] = (),
+    tolerations: Sequence[Toleration] = (),
     attempt: int = 0,
 ) -> dict[str, Any]:
     """A Pod that holds one GPU of the node. `tolerations` are those of the pod that it is made for."""
@@ -49,7 +50,7 @@ def reservation_manifest(
     }
     if settings.runtime_class:
         spec["runtimeClassName"] = settings.runtime_class
-    tolerated = _each_once([*settings.tolerations, *tolerations])
+    tolerated = _each_once([*settings.tolerations, *map(_as_manifest, tolerations)])
     if tolerated:
         spec["tolerations"] = tolerated
     return {
@@ -73,6 +74,17 @@ def reservation_manifest(
 
 def _of_the_pod(name: str, field: str) -> dict[str, Any]:
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}}
+
+
+def _as_manifest(toleration: Toleration) -> dict[str, Any]:
+    fields = {
+        "key": toleration.key,
+        "operator": toleration.operator,
+        "value": toleration.value,
+        "effect": toleration.effect,
+        "tolerationSeconds": toleration.toleration_seconds,
+    }
+    return {name: value for name, value in fields.items() if value not in ("", None)}
 
 
 def _each_once(tolerations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

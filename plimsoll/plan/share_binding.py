@@ -11,7 +11,7 @@ from plimsoll.plan.bind_step import Bind, BindStep, Claim, Reserve, Said, Say, U
 from plimsoll.plan.gpu_groups import gpu_groups, selected_node
 from plimsoll.plan.gpu_ledger import GpuLedger
 from plimsoll.plan.reserved_groups import GroupKey, ReservedGroup, reserved_gpu
-from plimsoll.plan.share_claim import claimed
+from plimsoll.plan.share_claim import claimed, without_groups
 from plimsoll.plan.share_placement import NoSpot, SharePlacement, by_turn, keeps_away
 from plimsoll.plan.shares import UnreadableShareError, read_share
 
@@ -32,8 +32,6 @@ class ShareBinding:
         self._groups = groups
         self._held = held
         self._late = late
-        closed = {key for key, group in groups.items() if not group.sound(key[1]) or self._is_late(group)}
-        self._placement = SharePlacement(ledger.accounts(), settings.reservation, held, closed)
         self._refused: dict[tuple[object, ...], NoSpot] = {}
         self._reserving: set[GroupKey] = set()
 
@@ -42,8 +40,14 @@ class ShareBinding:
         waiting = [pod for pod in pods if self._waits(pod)]
         for pod in by_turn([pod for pod in waiting if selected_node(pod)]):
             yield from self._of_claimed(pod, selected_node(pod))
-        for pod in by_turn([pod for pod in waiting if not selected_node(pod)]):
-            yield from self._of_unclaimed(pod)
+        unclaimed = by_turn([pod for pod in waiting if not selected_node(pod)])
+        for pod in unclaimed:
+            if gpu_groups(pod):  # a copy of another pod: it takes no place there
+                self._ledger.put_pod(without_groups(pod))
+        closed = {key for key, group in self._groups.items() if not group.sound(key[1]) or self._is_late(group)}
+        placement = SharePlacement(self._ledger.accounts(), self._settings.reservation, self._held, closed)
+        for pod in unclaimed:
+            yield from self._of_unclaimed(pod, placement)
 
     def _waits(self, pod: Pod) -> bool:
         return (
@@ -52,7 +56,7 @@ class ShareBinding:
             and not (pod.finished or pod.deleting or pod.scheduling_gates)
         )
 
-    def _of_unclaimed(self, pod: Pod) -> Iterator[BindStep]:
+    def _of_unclaimed(self, pod: Pod, placement: SharePlacement) -> Iterator[BindStep]:
         try:
             share = read_share(pod, self._settings.reservation.gpu_resource)
         except UnreadableShareError as error:
@@ -64,7 +68,7 @@ class ShareBinding:
             return
         # What did not fit cannot fit later in the round: places are only taken.
         asked = (pod.placement, share, pod.host)
-        spot = self._refused.get(asked) or self._placement.place(pod, share)
+        spot = self._refused.get(asked) or placement.place(pod, share)
         if isinstance(spot, NoSpot):
             self._refused[asked] = spot
             yield from _say(pod, Said.UNSCHEDULABLE, spot.message)
@@ -72,7 +76,7 @@ class ShareBinding:
         self._ledger.put_pod(claimed(pod, spot))
         account = self._ledger.account(spot.node)
         if account is not None:
-            self._placement.replace(account)
+            placement.replace(account)
         yield Claim(pod, spot)
 
     def _of_claimed(self, pod: Pod, node: str) -> Iterator[BindStep]:

@@ -13,25 +13,28 @@ from plimsoll.plan.share_placement import ShareSpot
 def claim_patch(pod: Pod, spot: ShareSpot) -> dict[str, Any]:
     """A merge patch of this very pod: the group labels as KAI writes them, and the node. Labels of groups that the
     pod brought along, as a copy of another one does, go."""
-    return _patch(
-        pod, {**_without_groups(pod), **_group_labels(spot.groups)}, {SELECTED_NODE: f"{spot.node}/{pod.uid}"}
-    )
+    return _patch(pod, {**_no_groups(pod), **_group_labels(spot.groups)}, {SELECTED_NODE: f"{spot.node}/{pod.uid}"})
 
 
 def unclaim_patch(pod: Pod) -> dict[str, Any]:
     """A merge patch of this very pod that takes the claim off."""
-    return _patch(pod, _without_groups(pod), {SELECTED_NODE: None})
+    return _patch(pod, _no_groups(pod), {SELECTED_NODE: None})
 
 
 def claimed(pod: Pod, spot: ShareSpot) -> Pod:
     """The pod as the patch leaves it."""
-    kept = {key: value for key, value in pod.labels.items() if key not in _without_groups(pod)}
     return pod.model_copy(
         update={
-            "labels": kept | _group_labels(spot.groups),
+            "labels": without_groups(pod).labels | _group_labels(spot.groups),
             "annotations": {**pod.annotations, SELECTED_NODE: f"{spot.node}/{pod.uid}"},
         }
     )
+
+
+def without_groups(pod: Pod) -> Pod:
+    """The pod in no group."""
+    gone = _no_groups(pod)
+    return pod.model_copy(update={"labels": {key: value for key, value in pod.labels.items() if key not in gone}})
 
 
 def _group_labels(groups: tuple[str, ...]) -> dict[str, str]:
@@ -40,7 +43,7 @@ def _group_labels(groups: tuple[str, ...]) -> dict[str, str]:
     return {f"{GPU_GROUP_PREFIX}{group}": group for group in groups}
 
 
-def _without_groups(pod: Pod) -> dict[str, None]:
+def _no_groups(pod: Pod) -> dict[str, None]:
     return {key: None for key in pod.labels if key == GPU_GROUP or key.startswith(GPU_GROUP_PREFIX)}
 
 

@@ -7,6 +7,7 @@ import pytest
 from plimsoll.model.errors import InvalidObjectError, PlimsollError
 from plimsoll.model.pod import Pod
 from plimsoll.model.reservation import NAMESPACES, ReservationSettings
+from plimsoll.model.taint import Toleration
 from plimsoll.plan.gpu_groups import gpu_groups, is_reservation
 from plimsoll.plan.reservation import reservation_manifest, reservation_name
 
@@ -15,7 +16,7 @@ TOLERATION = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSc
 
 
 def test_it_is_what_kai_makes_today() -> None:
-    manifest = reservation_manifest(SETTINGS, "node-1", "group-xyz", [TOLERATION])
+    manifest = reservation_manifest(SETTINGS, "node-1", "group-xyz", [Toleration.read(TOLERATION)])
     assert manifest == {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -101,7 +102,9 @@ def test_names_are_functions_of_node_group_and_attempt() -> None:
 
 def test_tolerations_stand_once() -> None:
     settings = SETTINGS.model_copy(update={"tolerations": (TOLERATION,)})
-    assert reservation_manifest(settings, "n", "g", [TOLERATION])["spec"]["tolerations"] == [TOLERATION]
+    assert reservation_manifest(settings, "n", "g", [Toleration.read(TOLERATION)])["spec"]["tolerations"] == [
+        TOLERATION
+    ]
 
 
 @pytest.mark.parametrize("field", [{"image": ""}, {"imagePullPolicy": "Sometimes"}, {"deadlineSeconds": 0}, {"x": 1}])

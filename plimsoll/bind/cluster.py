@@ -1,0 +1,107 @@
+"""Nodes and pods as the binder knows them: what its watches show, and what it has written since."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plimsoll.bind.pods import pods_of
+from plimsoll.connection import Connection
+from plimsoll.model.binder import BinderSettings
+from plimsoll.model.node import Node
+from plimsoll.model.pod import Pod
+from plimsoll.observe.batcher import Batcher
+from plimsoll.observe.health import Health
+from plimsoll.observe.kinds import NODES
+from plimsoll.observe.store import Store
+from plimsoll.observe.watching import Watch
+
+_FORGET_SECONDS = 30.0
+"""After that a write that no watch has shown is taken as undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    pod: Pod
+    at: float
+    seen: bool
+    """Whether the watch knew the pod then: if it no longer does, the pod is gone."""
+
+
+class Cluster:
+    """Safe to share between threads."""
+
+    def __init__(
+        self, connection: Connection, settings: BinderSettings, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._batcher = Batcher()
+        self._health = Health([NODES.name, "Pod"])
+        self._nodes = Store(NODES)
+        self._pods = Store(pods_of(settings))
+        self._watches: list[Watch[Any]] = [
+            Watch(connection, self._nodes, self._health, self._batcher.note),
+            Watch(connection, self._pods, self._health, self._batcher.note),
+        ]
+        self._clock = clock
+        self._written: dict[tuple[str, str], _Written] = {}
+        self._lock = threading.Lock()
+
+    def start(self, timeout: float) -> None:
+        """Returns once both kinds are seen whole; raises as Health.wait_synced."""
+        for watch in self._watches:
+            watch.start()
+        self._health.wait_synced(timeout)
+
+    def stop(self) -> None:
+        for watch in self._watches:
+            watch.stop()
+        self._batcher.wake()
+        for watch in self._watches:
+            watch.join(timeout=5.0)
+
+    def wait(self, seconds: float) -> None:
+        """Until something changed that can matter, at most so long."""
+        self._batcher.wait(idle=0.02, maximum=0.2, timeout=seconds)
+
+    def wake(self) -> None:
+        """Ends the `wait` in progress, or the next one; safe in a signal handler."""
+        self._batcher.wake()
+
+    def note(self, pod: Pod) -> None:
+        """A write left the pod like this: it stands until the watch shows something newer."""
+        seen = any(each.key == pod.key for each in self._pods.values())
+        with self._lock:
+            self._written[pod.key] = _Written(pod, self._clock(), seen)
+
+    def nodes(self) -> Sequence[Node]:
+        return self._nodes.values()
+
+    def pods(self) -> list[Pod]:
+        """Raises NotSyncedError while a watch has not seen its kind."""
+        self._health.require_synced()
+        seen = self._pods.values()
+        with self._lock:
+            if not self._written:
+                return list(seen)
+            by_key = {pod.key: pod for pod in seen}
+            for key, written in list(self._written.items()):
+                if self._is_settled(written, by_key.get(key)):
+                    del self._written[key]
+                else:
+                    by_key[key] = written.pod
+            return list(by_key.values())
+
+    def _is_settled(self, written: _Written, seen: Pod | None) -> bool:
+        """Whether what the watch shows is to be believed again."""
+        if seen is None:
+            return written.seen or self._clock() - written.at > _FORGET_SECONDS
+        return _is_newer(seen, written.pod) or self._clock() - written.at > _FORGET_SECONDS
+
+
+def _is_newer(seen: Pod, written: Pod) -> bool:
+    """Whether the watch has gone beyond the write. Versions of one kind grow (KEP-5504)."""
+    try:
+        return int(seen.resource_version) > int(written.resource_version)
+    except ValueError:
+        return seen.resource_version != written.resource_version

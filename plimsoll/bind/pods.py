@@ -1,0 +1,29 @@
+"""Pods as the binder observes them: every one, as each takes CPU and memory of its node."""
+
+from typing import Any
+
+from plimsoll.model.binder import BinderSettings
+from plimsoll.model.gpu_group import GPU_GROUP
+from plimsoll.model.pod import Pod
+from plimsoll.model.share_pod import SharePod, obstacle_of
+from plimsoll.observe.kinds import Kind, trimmed_pod
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+def pods_of(settings: BinderSettings) -> Kind[Pod]:
+    """The kind: pods of the binder's scheduler with what is in the way of binding them; finished ones only where they
+    are reservations, whose failure matters."""
+    namespaces = settings.reservation.namespaces
+
+    def read(raw: dict[str, Any]) -> Pod | None:
+        metadata, spec = raw.get("metadata") or {}, raw.get("spec") or {}
+        finished = (raw.get("status") or {}).get("phase") in _FINISHED
+        reserves = metadata.get("namespace") in namespaces and GPU_GROUP in (metadata.get("labels") or {})
+        if finished and not reserves:
+            return None
+        if spec.get("schedulerName") == settings.scheduler_name and not spec.get("nodeName"):
+            return SharePod.read({**trimmed_pod(raw), "obstacle": obstacle_of(raw)})
+        return Pod.read(trimmed_pod(raw))
+
+    return Kind("Pod", "v1", "/api/v1/pods", read)

@@ -1,0 +1,172 @@
+"""Carries the binder's steps out. Each may be repeated: what is written already, or has changed since, ends well."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import structlog
+
+from plimsoll.bind.cluster import Cluster
+from plimsoll.bind.handing import ForeignConfigMapError, hand_over
+from plimsoll.bind.kai import groups_of_bind_requests
+from plimsoll.connection import MERGE_PATCH, Connection, RequestError
+from plimsoll.model.binder import BinderSettings
+from plimsoll.model.gpu_group import GPU_PORTION, RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
+from plimsoll.model.pod import Pod
+from plimsoll.plan.bind_step import Bind, BindStep, Claim, Collect, Evict, MarkUnknown, Reserve, Said, Say, Unclaim
+from plimsoll.plan.gpu_groups import gpu_groups
+from plimsoll.plan.reservation import reservation_manifest
+from plimsoll.plan.share_claim import claim_patch, claimed, unclaim_patch
+
+log = structlog.get_logger(__name__)
+
+_WRITERS: Final = 16
+_STATUS_PATCH: Final = "application/strategic-merge-patch+json"
+"""Conditions are merged by type, so that those of others stay."""
+_OVERTAKEN: Final = (404, 409)
+"""Answers to a step that the cluster's state has overtaken: the next round sees it."""
+
+
+class Writing:
+    """`on_refused` is called with the node and the reservation's name where the cluster refuses a reservation."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: BinderSettings,
+        cluster: Cluster,
+        on_refused: Callable[[str, str], None],
+    ) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._cluster = cluster
+        self._on_refused = on_refused
+        self._pool = ThreadPoolExecutor(_WRITERS, thread_name_prefix="bind")
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def carry_out(self, steps: Sequence[BindStep]) -> None:
+        """All of them, side by side; what the cluster refuses is logged. Raises ConnectionFailedError."""
+        kept: set[str] = set()
+        if any(isinstance(step, Collect) and step.group_is_empty for step in steps):
+            kept = groups_of_bind_requests(self._connection)
+        wanted = [step for step in steps if not _is_kept(step, kept)]
+        list(self._pool.map(self._carry_out, wanted))
+
+    def _carry_out(self, step: BindStep) -> None:
+        try:
+            self._do(step)
+        except RequestError as error:
+            missing = isinstance(step, Reserve) and error.code == 404  # the namespace
+            if error.code in _OVERTAKEN and not missing:
+                log.debug("overtaken", step=type(step).__name__, answer=error.message)
+                return
+            log.warning("refused by the cluster", step=type(step).__name__, answer=error.message)
+            if isinstance(step, Reserve):
+                self._on_refused(step.node, f"{step.node}/{step.group}/{error.code}")
+
+    def _do(self, step: BindStep) -> None:
+        match step:
+            case Claim():
+                self._note(self._patch(step.pod, claim_patch(step.pod, step.spot)), claimed(step.pod, step.spot))
+                log.info("claimed", pod=_name(step.pod), node=step.spot.node, groups=step.spot.groups)
+            case Unclaim():
+                self._patch(step.pod, unclaim_patch(step.pod))
+                log.info("claim given up", pod=_name(step.pod), why=step.why)
+            case Reserve():
+                self._reserve(step)
+            case MarkUnknown():
+                self._mark_unknown(step.reservation)
+            case Bind():
+                self._bind(step)
+            case Say():
+                self._say(step)
+            case Collect():
+                self._collect(step)
+            case Evict():
+                self._evict(step)
+
+    def _reserve(self, step: Reserve) -> None:
+        settings = self._settings.reservation
+        manifest = reservation_manifest(settings, step.node, step.group, step.pod.placement.tolerations, step.attempt)
+        made = self._connection.request("POST", f"/api/v1/namespaces/{settings.namespace}/pods", manifest)
+        self._cluster.note(Pod.read(made))
+        log.info("reserved", reservation=manifest["metadata"]["name"], node=step.node, group=step.group)
+
+    def _mark_unknown(self, reservation: Pod) -> None:
+        """Not where the probe has written meanwhile: the version would be another."""
+        own = {"uid": reservation.uid, "resourceVersion": reservation.resource_version}
+        self._patch(reservation, {"metadata": {**own, "annotations": {RESERVED_GPU: UNKNOWN_GPU}}})
+        log.warning("no GPU became known in time", reservation=_name(reservation), node=reservation.node_name)
+
+    def _bind(self, step: Bind) -> None:
+        pod = step.pod
+        try:
+            hand_over(self._connection, pod, step.gpus, step.portion)
+        except ForeignConfigMapError as error:
+            self._say(Say(pod, Said.REFUSED, str(error)))
+            return
+        # The apiserver merges the annotations into the pod in the same write as the node.
+        handed = {VISIBLE_DEVICES: ",".join(step.gpus)} | ({GPU_PORTION: step.portion} if step.portion else {})
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid, "annotations": handed},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": step.node},
+        }
+        self._connection.request("POST", f"{_path(pod)}/binding", binding)
+        self._cluster.note(
+            pod.model_copy(update={"node_name": step.node, "annotations": {**pod.annotations, **handed}})
+        )
+        log.info("bound", pod=_name(pod), node=step.node, gpus=step.gpus)
+
+    def _say(self, step: Say) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": step.reason.value,
+            "message": step.message,
+            "lastTransitionTime": now,
+        }
+        body = {"metadata": {"uid": step.pod.uid}, "status": {"conditions": [condition]}}
+        self._connection.request("PATCH", f"{_path(step.pod)}/status", body, content_type=_STATUS_PATCH)
+        log.info("said", pod=_name(step.pod), reason=step.reason.value, message=step.message)
+
+    def _collect(self, step: Collect) -> None:
+        pod = step.reservation
+        unchanged = {"uid": pod.uid, "resourceVersion": pod.resource_version}
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": unchanged}
+        self._connection.request("DELETE", _path(pod), options)
+        log.info("collected", reservation=_name(pod), node=pod.node_name, why=step.why)
+
+    def _evict(self, step: Evict) -> None:
+        pod = step.pod
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": {"preconditions": {"uid": pod.uid}},
+        }
+        self._connection.request("POST", f"{_path(pod)}/eviction", eviction)
+        log.error("evicted", pod=_name(pod), why=step.why)
+
+    def _patch(self, pod: Pod, body: dict[str, Any]) -> dict[str, Any]:
+        return self._connection.request("PATCH", _path(pod), body, content_type=MERGE_PATCH)
+
+    def _note(self, answer: dict[str, Any], pod: Pod) -> None:
+        self._cluster.note(pod.model_copy(update={"resource_version": str(answer["metadata"]["resourceVersion"])}))
+
+
+def _is_kept(step: BindStep, groups: set[str]) -> bool:
+    return isinstance(step, Collect) and step.group_is_empty and not groups.isdisjoint(gpu_groups(step.reservation))
+
+
+def _path(pod: Pod) -> str:
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+
+
+def _name(pod: Pod) -> str:
+    return f"{pod.namespace}/{pod.name}"

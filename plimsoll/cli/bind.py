@@ -1,0 +1,103 @@
+"""`plimsoll bind`: makes share pods run where no KAI does."""
+
+import signal
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import structlog
+import typer
+
+from plimsoll.cli.logs import log_to_stderr
+from plimsoll.cli.options import Context, Kubeconfig
+from plimsoll.cli.output import SETTLED
+from plimsoll.model.errors import PlimsollError
+
+if TYPE_CHECKING:
+    from plimsoll.bind.binder import ShareBinder
+    from plimsoll.model.binder import BinderSettings
+
+log = structlog.get_logger(__name__)
+app = typer.Typer(add_completion=False)
+
+LEASE = "plimsoll-bind"
+
+
+@app.command()
+def bind(  # noqa: PLR0917 - options of a command, each given by name
+    image: Annotated[str | None, typer.Option(help="image of reservations: Plimsoll's own, or KAI's")] = None,
+    scheduler_name: Annotated[str | None, typer.Option(help="schedulerName of the pods to bind")] = None,
+    settings: Annotated[Path | None, typer.Option(help="YAML file of all settings")] = None,
+    namespace: Annotated[str, typer.Option(help="where its Lease is kept")] = "plimsoll-system",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Bind the share pods of one scheduler's name to parts of GPUs, until it is stopped.
+
+    Refuses to run where KAI's binder does. Exit code 0: stopped; 1: an error, KAI's binder among them.
+    """
+    from plimsoll.apply.lease import Lease
+    from plimsoll.apply.settings import LeaseSettings
+    from plimsoll.bind.binder import ShareBinder
+    from plimsoll.bind.kai import refuse_beside_kai
+    from plimsoll.connection import Connection
+
+    log_to_stderr()
+    chosen = _settings(settings, image, scheduler_name)
+    connection = Connection.open(kubeconfig, context)
+    try:
+        refuse_beside_kai(connection)
+        binder = ShareBinder(connection, chosen)
+        lease = Lease(connection, LEASE, LeaseSettings(namespace=namespace), binder.stop)
+        _stop_on_signal(binder)
+        lease.acquire(wait=None, go_on=lambda: _go_on(binder))
+        try:
+            binder.run()
+        finally:
+            lease.release()
+    finally:
+        connection.close()
+
+
+def _settings(file: Path | None, image: str | None, scheduler_name: str | None) -> "BinderSettings":
+    """The file's, with what the options say instead. Raises PlimsollError naming each wrong field."""
+    import yaml
+    from pydantic import ValidationError
+
+    from plimsoll.model.base import describe_errors
+    from plimsoll.model.binder import BinderSettings
+
+    try:
+        given: Any = yaml.safe_load(file.read_text()) if file is not None else {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise PlimsollError(f"settings {file}: {' '.join(str(error).split())}") from None
+    if given is None:
+        given = {}
+    if not isinstance(given, dict) or not isinstance(given.get("reservation") or {}, dict):
+        raise PlimsollError(f"settings {file}: a mapping is needed, such as reservation: {{image: ...}}")
+    if image is not None:
+        given = {**given, "reservation": {**(given.get("reservation") or {}), "image": image}}
+    if scheduler_name is not None:
+        given = {**given, "schedulerName": scheduler_name}
+    if not (given.get("reservation") or {}).get("image"):
+        raise PlimsollError(
+            "no image for reservations", "name one with --image, or as reservation.image in the file of --settings"
+        )
+    try:
+        return BinderSettings.model_validate(given)
+    except ValidationError as error:
+        raise PlimsollError(f"settings: {describe_errors(error)}") from None
+
+
+def _go_on(binder: "ShareBinder") -> None:
+    """Ends the wait for the Lease once it was stopped."""
+    if binder.stopping:
+        raise typer.Exit(SETTLED)
+
+
+def _stop_on_signal(binder: "ShareBinder") -> None:
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        binder.stop()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)

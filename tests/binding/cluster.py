@@ -1,0 +1,203 @@
+"""A small cluster in memory that takes the binder's steps, with a device plugin that gives GPUs to reservations."""
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+from plimsoll.model.binder import BinderSettings
+from plimsoll.model.condition import Condition
+from plimsoll.model.gpu_group import RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
+from plimsoll.model.node import Node
+from plimsoll.model.pod import Pod
+from plimsoll.model.reservation import ReservationSettings
+from plimsoll.model.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE
+from plimsoll.model.share_pod import SharePod
+from plimsoll.plan.bind_planner import BindPlan, BindPlanner
+from plimsoll.plan.bind_step import Bind, BindStep, Claim, Collect, Evict, MarkUnknown, Reserve, Say, Unclaim
+from plimsoll.plan.reservation import reservation_manifest
+from plimsoll.plan.share_claim import claimed, unclaim_patch
+from tests.builders import a_node, metadata
+
+SETTINGS = BinderSettings(reservation=ReservationSettings(image="example/plimsoll:1"))
+
+
+def a_gpu_node(name: str = "n1", gpus: int = 2, cpu: str = "16", **fields: Any) -> Node:
+    node = a_node(name, count=gpus, allocatable=gpus, **fields)
+    return node.model_copy(update={"allocatable": {**node.allocatable, "cpu": cpu, "memory": "64Gi"}})
+
+
+def a_share(
+    name: str,
+    fraction: str | None = "0.5",
+    *,
+    memory: str | None = None,
+    devices: int = 1,
+    cpu: str = "0",
+    priority: int = 0,
+    scheduler: str = "plimsoll",
+    selector: dict[str, str] | None = None,
+    obstacle: str = "",
+    labels: dict[str, str] | None = None,
+) -> SharePod:
+    """A share pod that waits for the binder."""
+    asked = {
+        GPU_FRACTION: fraction,
+        GPU_MEMORY_SHARE: memory,
+        GPU_FRACTION_DEVICES: str(devices) if devices > 1 else None,
+    }
+    return SharePod.read(
+        {
+            "kind": "Pod",
+            "metadata": metadata(
+                name,
+                "team",
+                uid=f"uid-{name}",
+                labels=labels,
+                annotations={key: value for key, value in asked.items() if value is not None},
+            ),
+            "spec": {
+                "schedulerName": scheduler,
+                "priority": priority,
+                "nodeSelector": selector or {},
+                "containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}],
+            },
+            "status": {"phase": "Pending"},
+            "obstacle": obstacle,
+        }
+    )
+
+
+@dataclass
+class Cluster:
+    """What a binder sees and changes. Each write gives the pod a new version."""
+
+    nodes: list[Node]
+    settings: BinderSettings = SETTINGS
+    pods: dict[tuple[str, str], Pod] = field(default_factory=dict)
+    given: dict[tuple[str, str], str] = field(default_factory=dict)
+    """GPU that the device plugin has given to each reservation, by node and UID; in order of their numbers."""
+    bound: list[str] = field(default_factory=list)
+    said: dict[str, str] = field(default_factory=dict)
+    evicted: list[str] = field(default_factory=list)
+    now: float = 0.0
+    lost: set[tuple[str, str]] = field(default_factory=set)
+    """(node, GPU) that the device plugin gives to nobody any more."""
+    _versions: Any = field(default_factory=lambda: itertools.count(1))
+
+    def __post_init__(self) -> None:
+        self.planner = BindPlanner(self.settings)
+
+    def add(self, *pods: Pod) -> None:
+        for pod in pods:
+            self._put(pod)
+
+    def restart(self) -> None:
+        """Another binder, that remembers nothing."""
+        self.planner = BindPlanner(self.settings)
+
+    def plan(self) -> BindPlan:
+        return self.planner.plan(self.nodes, list(self.pods.values()), self.now)
+
+    def round(self, most: int | None = None) -> list[BindStep]:
+        """One round, of which at most so many steps are carried out; what was planned."""
+        steps = list(self.plan().steps)
+        for step in steps[:most]:
+            self.carry_out(step)
+        return steps
+
+    def settle(self, kubelet: bool = True, rounds: int = 50) -> list[BindStep]:
+        """Rounds until nothing is left to do now; what was done."""
+        done: list[BindStep] = []
+        for _ in range(rounds):
+            steps = self.round()
+            done += steps
+            if not (kubelet and self.play_kubelet()) and not steps:
+                return done
+        raise AssertionError(f"no end of steps: {steps}")
+
+    def play_kubelet(self) -> bool:
+        """Gives each new reservation the first free GPU, and tells its UUID; there is none: it fails. Whether there
+        was any."""
+        played = False
+        for pod in [each for each in self.reservations() if not each.annotations.get(RESERVED_GPU)]:
+            if pod.finished:
+                continue
+            played = True
+            node = next(each for each in self.nodes if each.name == pod.node_name)
+            held = {gpu for (name, uid), gpu in self.given.items() if name == node.name and self._there(uid)}
+            gpus = [f"GPU-{node.name}-{number}" for number in range(node.allocatable_devices("nvidia.com/gpu") or 0)]
+            free = [gpu for gpu in gpus if gpu not in held and (node.name, gpu) not in self.lost]
+            if not free:
+                self._put(pod.model_copy(update={"phase": "Failed"}))
+                continue
+            self.given[(node.name, pod.uid)] = free[0]
+            self.annotate(pod, free[0])
+        return played
+
+    def annotate(self, reservation: Pod, gpu: str) -> None:
+        self._put(reservation.model_copy(update={"annotations": {**reservation.annotations, RESERVED_GPU: gpu}}))
+
+    def delete(self, pod: Pod) -> None:
+        self.pods.pop(pod.key, None)
+
+    def reservations(self) -> list[Pod]:
+        return [pod for pod in self.pods.values() if pod.namespace == self.settings.reservation.namespace]
+
+    def pod(self, name: str) -> Pod:
+        return self.pods[("team", name)]
+
+    def gpus_of(self, name: str) -> str:
+        return self.pod(name).annotations[VISIBLE_DEVICES]
+
+    def carry_out(self, step: BindStep) -> None:
+        """As the apiserver would: a step on what has changed since does nothing."""
+        match step:
+            case Claim(pod, spot):
+                if self._same(pod):
+                    self._put(claimed(pod, spot))
+            case Unclaim(pod):
+                if self._same(pod):
+                    gone = unclaim_patch(pod)["metadata"]
+                    kept = {part: _without(getattr(pod, part), gone[part]) for part in ("labels", "annotations")}
+                    self._put(pod.model_copy(update=kept))
+            case Reserve(node, group, pod, attempt):
+                manifest = reservation_manifest(
+                    self.settings.reservation, node, group, pod.placement.tolerations, attempt
+                )
+                made = Pod.read({**manifest, "status": {"phase": "Pending"}})
+                if made.key not in self.pods:
+                    self._put(made.model_copy(update={"uid": f"uid-{next(self._versions)}"}))
+            case MarkUnknown(reservation):
+                if self._same(reservation):
+                    self.annotate(reservation, UNKNOWN_GPU)
+            case Bind(pod, node, gpus):
+                there = self.pods.get(pod.key)
+                if there is not None and there.uid == pod.uid and not there.node_name:
+                    self.bound.append(pod.name)
+                    annotations = {**there.annotations, VISIBLE_DEVICES: ",".join(gpus)}
+                    bound = {"node_name": node, "annotations": annotations, "phase": "Running"}
+                    self._put(there.model_copy(update=bound))
+            case Say(pod, reason, message):
+                self.said[pod.name] = message
+                condition = Condition(type="PodScheduled", status="False", reason=reason.value, message=message)
+                self._put(self.pods[pod.key].model_copy(update={"conditions": (condition,)}))
+            case Collect(reservation):
+                if self._same(reservation):
+                    self.delete(reservation)
+            case Evict(pod):
+                self.evicted.append(pod.name)
+                self.delete(pod)
+
+    def _same(self, pod: Pod) -> bool:
+        there = self.pods.get(pod.key)
+        return there is not None and (there.uid, there.resource_version) == (pod.uid, pod.resource_version)
+
+    def _there(self, uid: str) -> bool:
+        return any(pod.uid == uid for pod in self.pods.values())
+
+    def _put(self, pod: Pod) -> None:
+        self.pods[pod.key] = pod.model_copy(update={"resource_version": str(next(self._versions))})
+
+
+def _without(values: dict[str, str], gone: dict[str, Any]) -> dict[str, str]:
+    return {key: value for key, value in values.items() if key not in gone}

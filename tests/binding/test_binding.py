@@ -1,0 +1,181 @@
+"""Pending shares get a place, a reservation, their GPU, and are bound."""
+
+import pytest
+
+from plimsoll.model.gpu_group import GPU_GROUP, RESERVED_GPU, SELECTED_NODE, VISIBLE_DEVICES
+from plimsoll.plan.bind_step import Bind, Claim, Reserve, Said
+from plimsoll.plan.gpu_groups import gpu_groups
+from tests.binding.cluster import Cluster, a_gpu_node, a_share
+
+
+def test_two_halves_share_a_gpu_and_a_third_gets_another() -> None:
+    cluster = Cluster([a_gpu_node()])
+    cluster.add(a_share("a"), a_share("b"), a_share("c"))
+    cluster.settle()
+    assert cluster.bound == ["a", "b", "c"]
+    assert cluster.gpus_of("a") == cluster.gpus_of("b") != cluster.gpus_of("c")
+    assert len(cluster.reservations()) == 2
+
+
+def test_steps_come_in_the_order_that_a_kill_does_not_hurt() -> None:
+    cluster = Cluster([a_gpu_node()])
+    cluster.add(a_share("a"))
+    order = []
+    for _ in range(4):
+        order += [type(step) for step in cluster.round()]
+        cluster.play_kubelet()
+    assert order == [Claim, Reserve, Bind]
+    (reservation,) = cluster.reservations()
+    assert reservation.labels[GPU_GROUP] == cluster.pod("a").labels[GPU_GROUP]
+    assert cluster.gpus_of("a") == reservation.annotations[RESERVED_GPU]
+
+
+def test_the_uuid_is_waited_for() -> None:
+    cluster = Cluster([a_gpu_node()])
+    cluster.add(a_share("a"))
+    cluster.settle(kubelet=False)
+    assert not cluster.bound
+    assert cluster.plan().next_look == cluster.settings.reservation.deadline_seconds
+    cluster.play_kubelet()
+    cluster.settle()
+    assert cluster.bound == ["a"]
+
+
+def test_an_existing_reservation_that_is_not_annotated_yet_is_awaited_and_joined() -> None:
+    cluster = Cluster([a_gpu_node(gpus=1)])
+    cluster.add(a_share("a"))
+    cluster.settle(kubelet=False)
+    cluster.restart()
+    cluster.add(a_share("b"))
+    cluster.settle(kubelet=False)
+    assert len(cluster.reservations()) == 1
+    cluster.settle()
+    assert sorted(cluster.bound) == ["a", "b"]
+    assert cluster.gpus_of("a") == cluster.gpus_of("b")
+
+
+def test_best_fit_leaves_the_least() -> None:
+    cluster = Cluster([a_gpu_node(gpus=3)])
+    cluster.add(a_share("a", "0.6"))
+    cluster.settle()
+    cluster.add(a_share("b", "0.7"))
+    cluster.settle()
+    cluster.add(a_share("c", "0.3"), a_share("d", "0.4"))
+    cluster.settle()
+    assert cluster.gpus_of("c") == cluster.gpus_of("b")
+    assert cluster.gpus_of("d") == cluster.gpus_of("a")
+    assert len(cluster.reservations()) == 2
+
+
+def test_shares_of_several_gpus_get_as_many_reservations() -> None:
+    cluster = Cluster([a_gpu_node(gpus=1), a_gpu_node("n2", gpus=2)])
+    cluster.add(a_share("a", devices=2), a_share("b", devices=2))
+    cluster.settle()
+    assert cluster.pod("a").node_name == cluster.pod("b").node_name == "n2"
+    assert cluster.gpus_of("a").split(",") == cluster.gpus_of("b").split(",")
+    assert len(set(cluster.gpus_of("a").split(","))) == 2
+    assert len(gpu_groups(cluster.pod("a"))) == 2
+
+
+def test_memory_is_a_part_of_the_node_s_gpus() -> None:
+    cluster = Cluster([a_gpu_node(gpus=1, memory=20480), a_gpu_node("n2", gpus=1, memory=81920)])
+    cluster.add(a_share("a", None, memory="40960"))
+    cluster.settle()
+    assert cluster.pod("a").node_name == "n2"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"cordoned": True}, "1 cordoned"),
+        ({"ready": False}, "1 not ready"),
+        ({"taints": ["sku"]}, "1 with a taint that is not tolerated"),
+        ({"pool": "b"}, "1 not selected"),
+        ({"cpu": "1"}, "1 short of CPU"),
+        ({"more_labels": {"nvidia.com/gpu.replicas": "4"}}, "1 with devices that are no whole GPUs"),
+    ],
+)
+def test_what_keeps_a_pod_away_is_said(fields: dict[str, object], said: str) -> None:
+    cluster = Cluster([a_gpu_node(**fields)])  # type: ignore[arg-type]
+    cluster.add(a_share("a", cpu="4", selector={"pool": "a"}))
+    cluster.settle()
+    assert cluster.said == {"a": f"0/1 nodes are available: {said}"}
+    assert cluster.pod("a").unschedulable
+
+
+def test_a_full_node_is_said_once() -> None:
+    cluster = Cluster([a_gpu_node(gpus=1)])
+    cluster.add(a_share("a", "0.8"), a_share("b", "0.8"))
+    cluster.settle()
+    assert cluster.bound == ["a"]
+    assert cluster.said["b"] == "0/1 nodes are available: 1 without 0.8 of a GPU free"
+    assert cluster.plan().steps == ()
+
+
+def test_what_no_node_would_help_is_refused_and_is_no_demand() -> None:
+    cluster = Cluster([a_gpu_node()])
+    cluster.add(a_share("a", obstacle="it takes a port"), a_share("b", "2"), a_share("c", None))
+    cluster.settle()
+    assert not cluster.bound
+    assert cluster.said["a"] == "it takes a port"
+    assert "gpu-fraction '2'" in cluster.said["b"]
+    assert "no share" in cluster.said["c"]
+    assert not any(cluster.pod(name).unschedulable for name in "abc")
+
+
+def test_a_place_found_is_no_demand_any_more() -> None:
+    cluster = Cluster([])
+    cluster.add(a_share("a"))
+    cluster.settle()
+    assert cluster.pod("a").unschedulable
+    cluster.nodes = [a_gpu_node()]
+    cluster.settle(kubelet=False)
+    assert cluster.pod("a").conditions[0].reason == Said.RESERVING
+    assert not cluster.pod("a").unschedulable
+
+
+def test_other_schedulers_pods_are_left_alone() -> None:
+    cluster = Cluster([a_gpu_node()])
+    cluster.add(a_share("a", scheduler="kai-scheduler"))
+    assert cluster.plan().steps == ()
+
+
+def test_priority_goes_first() -> None:
+    cluster = Cluster([a_gpu_node(gpus=1)])
+    cluster.add(a_share("a", "0.8"), a_share("b", "0.8", priority=100))
+    cluster.settle()
+    assert cluster.bound == ["b"]
+
+
+def test_a_copy_of_a_bound_pod_gets_a_place_of_its_own() -> None:
+    cluster = Cluster([a_gpu_node(gpus=1)])
+    cluster.add(a_share("a", "0.8"))
+    cluster.settle()
+    bound = cluster.pod("a")
+    copy = a_share("copy", "0.2", labels=bound.labels)
+    brought = {key: bound.annotations[key] for key in (SELECTED_NODE, VISIBLE_DEVICES)}
+    cluster.add(copy.model_copy(update={"annotations": copy.annotations | brought}))
+    cluster.settle()
+    assert cluster.gpus_of("copy") == cluster.gpus_of("a")
+    assert cluster.pod("copy").annotations[SELECTED_NODE].endswith("/uid-copy")
+
+
+def test_a_forged_claim_that_does_not_fit_is_taken_off() -> None:
+    cluster = Cluster([a_gpu_node(gpus=2)])
+    cluster.add(a_share("a", "0.8"))
+    cluster.settle()
+    group = cluster.pod("a").labels[GPU_GROUP]
+    forged = a_share("forged", "0.8", labels={GPU_GROUP: group})
+    cluster.add(forged.model_copy(update={"annotations": {**forged.annotations, SELECTED_NODE: "n1/uid-forged"}}))
+    cluster.settle()
+    assert cluster.gpus_of("forged") != cluster.gpus_of("a")
+    assert not cluster.evicted
+
+
+def test_a_claim_on_a_node_that_went_is_taken_off() -> None:
+    cluster = Cluster([a_gpu_node()])
+    cluster.add(a_share("a"))
+    cluster.round()
+    cluster.nodes = [a_gpu_node("n2")]
+    cluster.settle()
+    assert cluster.pod("a").node_name == "n2"

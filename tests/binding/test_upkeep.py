@@ -1,0 +1,193 @@
+"""Reservations that fail, are late, are no longer needed, or are lost."""
+
+import pytest
+
+from plimsoll.model.gpu_group import RESERVED_GPU, UNKNOWN_GPU
+from plimsoll.model.labels import MANAGED_BY
+from plimsoll.plan.bind_step import Collect, Evict, MarkUnknown, Reserve, Unclaim
+from tests.binding.cluster import Cluster, a_gpu_node, a_share
+
+
+def bound(gpus: int = 2, *names: str) -> Cluster:
+    """A node with shares that run."""
+    cluster = Cluster([a_gpu_node(gpus=gpus)])
+    cluster.add(*(a_share(name) for name in names or ("a",)))
+    cluster.settle()
+    return cluster
+
+
+def test_a_reservation_that_fails_is_noticed_at_once_and_the_pod_goes_elsewhere() -> None:
+    cluster = Cluster([a_gpu_node("n1", gpus=1), a_gpu_node("n2", gpus=1)])
+    cluster.lost = {("n1", "GPU-n1-0")}
+    cluster.add(a_share("a"))
+    cluster.settle()
+    assert cluster.pod("a").node_name == "n2"
+    assert cluster.now == 0.0
+    assert [each.node_name for each in cluster.reservations()] == ["n2"]
+
+
+def test_a_node_that_has_no_gpu_to_give_is_refused_not_retried_for_ever() -> None:
+    cluster = Cluster([a_gpu_node("n1", gpus=1)])
+    cluster.lost = {("n1", "GPU-n1-0")}
+    cluster.add(a_share("a"))
+    cluster.settle()
+    assert cluster.pod("a").unschedulable
+    tries = 0
+    while cluster.now < 3600:
+        cluster.now = cluster.plan().next_look or 0.0
+        tries += sum(isinstance(step, Reserve) for step in cluster.settle())
+    assert tries <= 8  # pauses of 60, 120, 240, 480, then 900 seconds
+    cluster.lost = set()
+    cluster.now = cluster.plan().next_look or 0.0
+    cluster.settle()
+    assert cluster.bound == ["a"]
+
+
+def test_a_deleted_reservation_is_noticed_at_once() -> None:
+    cluster = Cluster([a_gpu_node()])
+    cluster.add(a_share("a"))
+    cluster.settle(kubelet=False)
+    cluster.delete(cluster.reservations()[0])
+    assert [type(step) for step in cluster.round()] == [Reserve]
+    cluster.settle()
+    assert cluster.bound == ["a"]
+
+
+def test_a_late_reservation_is_marked_unknown_and_its_pod_goes_elsewhere() -> None:
+    cluster = Cluster([a_gpu_node("n1", gpus=1), a_gpu_node("n2", gpus=1)])
+    cluster.add(a_share("a"))
+    cluster.settle(kubelet=False)
+    late = cluster.reservations()[0]
+    cluster.now = cluster.settings.reservation.deadline_seconds - 0.1
+    assert cluster.plan().steps == ()
+    cluster.now += 0.1
+    assert type(cluster.round()[0]) is MarkUnknown
+    assert cluster.reservations()[0].annotations[RESERVED_GPU] == UNKNOWN_GPU
+    assert {type(step) for step in cluster.round()} == {Collect, Unclaim}
+    cluster.settle()
+    assert cluster.pod("a").node_name != late.node_name
+
+
+def test_each_reservation_has_a_deadline_of_its_own() -> None:
+    cluster = Cluster([a_gpu_node("n1", gpus=1), a_gpu_node("n2", gpus=1)])
+    cluster.add(a_share("a", "0.8"))
+    cluster.settle(kubelet=False)
+    cluster.now = 30.0
+    cluster.add(a_share("b", "0.8"))
+    cluster.settle(kubelet=False)
+    cluster.now = 41.0
+    marked = [step.reservation.node_name for step in cluster.plan().steps if isinstance(step, MarkUnknown)]
+    assert marked == ["n1"]
+
+
+def test_another_actor_s_reservation_is_never_deleted_nor_marked() -> None:
+    cluster = Cluster([a_gpu_node("n1", gpus=1), a_gpu_node("n2", gpus=1)])
+    cluster.add(a_share("a"))
+    cluster.settle(kubelet=False)
+    (reservation,) = cluster.reservations()
+    foreign = reservation.model_copy(
+        update={"labels": {key: value for key, value in reservation.labels.items() if key != MANAGED_BY}}
+    )
+    cluster.add(foreign)
+    cluster.plan()
+    cluster.now = 50.0
+    cluster.settle(kubelet=False)
+    cluster.settle()
+    assert cluster.pod("a").node_name == "n2"
+    cluster.now = 1000.0
+    cluster.settle()
+    assert foreign.key in cluster.pods
+
+
+def test_an_empty_reservation_goes_after_a_grace() -> None:
+    cluster = bound()
+    cluster.delete(cluster.pod("a"))
+    cluster.settle()
+    assert len(cluster.reservations()) == 1
+    cluster.now = cluster.plan().next_look or 0.0
+    assert cluster.now == cluster.settings.reservation.grace_seconds
+    cluster.settle()
+    assert not cluster.reservations()
+
+
+def test_a_reservation_that_is_joined_in_its_grace_stays() -> None:
+    cluster = bound()
+    gpu = cluster.gpus_of("a")
+    cluster.delete(cluster.pod("a"))
+    cluster.settle()
+    cluster.now = 20.0
+    cluster.add(a_share("b", "0.9"))
+    cluster.settle()
+    cluster.now = 100.0
+    cluster.settle()
+    assert cluster.gpus_of("b") == gpu
+    assert len(cluster.reservations()) == 1
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_finished_pods_hold_no_reservation(phase: str) -> None:
+    cluster = bound()
+    cluster.add(cluster.pod("a").model_copy(update={"phase": phase}))
+    cluster.settle()
+    cluster.now = 31.0
+    cluster.settle()
+    assert not cluster.reservations()
+
+
+def test_a_lost_reservation_is_made_again_for_the_same_gpu() -> None:
+    cluster = bound(2, "a", "b")
+    cluster.delete(cluster.reservations()[0])
+    cluster.settle()
+    (reservation,) = cluster.reservations()
+    assert reservation.annotations[RESERVED_GPU] == cluster.gpus_of("a")
+    assert not cluster.evicted
+
+
+def test_while_a_reservation_is_lost_nobody_joins_its_group() -> None:
+    cluster = bound(2)
+    cluster.delete(cluster.reservations()[0])
+    cluster.add(a_share("b"))
+    cluster.settle(kubelet=False)
+    assert cluster.bound == ["a"]
+
+
+def test_wrong_gpus_are_held_until_the_right_one_comes() -> None:
+    cluster = bound(4)
+    cluster.add(a_share("b", "0.9"))
+    cluster.settle()
+    first = next(each for each in cluster.reservations() if each.annotations[RESERVED_GPU] == cluster.gpus_of("b"))
+    # GPU 0 becomes free, so that the plugin gives it first; the pods of b run on GPU 1.
+    cluster.delete(cluster.pod("a"))
+    cluster.now = 5.0
+    cluster.settle()
+    cluster.now = 40.0
+    cluster.settle()
+    assert len(cluster.reservations()) == 1
+    cluster.delete(first)
+    cluster.settle()
+    assert [each.annotations[RESERVED_GPU] for each in cluster.reservations()] == [cluster.gpus_of("b")]
+    assert not cluster.evicted
+
+
+def test_pods_whose_gpu_was_given_away_are_evicted() -> None:
+    cluster = bound(1, "a", "b")
+    cluster.lost = {("n1", cluster.gpus_of("a"))}
+    cluster.delete(cluster.reservations()[0])
+    cluster.settle()
+    assert sorted(cluster.evicted) == ["a", "b"]
+
+
+def test_a_terminating_reservation_is_waited_for_before_the_next() -> None:
+    cluster = bound()
+    (reservation,) = cluster.reservations()
+    cluster.add(reservation.model_copy(update={"deletion_timestamp": "2026-01-01T00:00:00Z"}))
+    assert cluster.plan().steps == ()
+    cluster.delete(reservation)
+    assert [type(step) for step in cluster.plan().steps] == [Reserve]
+
+
+def test_pods_that_kai_bound_are_never_evicted_nor_repaired() -> None:
+    cluster = bound()
+    cluster.add(cluster.pod("a").model_copy(update={"scheduler_name": "kai-scheduler"}))
+    cluster.delete(cluster.reservations()[0])
+    assert not [step for step in cluster.plan().steps if isinstance(step, Evict | Reserve)]
