@@ -1,0 +1,108 @@
+"""Whatever happens in whatever order, and wherever a binder is killed: no GPU is given out twice."""
+
+from collections import Counter, defaultdict
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.plan.gpu_groups import gpu_groups
+from plimsoll.plan.shares import read_share
+from tests.binding.cluster import Cluster, a_gpu_node, a_share
+
+FRACTIONS = ("0.2", "0.3", "0.5", "0.7", "0.9")
+_share = st.tuples(st.just("share"), st.sampled_from(FRACTIONS), st.integers(1, 2))
+_part = st.tuples(st.just("part of a round"), st.integers(0, 3))
+_plain = st.sampled_from([("round",), ("restart",), ("kubelet",), ("delete a pod",), ("later",)])
+events = st.lists(st.one_of(_share, _part, _plain), max_size=25)
+losses = st.lists(st.one_of(_share, _part, _plain, st.just(("lose a reservation",))), max_size=25)
+
+
+def happen(cluster: Cluster, event: tuple[object, ...], number: int) -> None:
+    match event:
+        case ("share", str(fraction), int(devices)):
+            cluster.add(a_share(f"p{number}", fraction, devices=devices))
+        case ("part of a round", int(most)):
+            cluster.round(most)
+            cluster.restart()  # killed in the middle
+        case ("round",):
+            cluster.round()
+        case ("restart",):
+            cluster.restart()
+        case ("kubelet",):
+            cluster.play_kubelet()
+        case ("later",):
+            cluster.now += 35.0
+        case ("delete a pod",):
+            for pod in [each for each in cluster.pods.values() if each.namespace == "team"][:1]:
+                cluster.delete(pod)
+        case ("lose a reservation",):
+            for pod in cluster.reservations()[:1]:
+                cluster.delete(pod)
+
+
+def assert_sound(cluster: Cluster) -> None:
+    """Shares of one GPU are at most the GPU, and one GPU is of one group."""
+    taken: Counter[tuple[str, str]] = Counter()
+    groups: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for pod in cluster.pods.values():
+        if pod.namespace != "team" or not pod.node_name:
+            continue
+        share = read_share(pod)
+        assert share is not None
+        gpus = cluster.gpus_of(pod.name).split(",")
+        assert len(set(gpus)) == share.devices
+        for gpu, group in zip(gpus, gpu_groups(pod), strict=True):
+            taken[(pod.node_name, gpu)] += share.milli or 0
+            groups[(pod.node_name, gpu)].add(group)
+    assert all(milli <= 1000 for milli in taken.values())
+    assert all(len(names) == 1 for names in groups.values())
+
+
+def a_cluster() -> Cluster:
+    return Cluster([a_gpu_node("n1", gpus=2), a_gpu_node("n2", gpus=1)])
+
+
+@settings(max_examples=200, deadline=None)
+@given(events)
+def test_no_gpu_is_given_out_twice(happening: list[tuple[object, ...]]) -> None:
+    cluster = a_cluster()
+    for number, event in enumerate(happening):
+        happen(cluster, event, number)
+        assert_sound(cluster)
+    cluster.settle()
+    assert_sound(cluster)
+    assert not cluster.evicted
+    waiting = [pod.name for pod in cluster.pods.values() if pod.namespace == "team" and not pod.node_name]
+    assert set(waiting) <= set(cluster.said)
+
+
+@settings(max_examples=200, deadline=None)
+@given(losses)
+def test_what_is_lost_ends_repaired_or_evicted(happening: list[tuple[object, ...]]) -> None:
+    cluster = a_cluster()
+    for number, event in enumerate(happening):
+        happen(cluster, event, number)
+    cluster.settle()
+    for _ in range(3):
+        cluster.now += 1000.0
+        cluster.settle()
+    assert_sound(cluster)
+    bound = {
+        group for pod in cluster.pods.values() if pod.node_name and pod.namespace == "team" for group in gpu_groups(pod)
+    }
+    assert {gpu_groups(pod)[0] for pod in cluster.reservations()} == bound
+
+
+@given(st.lists(st.sampled_from(FRACTIONS), max_size=8))
+def test_a_killed_binder_s_next_makes_nothing_twice(fractions: list[str]) -> None:
+    whole, killed = a_cluster(), a_cluster()
+    for cluster in (whole, killed):
+        cluster.add(*(a_share(f"p{number}", fraction) for number, fraction in enumerate(fractions)))
+    whole.settle()
+    for most in (1, 2, 3, 1, 2):
+        killed.round(most)
+        killed.restart()
+        killed.play_kubelet()
+    killed.settle()
+    assert sorted(killed.bound) == sorted(whole.bound)
+    assert len(killed.reservations()) == len(whole.reservations())
