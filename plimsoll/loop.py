@@ -1,9 +1,11 @@
 """The loop: observe, validate, plan, apply, report, again at each change that can matter."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential
@@ -14,6 +16,7 @@ from plimsoll.model.plan import Plan, Signal
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.observe.observer import Observer
 from plimsoll.plan.expectations import Expectations
+from plimsoll.plan.outlook import with_claims
 from plimsoll.plan.planning import plan as make_plan
 from plimsoll.plan.validating import validate
 from plimsoll.report import Reporter
@@ -22,6 +25,10 @@ IDLE_SECONDS = 0.02
 """A change is acted on once nothing has followed it for this long."""
 MAXIMUM_SECONDS = 1.0
 """A stream of changes is cut after this long."""
+BURST = 40
+"""A delta of so many creations comes of a burst, and starts engines: one for the whole of it costs least."""
+BURST_IDLE_SECONDS = 0.5
+BURST_MAXIMUM_SECONDS = 5.0
 LOOK_AGAIN_SECONDS = 30.0
 """Deadlines pass without an event: the snapshot in memory is planned anew at least this often."""
 
@@ -37,6 +44,15 @@ class Tick:
     snapshot: Snapshot
     plan: Plan | None
     outcome: Outcome
+
+
+class _Seen(NamedTuple):
+    """What was seen and planned, when, and the seconds that planning took."""
+
+    snapshot: Snapshot
+    plan: Plan | None
+    now: datetime
+    seconds: float
 
 
 class Loop:
@@ -59,20 +75,33 @@ class Loop:
     def tick(self) -> Tick:
         """One round. Raises what observing and applying raise; nothing is half-planned."""
         self._applier.require_lease()
-        snapshot = self._observer.snapshot()
-        now = self._clock()
+        seen = self._look()
+        if seen.plan is not None and len(seen.plan.creations) >= BURST and self._more_comes():
+            seen = self._look()
+        if seen.plan is None:
+            return Tick(seen.snapshot, None, Outcome())
+        outcome, snapshot = Outcome(), seen.snapshot
+        if not seen.plan.empty:
+            outcome = self._applier.apply(seen.plan)
+            _log_delta(outcome, seen.seconds)
+            done = (each for each in seen.plan.creations if each.key not in outcome.failed)
+            snapshot = with_claims(snapshot, done, seen.now)
+        signalled = self._applier.signal(seen.plan.signals, outcome.created)
+        self._expect(seen.plan, outcome, signalled)
+        self._reporter.report(snapshot, seen.plan, seen.now, outcome.failed)
+        return Tick(seen.snapshot, seen.plan, outcome)
+
+    def _look(self) -> _Seen:
+        snapshot, now, began = self._observer.snapshot(), self._clock(), time.monotonic()
         if not self._expectations.met_by(snapshot, now):
-            return Tick(snapshot, None, Outcome())  # a plan from a snapshot without our last delta would double it
-        verdicts = validate(snapshot)
-        plan = make_plan(snapshot, verdicts, now)
-        outcome = Outcome()
-        if not plan.empty:
-            outcome = self._applier.apply(plan)
-            _log_delta(outcome)
-        signalled = self._applier.signal(plan.signals, outcome.created)
-        self._expect(plan, outcome, signalled)
-        self._reporter.report(snapshot, plan, now, outcome.failed)
-        return Tick(snapshot, plan, outcome)
+            # A plan from a snapshot without our last delta would double it.
+            return _Seen(snapshot, None, now, 0.0)
+        plan = make_plan(snapshot, validate(snapshot), now)
+        return _Seen(snapshot, plan, now, time.monotonic() - began)
+
+    def _more_comes(self) -> bool:
+        """Waits for the end of a burst; whether there was more of it."""
+        return self._observer.wait(BURST_IDLE_SECONDS, BURST_MAXIMUM_SECONDS, BURST_IDLE_SECONDS)
 
     def run(
         self,
@@ -128,20 +157,21 @@ class Loop:
     def _expect(self, plan: Plan, outcome: Outcome, signalled: Sequence[Signal]) -> None:
         if plan.empty and not signalled:
             return
-        deleted = set(outcome.deleted)
+        created, deleted = set(outcome.created), set(outcome.deleted)
         self._expectations = Expectations.of(
-            outcome.created,
+            (resource.uid for resource in self._applier.resources() if resource.key in created),
             (deletion.uid for deletion in plan.deletions if deletion.key in deleted and deletion.uid),
             self._clock(),
             signalled,
         )
 
 
-def _log_delta(outcome: Outcome) -> None:
+def _log_delta(outcome: Outcome, planned: float) -> None:
+    """What was done, the seconds that planning took, and where each stack's part spent its time."""
     done = {"created": outcome.created, "updated": outcome.updated, "deleted": outcome.deleted}
     timings = [asdict(timing) for timing in outcome.timings]
     keys = {verb: [str(key) for key in keys] for verb, keys in done.items() if keys}
-    log.info("delta applied", **keys, timings=timings)
+    log.info("delta applied", **keys, planned=planned, timings=timings)
     for key, failure in outcome.failed.items():
         log.error("not applied", object=str(key), failure=str(failure))
 

@@ -26,6 +26,7 @@ from plimsoll.apply.errors import (
     UpdateInterruptedError,
 )
 from plimsoll.apply.lease import Lease
+from plimsoll.apply.leaving import mark_leaving
 from plimsoll.apply.locks import break_stale
 from plimsoll.apply.outcome import Outcome
 from plimsoll.apply.review import Reviewer, is_going
@@ -148,6 +149,8 @@ class Applier:
         if plan.empty:
             return Outcome()
         self._shards.wake()
+        self.require_lease()
+        mark_leaving(self._connection, plan.leaving)
         outcomes: list[Outcome] = []
         errors: list[PlimsollError] = []
 

@@ -12,7 +12,8 @@ from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import Creation, Deletion, ObjectKey, Plan, Update
 
 _SPREAD: Final = 40
-"""From so many creations on, a delta is spread over the shards side by side, whoever owns the objects."""
+"""From so many creations on, a delta is spread over shards side by side, one for each so many: to start an engine
+takes the time of about as many creations."""
 
 
 @dataclass
@@ -81,6 +82,8 @@ def assign(plan: Plan, states: Mapping[str, State], ready: Sequence[str], room: 
         part(homes.get(deletion.key) or ready[0]).deletions.append(deletion)
     fresh = [creation for creation in plan.creations if creation.key not in homes]
     spread = len(fresh) >= _SPREAD
+    roomy = [name for name in ready if load[name] < room] or ready
+    side_by_side = roomy[: -(-len(fresh) // _SPREAD)] if spread else ready
     for creation in plan.creations:
         if creation.key in homes:
             part(homes[creation.key]).creations.append(creation)
@@ -88,7 +91,8 @@ def assign(plan: Plan, states: Mapping[str, State], ready: Sequence[str], room: 
         owner = owner_of(creation.manifest)
         owner = owner if owner[1] else (creation.owner.namespace, creation.owner.name)
         theirs = owners.setdefault(owner, Counter())
-        stack = min(ready, key=lambda name: (load[name] >= room, load[name] if spread else 0))
+        stacks = side_by_side if any(load[name] < room for name in side_by_side) else ready
+        stack = min(stacks, key=lambda name: (load[name] >= room, load[name] if spread else 0))
         if not spread:
             stack = next((each for each, _ in theirs.most_common() if load[each] < room), stack)
         part(stack).creations.append(creation)

@@ -15,6 +15,10 @@ def engine_environment(settings: ApplySettings, identity: str) -> dict[str, str]
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         # The history holds a checkpoint of each update already.
         "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
+        # A checkpoint at each step makes an update quadratic in its size. What a killed engine leaves unwritten is
+        # found again by its label.
+        "PULUMI_EXPERIMENTAL": "true",
+        "PULUMI_SKIP_CHECKPOINTS": "true",
         "PULUMI_DIY_BACKEND_GZIP": "false",
         "PULUMI_DIY_BACKEND_ZSTD": "false",
         HOLDER: identity,

@@ -20,14 +20,18 @@ from plimsoll.apply.program import Declared, Order
 from plimsoll.apply.state import Manifest, State, declare, importable, urn_of
 from plimsoll.apply.update import Operation
 from plimsoll.connection import ConnectionFailedError, RequestError
-from plimsoll.model.labels import DEMAND, FIELD_MANAGER, HEADROOM, SHARD, WORKSPACE_UID
+from plimsoll.model.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
+from plimsoll.model.owner import Owner
 from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update
+from plimsoll.model.workspace import WorkspaceRef
 from plimsoll.provider.awaiting import SKIP_AWAIT
 from plimsoll.provider.identity import Kind, kind_of
 from plimsoll.provider.objects import NoSuchKindError, Objects
 from plimsoll.provider.operations import PATCH_FIELD_MANAGER
 
 _SIDE_BY_SIDE: Final = 16
+_MANY: Final = 20
+"""From so many creations of a kind on, one list tells which names are free."""
 
 
 @dataclass
@@ -90,13 +94,32 @@ class Reviewer:
                 "run `pulumi state untaint`, or `pulumi state delete` for a resource that is gone",
             )
         review = Review()
+        absent = self._absent([each.key for each in part.creations])
+        for creation in part.creations:
+            if creation.key in absent:
+                self._creation(review, state, creation, None)
         steps: list[tuple[Callable[..., None], Any]] = [
-            *((self._creation, each) for each in part.creations),
+            *((self._look_and_create, each) for each in part.creations if each.key not in absent),
             *((self._update, each) for each in part.updates),
             *((self._deletion, each) for each in part.deletions),
         ]
         self._all(lambda step: step[0](review, state, step[1]), steps)
         return review
+
+    def _absent(self, keys: list[ObjectKey]) -> set[ObjectKey]:
+        """Those of many keys of a kind that name no object, by one list of names; a few are looked at one by one."""
+        kinds: dict[Kind, list[ObjectKey]] = {}
+        for key in keys:
+            kinds.setdefault(kind_of({"apiVersion": key.api_version, "kind": key.kind}), []).append(key)
+        absent: set[ObjectKey] = set()
+        for kind, many in kinds.items():
+            if len(many) >= _MANY:
+                try:
+                    there = self._objects.names(kind)
+                except ConnectionFailedError as error:
+                    raise _unreachable(error) from None
+                absent.update(key for key in many if (key.namespace, key.name) not in there)
+        return absent
 
     def live(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, Manifest | None]:
         """The live objects; None for one that does not exist. Raises ClusterUnreachableError."""
@@ -139,9 +162,11 @@ class Reviewer:
             return False
         return True
 
-    def _creation(self, review: Review, state: State, creation: Creation) -> None:
+    def _look_and_create(self, review: Review, state: State, creation: Creation) -> None:
+        self._creation(review, state, creation, self._get(creation.key))
+
+    def _creation(self, review: Review, state: State, creation: Creation, live: Manifest | None) -> None:
         key, known = creation.key, state.resources.get(creation.key)
-        live = self._get(key)
         manifest = stamped(creation.manifest, state.stack)
         if live is None and not self._is_served(key):
             review.failed[key] = Failure(
@@ -187,7 +212,7 @@ class Reviewer:
             if known is not None:
                 review.drop.add(key)
             review.forgotten.add(key)
-        elif known is None and SHARD not in (live["metadata"].get("labels") or {}):
+        elif known is None and not is_made_for(live, deletion.owner):
             review.failed[key] = _not_ours(key)
         else:
             if known is None:
@@ -224,6 +249,13 @@ def is_ours(live: Manifest, manifest: Manifest) -> bool:
     labels = live["metadata"].get("labels") or {}
     wanted = manifest["metadata"]["labels"]
     return SHARD in labels and all(labels.get(key) == wanted.get(key) for key in (WORKSPACE_UID, DEMAND, HEADROOM))
+
+
+def is_made_for(live: Manifest, owner: Owner) -> bool:
+    """Whether a live object was made by a writer of ours, or by Karpenter from the Workspace's own NodePool."""
+    labels = live["metadata"].get("labels") or {}
+    uid = owner.uid if isinstance(owner, WorkspaceRef) else ""
+    return SHARD in labels or (NODEPOOL in labels and bool(uid) and labels.get(WORKSPACE_UID) == uid)
 
 
 def is_going(live: Manifest) -> bool:

@@ -23,6 +23,12 @@ class NodeClaim(ObservedObject):
         return condition_of(self.conditions, kind)
 
     @property
+    def launched(self) -> bool:
+        """Whether the provider has made an instance for it."""
+        steps = (self.condition("Launched"), self.condition("Ready"))
+        return bool(self.provider_id) or any(step is not None and step.status == "True" for step in steps)
+
+    @property
     def ready(self) -> bool:
         """Ready, and not going: a claim under deletion is never ready."""
         condition = self.condition("Ready")

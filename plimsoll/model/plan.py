@@ -84,6 +84,14 @@ class ObjectKey(Observed):
         return identify({"kind": self.kind, "metadata": {"namespace": self.namespace, "name": self.name}})
 
 
+class LeavingPod(Observed):
+    """A pod whose node goes: of its workload, which shrinks, the first to end."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
 class Plan(Observed):
     """Verdicts on every Workspace, and the whole delta of one round.
 
@@ -96,6 +104,8 @@ class Plan(Observed):
     deletions: tuple[Deletion, ...] = ()
     signals: tuple[Signal, ...] = ()
     """Written after the operations; they make no Plan worth an update by themselves."""
+    leaving: tuple[LeavingPod, ...] = ()
+    """Pods to mark before the operations are done."""
     warnings: tuple[str, ...] = ()
     next_look: datetime | None = None
     """When the plan may change though the cluster does not: a deadline passes, or a back-off ends."""

@@ -15,7 +15,7 @@ class PendingClaim(Observed):
     step: str
     """The first step that it has not done: Launched, Registered, Initialized, or GPUs."""
     since: str = ""
-    """Since when the step is waited for, RFC 3339."""
+    """Since when its GPUs are waited for, RFC 3339; the claim itself tells it of the other steps."""
     message: str = ""
     """What Karpenter says of the step."""
 

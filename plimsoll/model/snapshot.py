@@ -51,6 +51,8 @@ class Snapshot(Observed):
     """Those that our stacks own, as the two that follow."""
     capacity_buffers: tuple[CapacityBuffer, ...] = ()
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
+    gone: frozenset[str] = frozenset()
+    """UIDs of the last objects, of kinds that a Plan creates, that were seen and are no more."""
     missing_kinds: tuple[str, ...] = ()
     """Kinds that are planned with and that the cluster does not serve; empty where nobody knows."""
     warnings: tuple[str, ...] = ()

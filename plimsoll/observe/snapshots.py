@@ -47,6 +47,9 @@ class Stores:
         read: planning by the defaults instead would take away what the environment has.
         """
         environment, notes = self._environment()
+        workloads = (self.deployments, self.stateful_sets, self.leader_worker_sets)
+        asking = (self.pods, self.pod_templates, self.capacity_buffers, self.provisioning_requests)
+        made = (self.node_claims, self.node_pools, *workloads, *asking)
         # Every part has been validated when it was read.
         return Snapshot.model_construct(
             environment=environment,
@@ -67,11 +70,12 @@ class Stores:
             pods=self.pods.values(),
             queues=self.queues.values(),
             pod_groups=self.pod_groups.values(),
-            workloads=self.deployments.values() + self.stateful_sets.values() + self.leader_worker_sets.values(),
+            workloads=tuple(workload for store in workloads for workload in store.values()),
             autoscalers=self.autoscalers.values(),
             pod_templates=self.pod_templates.values(),
             capacity_buffers=self.capacity_buffers.values(),
             provisioning_requests=self.provisioning_requests.values(),
+            gone=frozenset().union(*(store.gone() for store in made)),
             missing_kinds=tuple(store.kind.name for store in self if not store.served),
             warnings=(
                 *notes,

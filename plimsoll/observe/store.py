@@ -1,8 +1,9 @@
 """The store of one kind: the values of its objects, by key, and those that cannot be read."""
 
 import threading
+from collections import deque
 from collections.abc import Mapping
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from plimsoll.model.base import ObservedObject, identify
 from plimsoll.model.errors import InvalidObjectError
@@ -12,6 +13,8 @@ from plimsoll.observe.kinds import LAST_APPLIED, Kind
 T = TypeVar("T", bound=ObservedObject)
 Key: TypeAlias = tuple[str, str]
 """(namespace, name)"""
+REMEMBERED: Final = 10_000
+"""UIDs of objects that are gone: as many as one delta may have made, and more."""
 
 
 class Unreadable(NamedTuple):
@@ -36,6 +39,7 @@ class Store(Generic[T]):
         self._lock = threading.Lock()
         self._entries: dict[Key, T | Unreadable] = {}
         self._values: tuple[T, ...] | None = ()
+        self._gone: deque[str] = deque(maxlen=REMEMBERED)
 
     def read(self, raw: dict[str, Any]) -> tuple[Key, T | Unreadable | None]:
         """The key of an object and the value that is kept of it; None where it is of no interest."""
@@ -63,6 +67,7 @@ class Store(Generic[T]):
         """Takes the state of a list; whether a change that can matter came with it."""
         with self._lock:
             old, self._entries = self._entries, dict(entries)
+            self._gone.extend(_uid(old[key]) for key in old.keys() - self._entries.keys())
             self._changed()
             return old.keys() != self._entries.keys() or any(
                 self._matters(old[key], new) for key, new in self._entries.items()
@@ -76,6 +81,7 @@ class Store(Generic[T]):
                 if old is None:
                     return False
                 del self._entries[key]
+                self._gone.append(_uid(old))
                 self._changed()
                 return True
             self._entries[key] = entry
@@ -93,6 +99,11 @@ class Store(Generic[T]):
         with self._lock:
             return tuple(entry for entry in self._entries.values() if isinstance(entry, Unreadable))
 
+    def gone(self) -> frozenset[str]:
+        """UIDs of the last objects that were here and are no more."""
+        with self._lock:
+            return frozenset(self._gone)
+
     def _changed(self) -> None:
         self.version += 1
         self._values = None
@@ -101,3 +112,7 @@ class Store(Generic[T]):
         if isinstance(old, Unreadable) or isinstance(new, Unreadable):
             return old != new
         return self.kind.differ(old, new)
+
+
+def _uid(entry: ObservedObject | Unreadable) -> str:
+    return entry.ref.uid if isinstance(entry, Unreadable) else entry.uid

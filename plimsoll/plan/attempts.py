@@ -43,7 +43,7 @@ class Attempts:
     late: Mapping[str, str]
     """Claims to replace, by name, with why."""
     overdue: tuple[str, ...]
-    """Late claims of a static NodePool, which are Karpenter's to replace: what is wrong with each."""
+    """Late claims of a static NodePool that stay until the next try is due: what is wrong with each."""
     record: Provisioning
     """What the status is to remember."""
     next_try: datetime | None
@@ -73,8 +73,11 @@ class Trying:
         """Judges a Workspace's claims, those under deletion too; `previous` is what its status remembers.
 
         `created` and `dropped` name claims that a plan has just made, or has deleted as superfluous: the claims here
-        do not show it yet.
+        do not show it yet. A static NodePool makes another claim as soon as one is deleted, so there the back-off comes
+        before the deletion.
         """
+        known = self._told(self._recovered(previous, [claim for claim in claims if not claim.deleting]))
+        due = self._next_try(known)
         recorded = {each.name: each for each in previous.pending}
         alive = {claim.name: claim for claim in claims if not claim.deleting}
         late: dict[str, str] = {}
@@ -91,21 +94,20 @@ class Trying:
                 if name in dropped:
                     continue
                 looks.append(waits.due)
-            elif NODEPOOL in claim.labels:
+            elif NODEPOOL in claim.labels and due is not None and self.now < due:
                 overdue.append(_late(claim, waits))
             else:
                 late[name] = _late(claim, waits)
                 failed.append(_Failure(Failed.LATE, name, late[name]))
                 continue
-            pending.append(
-                PendingClaim(name=name, step=waits.step, since=_text(waits.since), message=waits.words[:WORDS_LENGTH])
-            )
+            since = _text(waits.since) if waits.step == GPUS else ""
+            pending.append(PendingClaim(name=name, step=waits.step, since=since, message=waits.words[:WORDS_LENGTH]))
         for each in previous.pending:
             if each.name not in alive and each.name not in dropped and each.name not in created:
                 failed.append(_lost(each, self._events.get(each.name)))
         for name in sorted(set(created) - alive.keys()):
-            pending.append(PendingClaim(name=name, step="Launched", since=_text(self.now)))
-        record = self._counted(self._told(self._recovered(previous, alive.values())), failed)
+            pending.append(PendingClaim(name=name, step="Launched"))
+        record = self._counted(known, failed)
         next_try = self._next_try(record)
         if next_try is not None and next_try > self.now:
             looks.append(next_try)

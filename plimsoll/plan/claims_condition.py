@@ -32,8 +32,7 @@ def node_claims_finding(claims: Sequence[NodeClaim], needed: int, tries: Attempt
         return Finding(
             False,
             ConditionReason.NODE_CLAIM_LATE,
-            f"{ready} of {counted(needed, 'NodeClaim')} ready; {said}; its NodePool has replicas: delete the NodeClaim "
-            "to have Karpenter make another",
+            f"{ready} of {counted(needed, 'NodeClaim')} ready; {said}; {_next_try(tries, now)}",
         )
     if len(staying) < needed:
         return _missing(len(staying), ready, needed, tries, now)
@@ -56,9 +55,15 @@ def _missing(there: int, ready: int, needed: int, tries: Attempts, now: datetime
     record = tries.record
     if not record.failures or tries.next_try is None:
         return Finding(False, ConditionReason.NODE_CLAIMS_PENDING, f"{there} of {counted(needed, 'NodeClaim')} exist")
-    due = tries.next_try.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    when = f"try {record.failures + 1} at {due}" if now < tries.next_try else f"try {record.failures + 1} is due"
-    return Finding(False, record.reason, f"{ready} of {counted(needed, 'NodeClaim')} ready; {record.message}; {when}")
+    said = f"{ready} of {counted(needed, 'NodeClaim')} ready; {record.message}; {_next_try(tries, now)}"
+    return Finding(False, record.reason, said)
+
+
+def _next_try(tries: Attempts, now: datetime) -> str:
+    number = tries.record.failures + 1
+    if tries.next_try is None or now >= tries.next_try:
+        return f"try {number} is due"
+    return f"try {number} at {tries.next_try.astimezone(UTC).strftime('%Y-%m-%dT%H:%M:%SZ')}"
 
 
 def _passed(claim: NodeClaim, step: str) -> bool:

@@ -5,48 +5,47 @@ NodeClaims), so nothing is planned until the snapshot shows what was written, or
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
-from plimsoll.model.plan import ObjectKey, Signal
+from plimsoll.model.plan import Signal
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.asking import Asking, asking, signalled
-from plimsoll.plan.delta import key_of
 from plimsoll.plan.ownership import Owned
 
 DEADLINE = timedelta(seconds=10)
-"""How long a write may stay unseen: past it something else removed or kept the object, and the plan says so anew."""
+"""How long a write may stay unseen: past it a watch has missed it, or something kept the object."""
 
 
 @dataclass(frozen=True)
 class Expectations:
-    """Keys that must appear and UIDs that must go, until `deadline`."""
+    """UIDs that must have appeared and UIDs that must go, until `deadline`."""
 
-    created: frozenset[ObjectKey] = frozenset()
-    deleted_uids: frozenset[str] = frozenset()
-    signalled: Mapping[str, str] = MappingProxyType({})
+    created: frozenset[str] = frozenset()
+    deleted: frozenset[str] = frozenset()
+    signalled: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """What trigger pods must say, by name, as long as they are there."""
     deadline: datetime | None = None
 
     @classmethod
     def of(
-        cls,
-        created: Iterable[ObjectKey],
-        deleted_uids: Iterable[str],
-        now: datetime,
-        signalled: Iterable[Signal] = (),
+        cls, created: Iterable[str], deleted: Iterable[str], now: datetime, signalled: Iterable[Signal] = ()
     ) -> "Expectations":
         said = {signal.key.name: signal.reason.value for signal in signalled}
-        return cls(frozenset(created), frozenset(deleted_uids), MappingProxyType(said), now + DEADLINE)
+        return cls(frozenset(created), frozenset(deleted), MappingProxyType(said), now + DEADLINE)
 
     def met_by(self, snapshot: Snapshot, now: datetime) -> bool:
-        """Whether the snapshot shows every write, or the deadline has passed."""
+        """Whether the snapshot shows every write, or the deadline has passed.
+
+        What was made and is gone again has been shown: Karpenter deletes a NodeClaim without capacity within moments.
+        """
         if self.deadline is None or now >= self.deadline:
             return True
         asked = asking(snapshot)
         things: list[Owned | Asking] = [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads, *asked]
+        seen = snapshot.gone.union(thing.uid for thing in things)
         alive = {thing.uid for thing in things if not thing.deleting}
-        if self.deleted_uids & alive or not self.created <= {key_of(thing) for thing in things}:
+        if self.deleted & alive or not self.created <= seen:
             return False
         return all(signalled(thing) == self.signalled.get(thing.name, signalled(thing)) for thing in asked)

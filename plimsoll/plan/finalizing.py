@@ -1,10 +1,15 @@
-"""Which Workspaces carry our finalizer: those that have capacity, and those that are being deleted until it is gone."""
+"""Which Workspaces carry our finalizer: those that have capacity, and those that are being deleted until it is gone.
+
+A NodeClaim is capacity once an instance is launched for it: until then the end of its Workspace has nothing to wait
+for, and an orphan is deleted by the next plan.
+"""
 
 from collections.abc import Container, Iterator
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from plimsoll.model.labels import CAPACITY_FINALIZER, as_label_value
+from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.plan import ObjectKey, Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.workspace import WorkspaceRef
@@ -29,7 +34,11 @@ def finalizing(snapshot: Snapshot, plan: Plan, failures: Container[ObjectKey], n
     kinds or without an Environment end like any other.
     """
     made = made_for(snapshot)
-    fresh = {creation.owner for creation in plan.creations if creation.key not in failures}
+    fresh = {
+        creation.owner
+        for creation in plan.creations
+        if creation.key not in failures and creation.key.kind != NodeClaim.__name__
+    }
     seen = [(each.ref, each.deletion_timestamp, each.finalizers) for each in snapshot.workspaces]
     seen += [(each.ref, each.deletion_timestamp, each.finalizers) for each in snapshot.invalid_workspaces]
     for ref, deleted, finalizers in seen:
@@ -38,7 +47,7 @@ def finalizing(snapshot: Snapshot, plan: Plan, failures: Container[ObjectKey], n
         carries = CAPACITY_FINALIZER in finalizers
         own = _own(ref, made.get((as_label_value(ref.namespace), as_label_value(ref.name)), []))
         if deleted is None:
-            wanted = bool(own) or ref in fresh
+            wanted = ref in fresh or any(carries or _is_capacity(each) for each in own)
             if wanted != carries:
                 yield Finalizing(ref, wanted)
         elif carries and _over(own, deleted, now):
@@ -48,6 +57,10 @@ def finalizing(snapshot: Snapshot, plan: Plan, failures: Container[ObjectKey], n
 def _own(ref: WorkspaceRef, things: list[Owned]) -> list[Owned]:
     """Without what was made for another Workspace of the same name."""
     return [each for each in things if each.owner[2] in ("", as_label_value(ref.uid))]
+
+
+def _is_capacity(thing: Owned) -> bool:
+    return not isinstance(thing, NodeClaim) or thing.launched
 
 
 def _over(own: list[Owned], deleted: str, now: datetime) -> bool:

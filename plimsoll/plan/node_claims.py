@@ -13,6 +13,7 @@ from plimsoll.plan.delta import Delta
 from plimsoll.plan.node_claim_manifest import node_claim_manifest
 from plimsoll.plan.ownership import alive
 from plimsoll.plan.provisioner import Means, Wish
+from plimsoll.plan.shortlist import counted
 from plimsoll.plan.static_node_pool import lowered
 
 
@@ -50,7 +51,7 @@ class NodeClaimProvisioner:
         if missing <= 0 or (tries.next_try is not None and self._now < tries.next_try):
             return
         room = self._means.room(wish, missing, delta)
-        reason = f"{wish.target} nodes wanted, {there} there"
+        reason = f"{counted(wish.target, 'node')} wanted, {there} there"
         if tries.record.failures:
             reason += f"; try {tries.record.failures + 1}"
         for name in islice(claim_names(wish.workspace, self._used, tries.record.tries), room):
@@ -66,12 +67,10 @@ class NodeClaimProvisioner:
             wanted = self._manifest(wish, "any")["metadata"]
             assert isinstance(wanted, dict)
             outdated = outdated_claims(claims, wanted["annotations"][SPEC_HASH], wish.offered.name)
-            order = Victims(self._progress, outdated)
+            order = Victims(self._progress, outdated, self._means.places.nodes_of(wish.workspace))
+            why = f"superfluous: {counted(wish.target, 'node')} wanted, {len(claims) + pooled} there"
             for claim in order.first(claims, superfluous):
-                delta.delete(
-                    claim,
-                    f"superfluous: {wish.target} nodes wanted, {len(claims) + pooled} there; {order.state(claim)}",
-                )
+                delta.delete(claim, f"{why}; {order.state(claim)}")
         if pooled:
             left = max(0, min(pooled, wish.target - len(claims)))
             for pool in self._means.pools(wish):
@@ -82,12 +81,15 @@ class NodeClaimProvisioner:
 class Victims:
     """Which claims go first: those that have failed or are not Ready, then the outdated, then the newest, then by name.
 
-    So a Ready one goes only where more are Ready than are wanted.
+    So a Ready one goes only where more are Ready than are wanted. Of those that are not outdated, one without a pod of
+    the Workspace goes before the others: where an autoscaler has taken pods away, those that are left stay.
     """
 
-    def __init__(self, progress: ClaimProgress, outdated: Collection[str]) -> None:
+    def __init__(self, progress: ClaimProgress, outdated: Collection[str], busy: Collection[str] = ()) -> None:
+        """`outdated` are names of claims, `busy` those of nodes with pods of the Workspace."""
         self._progress = progress
         self._outdated = outdated
+        self._busy = busy
 
     def first(self, claims: Iterable[NodeClaim], number: int) -> list[NodeClaim]:
         by_name = sorted(claims, key=lambda claim: claim.name)
@@ -96,12 +98,14 @@ class Victims:
 
     def state(self, claim: NodeClaim) -> str:
         """Why it is among the first."""
-        return ("failed", "not Ready", "outdated", "the newest")[self._rank(claim)]
+        return ("failed", "not Ready", "outdated", "without a pod", "the newest")[self._rank(claim)]
 
     def _rank(self, claim: NodeClaim) -> int:
         if not self._progress.ready(claim):
             return 0 if has_failed(claim) else 1
-        return 2 if claim.name in self._outdated else 3
+        if claim.name in self._outdated:
+            return 2
+        return 4 if claim.node_name in self._busy else 3
 
 
 def has_failed(claim: NodeClaim) -> bool:

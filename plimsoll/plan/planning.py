@@ -1,16 +1,16 @@
 """Planning: the whole delta of one round, from a snapshot and the verdicts on its Workspaces."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from plimsoll.model.environment import Provisioner as Kind
 from plimsoll.model.labels import SPEC_HASH
 from plimsoll.model.owner import DemandRef
-from plimsoll.model.plan import Deletion, ObjectKey, Plan
+from plimsoll.model.plan import Deletion, LeavingPod, ObjectKey, Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
 from plimsoll.model.workload import Workload
-from plimsoll.model.workspace import Workspace
+from plimsoll.model.workspace import Workspace, WorkspaceRef
 from plimsoll.plan.attempts import Trying
 from plimsoll.plan.budget import Budget
 from plimsoll.plan.catalog import Catalog
@@ -20,6 +20,7 @@ from plimsoll.plan.node_claims import NodeClaimProvisioner
 from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.offered_types import OfferedType, OfferedTypes
 from plimsoll.plan.ownership import Owned, Ownership, alive, by_age
+from plimsoll.plan.pod_places import PodPlaces
 from plimsoll.plan.provisioner import Means, Provisioner, Wish
 from plimsoll.plan.scaling import autoscaled, scaled
 from plimsoll.plan.shortlist import counted, shortlist
@@ -56,6 +57,7 @@ class _Round:
         self._delta = Delta()
         self._delta.warnings += snapshot.warnings
         self._autoscaled = autoscaled(snapshot)
+        self._places = PodPlaces(snapshot.pods)
         if self._environment.spec.auto_provisioning:
             self._types = OfferedTypes(Catalog.builtin(), snapshot.node_pools, self._index)
             self._progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec)
@@ -68,7 +70,7 @@ class _Round:
     def _choose_provisioner(self) -> Provisioner:
         snapshot, ownership = self._snapshot, self._ownership
         budget = Budget(snapshot.environment.spec, ownership.claims, ownership.pools, Catalog.builtin(), self._types)
-        means = Means(snapshot.environment, ownership, budget)
+        means = Means(snapshot.environment, ownership, budget, self._places)
         trying = Trying(snapshot, self._progress, self._now)
         if snapshot.environment.spec.effective_provisioner is Kind.STATIC_NODEPOOL:
             pools = (pool.name for pool in snapshot.node_pools)
@@ -98,6 +100,7 @@ class _Round:
             updates=tuple(sorted(delta.updates, key=lambda each: _order(each.key))),
             deletions=tuple(sorted(deletions, key=lambda each: _order(each.key))),
             signals=tuple(sorted(delta.signals, key=lambda each: _order(each.key))),
+            leaving=tuple(self._leaving()),
             warnings=tuple(delta.warnings),
             next_look=min(delta.looks, default=None),
         )
@@ -178,6 +181,15 @@ class _Round:
             return Scale(start.replicas if start is not None else 0)
         running = same.replicas if same is not None else 0
         return Scale(min(wanted, max(running, nodes_there // (verdict.per_replica_node_count or 1))))
+
+    def _leaving(self) -> Iterator[LeavingPod]:
+        """Pods on nodes that go, of Deployments that change: left to itself, one ends whichever pod it likes."""
+        deletions = {deletion.key for deletion in self._delta.deletions}
+        going = {claim.node_name for claim in self._snapshot.node_claims if key_of(claim) in deletions}
+        for update in self._delta.updates:
+            if update.key.kind == "Deployment" and isinstance(update.owner, WorkspaceRef):
+                for pod in self._places.on(going, update.owner):
+                    yield LeavingPod(namespace=pod.namespace, name=pod.name, uid=pod.uid)
 
     def _capped(self, deletions: list[Deletion]) -> list[Deletion]:
         cap = self._environment.spec.limits.deletions_per_tick

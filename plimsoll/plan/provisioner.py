@@ -12,6 +12,7 @@ from plimsoll.plan.budget import Budget
 from plimsoll.plan.delta import Delta
 from plimsoll.plan.offered_types import OfferedType
 from plimsoll.plan.ownership import Ownership
+from plimsoll.plan.pod_places import PodPlaces
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Means:
     environment: Environment
     ownership: Ownership
     budget: Budget
+    places: PodPlaces
 
     def room(self, wish: Wish, missing: int, delta: Delta) -> int:
         """How many of the missing nodes the limits leave room for; they are taken, and a shortage is told."""

@@ -1,7 +1,8 @@
 """The provisioner `static-nodepool`: a NodePool (karpenter.sh/v1) of the Workspace's own, with a number of replicas.
 
 Karpenter makes and removes the nodes, and chooses itself which of them go: those not launched yet, then the empty ones,
-then by its cost of disruption. It replaces what is not launched or registered in time, by its own deadlines.
+then by its cost of disruption. It has no deadline for a node that does not show its GPUs: the claim of such a one is
+deleted here, and Karpenter makes another.
 """
 
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ from plimsoll.plan.delta import KARPENTER, Delta
 from plimsoll.plan.node_claim_manifest import requirements, taints
 from plimsoll.plan.ownership import alive
 from plimsoll.plan.provisioner import Means, Wish
+from plimsoll.plan.shortlist import counted
 from plimsoll.plan.workload import spec_hash
 
 
@@ -29,7 +31,7 @@ class StaticNodePoolProvisioner:
         self._trying = trying
 
     def provide(self, wish: Wish, delta: Delta) -> None:
-        """Creates the NodePool, or changes its replicas.
+        """Creates the NodePool, changes its replicas, or deletes its late claims, which Karpenter then makes anew.
 
         NodeClaims from before the provisioner was changed count; they go where there are too many nodes.
         """
@@ -39,12 +41,17 @@ class StaticNodePoolProvisioner:
         )
         if tries.next_look is not None:
             delta.looks.append(tries.next_look)
+        for claim in alive(everything):
+            if NODEPOOL in claim.labels and claim.name in tries.late:
+                delta.delete(claim, f"{tries.late[claim.name]}: its NodePool makes another")
         own = sorted(
             (claim for claim in alive(everything) if NODEPOOL not in claim.labels),
             key=lambda claim: (self._progress.ready(claim), claim.name),
         )
         for claim in own[: max(0, len(own) - wish.target)]:
-            delta.delete(claim, f"superfluous: {wish.target} nodes wanted, {len(own)} NodeClaims there")
+            delta.delete(
+                claim, f"superfluous: {counted(wish.target, 'node')} wanted, {counted(len(own), 'NodeClaim')} there"
+            )
         wanted = max(0, wish.target - len(own))
         pools = self._means.pools(wish)
         pool = next((each for each in pools if not each.deleting), None)
@@ -54,7 +61,9 @@ class StaticNodePoolProvisioner:
                 name = next(claim_names(wish.workspace, self._used))
                 self._used.add(name)
                 manifest = node_pool_manifest(wish, self._means.environment, room, name)
-                delta.create(manifest, wish.verdict.workspace, f"{wish.target} nodes wanted, {len(own)} there")
+                delta.create(
+                    manifest, wish.verdict.workspace, f"{counted(wish.target, 'node')} wanted, {len(own)} there"
+                )
             return
         replicas = pool.replicas or 0
         if wanted > replicas:

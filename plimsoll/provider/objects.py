@@ -21,6 +21,7 @@ Object = dict[str, Any]
 T = TypeVar("T")
 
 _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 JSON_PATCH: Final = "application/json-patch+json"
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 _NOT_PROCESSED: Final = frozenset({429, 503})
@@ -129,6 +130,17 @@ class Objects:
             return []
         # The items of a list do not say what they are.
         return [{**item, "apiVersion": kind.api_version, "kind": kind.kind} for item in listed.get("items", [])]
+
+    def names(self, kind: Kind) -> set[tuple[str, str]]:
+        """(namespace, name) of every object of a kind, by a list of metadata alone; none where the kind is unknown."""
+        try:
+            mapping = self.mapping(kind)
+        except NoSuchKindError:
+            return set()
+        path = f"{mapping.prefix}/{mapping.plural}"
+        listed = self._retried(lambda: self.connection.request("GET", path, accept=_METADATA_LIST))
+        found = (item["metadata"] for item in listed.get("items") or ())
+        return {(metadata.get("namespace") or "", metadata["name"]) for metadata in found}
 
     def create(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
         """Creates an object that must not exist. Raises RequestError with reason AlreadyExists where it does.

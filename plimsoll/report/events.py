@@ -1,4 +1,4 @@
-"""Kubernetes events (events.k8s.io/v1) about Workspaces and demands: what changed, as values."""
+"""Kubernetes events (events.k8s.io/v1) about Workspaces, demands and the Environment: what changed, as values."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from plimsoll.model.condition import condition_of
+from plimsoll.model.environment import Environment
 from plimsoll.model.labels import API_VERSION, GROUP
-from plimsoll.model.owner import Owner
+from plimsoll.model.owner import DemandRef, Owner
 from plimsoll.model.plan import ObjectKey, Plan
 from plimsoll.model.verdict import Reason, Verdict
 from plimsoll.model.workspace import ConditionType, WorkspaceRef, WorkspaceStatus
@@ -16,11 +17,13 @@ from plimsoll.plan.shortlist import counted, shortlist
 NOTE_LENGTH: Final = 1024
 """Bytes that the apiserver takes."""
 CONTROLLER: Final = f"{GROUP}/loop"
+CROWD: Final = 40
+"""So many events of one round that say the same are told as one."""
 _REFUSALS: Final = frozenset(reason.value for reason in Reason if reason is not Reason.ACCEPTED)
 
 
 class Event(NamedTuple):
-    """Something that happened to a Workspace, or to a demand."""
+    """Something that happened to a Workspace, to a demand, or in the Environment."""
 
     regarding: Owner
     type: Literal["Normal", "Warning"]
@@ -85,9 +88,23 @@ def verdict_event(verdict: Verdict, previous: WorkspaceStatus) -> Event | None:
     return Event(verdict.workspace, "Warning", "Refused", "Validate", f"{verdict.reason.value}: {verdict.message}")
 
 
+def provisioning_event(ref: WorkspaceRef, previous: WorkspaceStatus, status: WorkspaceStatus) -> Event | None:
+    """A NodeClaim that came too late or was lost, with the provider's words and when the next try is due.
+
+    None where the status says nothing of it that the previous one did not say.
+    """
+    before, after = previous.provisioning, status.provisioning
+    known = (before.failures, before.claim, before.reason)
+    if not after.failures or known == (after.failures, after.claim, after.reason):
+        return None
+    claims = condition_of(status.conditions, ConditionType.NODE_CLAIMS_READY)
+    note = claims.message if claims is not None and claims.reason == after.reason else after.message
+    return Event(ref, "Warning", after.reason, "Provision", note)
+
+
 def capacity_events(plan: Plan, failures: Mapping[ObjectKey, object]) -> Iterator[Event]:
-    """One event for each Workspace and kind of what was created or deleted, one for each failure."""
-    done: dict[tuple[Owner, str, str], list[str]] = {}
+    """One event for each owner, kind and reason of what was done, one for each failure."""
+    done: dict[tuple[Owner, str, str, str], list[str]] = {}
     for action, operations in (("Create", plan.creations), ("Update", plan.updates), ("Delete", plan.deletions)):
         for operation in operations:
             key = operation.key
@@ -95,18 +112,38 @@ def capacity_events(plan: Plan, failures: Mapping[ObjectKey, object]) -> Iterato
                 note = f"{action} of {key} failed and is tried again: {failures[key]}"
                 yield Event(operation.owner, "Warning", f"Capacity{action}Failed", action, note)
             else:
-                done.setdefault((operation.owner, action, key.kind), []).append(key.name)
-    for (owner, action, kind), names in done.items():
-        note = f"{action.lower()}d {counted(len(names), kind)}: {shortlist(names)}"
+                done.setdefault((operation.owner, action, key.kind, operation.reason), []).append(key.name)
+    for (owner, action, kind, why), names in done.items():
+        note = f"{action.lower()}d {counted(len(names), kind)} ({why}): {shortlist(names)}"
         yield Event(owner, "Normal", f"Capacity{action}d", action, note)
 
 
-def all_events(
-    plan: Plan, statuses: Mapping[tuple[str, str], WorkspaceStatus], failures: Mapping[ObjectKey, object]
-) -> Iterable[Event]:
-    """Events of one round; `statuses` are those from before it, by namespace and name."""
+def verdict_events(plan: Plan, statuses: Mapping[tuple[str, str], WorkspaceStatus]) -> Iterator[Event]:
+    """What the verdicts change; `statuses` are those from before the round, by namespace and name."""
+    provided = {each.owner for each in plan.creations}
     for verdict in plan.verdicts:
+        if verdict.accepted and verdict.workspace in provided:
+            continue  # what is created for it says so
         previous = statuses.get((verdict.workspace.namespace, verdict.workspace.name))
         if previous is not None and (event := verdict_event(verdict, previous)) is not None:
             yield event
-    yield from capacity_events(plan, failures)
+
+
+def summed_up(events: Iterable[Event], environment: Environment) -> Iterator[Event]:
+    """The events; for each action of which many went well in one round, one about the Environment instead.
+
+    A warning is never left out: each says what to change. Without an Environment object nothing is summed up.
+    """
+    fine: dict[tuple[str, str], list[Event]] = {}
+    for event in events:
+        if event.type == "Warning" or not environment.uid:
+            yield event
+        else:
+            fine.setdefault((event.reason, event.action), []).append(event)
+    for (reason, action), alike in fine.items():
+        if len(alike) < CROWD:
+            yield from alike
+        else:
+            names = sorted({str(event.regarding) for event in alike})
+            note = f"for {len(names)} objects: {shortlist(names)}; for example {alike[0].note}"
+            yield Event(DemandRef(kind="Environment", name=environment.name), "Normal", reason, action, note)

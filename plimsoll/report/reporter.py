@@ -1,6 +1,6 @@
 """The Reporter: statuses of Workspaces and of the Environment, finalizers, and events."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ from plimsoll.model.workspace import WorkspaceRef, WorkspaceStatus
 from plimsoll.plan.conditions import differs, environment_status, refused_status, status_of
 from plimsoll.plan.finalizing import finalizing
 from plimsoll.plan.holdings import Holdings, Made
-from plimsoll.report.events import all_events
+from plimsoll.report.events import Event, capacity_events, provisioning_event, summed_up, verdict_events
 from plimsoll.report.finalizers import FinalizerWriter
 from plimsoll.report.recorder import Recorder
 from plimsoll.report.statuses import TIMEOUT, StatusWrite, StatusWriter, path_of
@@ -55,11 +55,16 @@ class Reporter:
         writing goes on beside the caller, and is done after `flush`, `close`, or at the end of the process.
         """
         known = self._known(snapshot)
-        events = all_events(plan, {key: each.status for key, each in known.items()}, failures or {})
-        self._recorder.record(events, now)
         holdings = Holdings(snapshot, plan.verdicts, Made(plan, failures or {}))
+        writes = list(_workspaces(snapshot, plan, holdings, now, known))
+        events = (
+            *verdict_events(plan, {key: each.status for key, each in known.items()}),
+            *_provisioning_events(writes, known),
+            *capacity_events(plan, failures or {}),
+        )
+        self._recorder.record(summed_up(events, snapshot.environment), now)
         self._writer.write(_environment(snapshot.environment, holdings))
-        self._writer.write(_workspaces(snapshot, plan, holdings, now, known))
+        self._writer.write(writes)
         self._finalizers.write(finalizing(snapshot, plan, failures or {}, now))
 
     def flush(self) -> None:
@@ -127,6 +132,14 @@ def _workspaces(
             status = status_of(workspace, verdict, holdings, now, before.status)
         if differs(before.status, status):
             yield StatusWrite(WORKSPACE, ref.namespace, ref.name, ref.uid, before.seen, before.version, status)
+
+
+def _provisioning_events(writes: Iterable[StatusWrite], known: Mapping[Key, _Known]) -> Iterator[Event]:
+    for write in writes:
+        ref = WorkspaceRef(namespace=write.namespace, name=write.name, uid=write.uid)
+        status = WorkspaceStatus.model_validate(write.status)
+        if (event := provisioning_event(ref, known[ref.namespace, ref.name].status, status)) is not None:
+            yield event
 
 
 def _environment(environment: Environment, holdings: Holdings) -> Iterator[StatusWrite]:

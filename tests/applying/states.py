@@ -108,10 +108,15 @@ class FakeCluster(Objects):
     def __init__(self, *objects: dict[str, Any], refusal: RequestError | None = None) -> None:
         self.objects = {ObjectKey.of(each): each for each in objects}
         self.refusal = refusal
+        self.looked_at: list[str] = []
 
     def get(self, kind: Kind, namespace: str, name: str) -> dict[str, Any] | None:
         key = ObjectKey(api_version=kind.api_version, kind=kind.kind, namespace=namespace, name=name)
+        self.looked_at.append(name)
         return self.objects.get(key)
+
+    def names(self, kind: Kind) -> set[tuple[str, str]]:
+        return {(key.namespace, key.name) for key, each in self.objects.items() if kind_of(each) == kind}
 
     def mapping(self, kind: Kind) -> Mapping:
         if kind.group not in ("karpenter.sh", "apps"):

@@ -48,9 +48,12 @@ def test_an_object_is_changed_and_deleted_where_it_is() -> None:
     assert names(assign(plan, held, STACKS, 100)) == {STACKS[2]: ["w"], STACKS[3]: ["a"]}
 
 
-def test_a_burst_is_spread_evenly() -> None:
-    plan = Plan(creations=tuple(creation(a_claim(f"c{number}")) for number in range(100)))
-    assert [len(part.creations) for part in assign(plan, states(), STACKS, 50).values()] == [25] * 4
+@pytest.mark.parametrize(
+    ("burst", "room", "parts"), [(100, 50, [34, 33, 33]), (160, 50, [40] * 4), (60, 20, [20, 20, 10, 10])]
+)
+def test_a_burst_is_spread_evenly_over_as_many_stacks_as_it_is_worth(burst: int, room: int, parts: list[int]) -> None:
+    plan = Plan(creations=tuple(creation(a_claim(f"c{number}")) for number in range(burst)))
+    assert [len(part.creations) for part in assign(plan, states(), STACKS, room).values()] == parts
 
 
 @given(

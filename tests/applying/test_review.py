@@ -10,7 +10,7 @@ from plimsoll.apply.review import Review, Reviewer
 from plimsoll.apply.state import State
 from plimsoll.apply.update import Operation
 from plimsoll.connection import RequestError
-from plimsoll.model.labels import SHARD
+from plimsoll.model.labels import NODEPOOL, SHARD
 from plimsoll.model.plan import ObjectKey
 from tests.applying.states import (
     STACK,
@@ -89,6 +89,22 @@ def test_an_object_on_its_way_out_is_waited_for() -> None:
     assert not review.begins
 
 
+def test_of_many_new_objects_only_those_whose_names_are_taken_are_looked_at() -> None:
+    many = [a_claim(f"c{number:02}") for number in range(40)]
+    theirs, ours = live(many[7], uid="theirs"), live(many[8])
+    del theirs["metadata"]["labels"][SHARD]
+    cluster = FakeCluster(theirs, ours)
+    stale = live(many[9], uid="old")
+
+    review = Reviewer(cluster).review(Part(creations=[creation(each) for each in many]), a_state(stale))
+
+    assert sorted(cluster.looked_at) == ["c07", "c08"]
+    assert len(review.creations) == 38
+    assert review.failed[ObjectKey.of(many[7])].kind is FailureKind.NOT_OURS
+    assert review.adopt.keys() == {ObjectKey.of(many[8])}
+    assert review.drop == {ObjectKey.of(many[9])}
+
+
 def test_a_kind_that_is_not_served_is_said_before_the_engine_tries() -> None:
     odd = a_claim("odd") | {"apiVersion": "example.com/v1", "kind": "Widget"}
     review = reviewed(Part(creations=[creation(odd)]), a_state())
@@ -125,6 +141,18 @@ def test_nothing_is_to_be_deleted_where_neither_state_nor_cluster_has_it() -> No
 def test_an_object_without_state_is_adopted_to_be_deleted() -> None:
     review = reviewed(Part(deletions=[deletion(CLAIM, "uid-claim")]), a_state(), live(CLAIM))
     assert review.adopt.keys() == {KEY}
+
+
+@pytest.mark.parametrize(("uid", "kind"), [("uid-ws", None), ("uid-of-another", FailureKind.NOT_OURS)])
+def test_a_claim_of_the_workspaces_own_node_pool_may_be_deleted(uid: str, kind: FailureKind | None) -> None:
+    pooled = live(CLAIM)
+    del pooled["metadata"]["labels"][SHARD]
+    pooled["metadata"]["labels"][NODEPOOL] = "ws-pool"
+    gone = deletion(CLAIM, "uid-claim")
+    gone = gone.model_copy(update={"owner": gone.owner.model_copy(update={"uid": uid})})
+    review = reviewed(Part(deletions=[gone]), a_state(), pooled)
+    assert (review.failed[KEY].kind if review.failed else None) is kind
+    assert bool(review.adopt) == (kind is None)
 
 
 def test_an_update_that_the_apiserver_would_not_take_in_place_is_refused() -> None:

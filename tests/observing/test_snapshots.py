@@ -105,3 +105,14 @@ def test_values_are_made_once_until_something_changes(stores: Stores) -> None:
     assert stores.snapshot().nodes is first
     put(stores.nodes, "m")
     assert len(stores.snapshot().nodes) == 2
+
+
+def test_what_came_and_went_between_two_snapshots_is_remembered(stores: Stores) -> None:
+    put(stores.node_claims, "brief")
+    stores.node_claims.put(("", "brief"), None)
+    put(stores.deployments, "lost", "team")
+    stores.deployments.replace({})  # a new list lacks it
+    put(stores.node_claims, "after")
+    snapshot = stores.snapshot()
+    assert [claim.name for claim in snapshot.node_claims] == ["after"]
+    assert snapshot.gone == {"uid-brief", "uid-lost"}

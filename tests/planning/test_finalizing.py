@@ -11,7 +11,7 @@ from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.plan.finalizing import finalizing
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
-from tests.builders import NC24, a_claim, a_node_pool, a_snapshot, a_workspace
+from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace
 from tests.planning.cluster import after
 
 NOW = datetime(2026, 1, 1, 2, 5, tzinfo=UTC)
@@ -28,15 +28,24 @@ def changes(snapshot: Snapshot, found: Plan | None = None, now: datetime = NOW, 
     return [each.wanted for each in finalizing(snapshot, found or Plan(), failures, now)]
 
 
-def test_it_is_set_when_capacity_is_first_made_and_stays() -> None:
+def test_it_is_set_when_an_instance_is_launched_and_stays() -> None:
     snapshot = a_snapshot(a_workspace(instance_type=NC24, uid="u", selector={}), nap=True)
     found = plan(snapshot, validate(snapshot), NOW)
-    assert changes(snapshot) == []
+    assert changes(snapshot, found) == []
+    made = after(snapshot, found)
+    assert changes(made) == [], "an order that nobody has taken is no capacity"
+    [claim] = made.node_claims
+    launched = made.model_copy(update={"node_claims": (claim.model_copy(update={"provider_id": "aws:///i-1"}),)})
+    assert changes(launched) == [True]
+    for cluster in (launched, made):
+        assert changes(cluster.model_copy(update={"workspaces": (carrying(),)})) == []
+
+
+def test_it_is_set_when_a_workload_is_made() -> None:
+    snapshot = a_snapshot(a_workspace(uid="u", template={"spec": {"containers": [{"name": "c"}]}}), a_node("n"))
+    found = plan(snapshot, validate(snapshot), NOW)
     assert changes(snapshot, found) == [True]
     assert changes(snapshot, found, failures={found.creations[0].key}) == []
-    made = after(snapshot, found)
-    assert changes(made) == [True]
-    assert changes(made.model_copy(update={"workspaces": (carrying(),)})) == []
 
 
 def test_without_capacity_it_is_removed() -> None:

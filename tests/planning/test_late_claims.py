@@ -7,6 +7,7 @@ import pytest
 
 from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.condition import Condition
+from plimsoll.model.labels import NODEPOOL
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
@@ -203,6 +204,43 @@ def test_a_ready_node_without_its_gpus_is_late_since_it_was_first_seen_so() -> N
     found, seen = round_of(snapshot, at(day + 601))
     assert names(found)[1] == ["c"]
     assert "shows no GPUs after 10 min (node n has no allocatable nvidia.com/gpu)" in said(seen)[1]
+
+
+def test_a_node_of_a_static_pool_without_its_gpus_is_replaced_by_its_pool_ever_less_often() -> None:
+    """The pool makes another claim as soon as one is deleted: the back-off comes before the deletion."""
+    environment = an_environment(
+        nap=True, provisioner="static-nodepool", nodeClaims={"gpuDeadlineSeconds": 10, "retrySeconds": 60}
+    )
+    snapshot = a_snapshot(wanting(1), environment=environment)
+    made, _ = round_of(snapshot, at(0))
+    snapshot = after(snapshot, made)
+    [pool] = snapshot.node_pools
+
+    def showing(name: str, since: float) -> Snapshot:
+        """The cluster with one claim of the pool, whose node registered then and shows no GPU."""
+        blind = claim(name, created=since, registered=since, Launched="True", Registered="True", Initialized="No GPU")
+        pooled = blind.model_copy(update={"labels": blind.labels | {NODEPOOL: pool.name}})
+        return snapshot.model_copy(update={"node_claims": (pooled,)})
+
+    in_time, snapshot = round_of(showing("first", 0), at(10))
+    assert in_time.empty
+    found, snapshot = round_of(showing("first", 0), at(11))
+    assert names(found) == ([], ["first"])
+    assert "its NodePool makes another" in found.deletions[0].reason
+    assert said(snapshot)[0] == "NodeClaimLate"
+    _, snapshot = round_of(showing("second", 12), at(13))
+    waiting, snapshot = round_of(showing("second", 12), at(30))
+    assert waiting.empty
+    assert waiting.next_look == at(71)
+    reason, message = said(snapshot)
+    assert reason == "NodeClaimLate"
+    assert "NodeClaim second is not Initialized after 10 s" in message
+    assert "try 2 at 2026-01-01T00:01:11Z" in message
+    found, snapshot = round_of(showing("second", 12), at(72))
+    assert names(found) == ([], ["second"])
+    assert snapshot.workspaces[0].status.provisioning.failures == 2
+    waiting, _ = round_of(showing("third", 73), at(72 + 119))
+    assert waiting.empty, "twice as long as before"
 
 
 def test_a_node_that_fails_after_it_served_is_not_late() -> None:

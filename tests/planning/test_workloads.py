@@ -8,7 +8,7 @@ from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
-from tests.builders import NC24, a_claim, a_node, a_snapshot, a_template, a_workload, a_workspace, an_environment
+from tests.builders import NC24, a_claim, a_node, a_pod, a_snapshot, a_template, a_workload, a_workspace, an_environment
 from tests.planning.cluster import after, launched
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -233,6 +233,36 @@ def test_fewer_replicas_change_the_workload_in_the_plan_that_deletes_claims() ->
     assert update.reason == "replicas 3 -> 1"
     assert [deletion.key.kind for deletion in found.deletions] == ["NodeClaim", "NodeClaim"]
     assert of(after(lowered, found)).empty
+
+
+def test_pods_on_the_nodes_that_go_are_the_first_to_end() -> None:
+    workspace = a_workspace(instance_type=NC24, replicas=3)
+    claims = [a_claim(f"c-{n}", ready=True, created=f"2026-01-0{n + 1}T00:00:00Z") for n in range(3)]
+    before = launched(a_snapshot(workspace, *claims, nap=True))
+    running = after(before, of(before))
+    pods = [a_pod(f"p-{n}", workspace, f"node-of-c-{n}") for n in range(3)]
+    lowered = running.model_copy(
+        update={
+            "workspaces": (a_workspace(instance_type=NC24, replicas=2),),
+            "pods": (*pods, a_pod("foreign", node="node-of-c-2")),
+        }
+    )
+    found = of(lowered)
+    assert [deletion.key.name for deletion in found.deletions] == ["c-2"]
+    assert [pod.name for pod in found.leaving] == ["p-2"]
+    assert of(running.model_copy(update={"pods": tuple(pods)})).leaving == ()
+
+
+def test_a_node_whose_pod_an_autoscaler_has_taken_goes_before_those_that_serve() -> None:
+    workspace = a_workspace(instance_type=NC24, replicas=2)
+    claims = [a_claim(f"c-{n}", ready=True, node=f"n-{n}", created=f"2026-01-0{n + 1}T00:00:00Z") for n in range(3)]
+    nodes = [a_node(f"n-{n}", None, allocatable=1, instance_type=NC24) for n in range(3)]
+    left = [a_pod("p-1", workspace, "n-1"), a_pod("p-2", workspace, "n-2")]
+    ending = a_pod("p-0", workspace, "n-0").model_copy(update={"deletion_timestamp": "2026-01-04T00:00:00Z"})
+    found = of(a_snapshot(workspace, *claims, *nodes, *left, ending, nap=True))
+    [deletion] = found.deletions
+    assert deletion.key.name == "c-0"
+    assert "without a pod" in deletion.reason
 
 
 def test_more_replicas_change_the_workload_at_once() -> None:

@@ -4,10 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import Creation, Deletion, ObjectKey, Plan
 from plimsoll.model.verdict import Reason, Verdict
 from plimsoll.model.workspace import WorkspaceRef, WorkspaceStatus
-from plimsoll.report.events import Event, capacity_events, verdict_event
+from plimsoll.report.events import CROWD, Event, capacity_events, provisioning_event, summed_up, verdict_event
+from tests.builders import an_environment
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 WS = WorkspaceRef(namespace="team", name="ws", uid="u")
@@ -65,8 +67,8 @@ def test_capacity_is_told_once_for_each_workspace_and_kind() -> None:
         deletions=(Deletion(key=gone, uid="x", owner=WS, reason="superfluous"),),
     )
     assert [(event.reason, event.note) for event in capacity_events(plan, {})] == [
-        ("CapacityCreated", "created 2 NodeClaims: a, b"),
-        ("CapacityDeleted", "deleted 1 NodeClaim: old"),
+        ("CapacityCreated", "created 2 NodeClaims (missing): a, b"),
+        ("CapacityDeleted", "deleted 1 NodeClaim (superfluous): old"),
     ]
 
 
@@ -75,7 +77,7 @@ def test_what_failed_is_told_apart() -> None:
     events = list(capacity_events(plan, {a_creation("b").key: "no such class"}))
     assert [(event.type, event.reason, event.note) for event in events] == [
         ("Warning", "CapacityCreateFailed", "Create of NodeClaim b failed and is tried again: no such class"),
-        ("Normal", "CapacityCreated", "created 1 NodeClaim: a"),
+        ("Normal", "CapacityCreated", "created 1 NodeClaim (missing): a"),
     ]
 
 
@@ -96,3 +98,59 @@ def test_names_and_notes_hold_the_limits_of_the_apiserver() -> None:
     assert len(manifest["note"].encode()) <= 1024
     assert len(manifest["reportingInstance"]) == 128
     assert manifest["eventTime"] == "2026-01-01T12:00:00.000000Z"
+
+
+def provisioning(**record: object) -> WorkspaceStatus:
+    conditions = [{"type": "NodeClaimsReady", "status": "False", "reason": record.get("reason", ""), "message": "all"}]
+    return WorkspaceStatus.model_validate({"provisioning": record, "conditions": conditions})
+
+
+LATE = provisioning(failures=1, claim="a", reason="NodeClaimLate", message="a is late")
+
+
+@pytest.mark.parametrize(
+    ("previous", "status", "expected"),
+    [
+        pytest.param(NEW, provisioning(pending=[{"name": "a", "step": "Launched"}]), None, id="on its way"),
+        pytest.param(NEW, LATE, "NodeClaimLate", id="late"),
+        pytest.param(LATE, LATE, None, id="told already"),
+        pytest.param(LATE, provisioning(failures=2, claim="b", reason="NodeClaimLate"), "NodeClaimLate", id="again"),
+        pytest.param(
+            provisioning(failures=1, claim="a", reason="NodeClaimLost"),
+            provisioning(failures=1, claim="a", reason="InsufficientCapacity"),
+            "InsufficientCapacity",
+            id="the provider's words come later",
+        ),
+        pytest.param(LATE, provisioning(tries=1), None, id="ready"),
+    ],
+)
+def test_what_comes_of_a_claim_is_told_once(
+    previous: WorkspaceStatus, status: WorkspaceStatus, expected: str | None
+) -> None:
+    event = provisioning_event(WS, previous, status)
+    assert (event.reason if event else None) == expected
+    assert event is None or (event.type, event.note) == ("Warning", "all")
+
+
+def named(name: str) -> WorkspaceRef:
+    return WS.model_copy(update={"name": name})
+
+
+def fine(number: int, reason: str = "CapacityCreated") -> list[Event]:
+    return [Event(named(f"ws{n:03}"), "Normal", reason, "Create", f"n{n}") for n in range(number)]
+
+
+def test_many_alike_are_told_as_one_about_the_environment() -> None:
+    environment = an_environment(nap=True).model_copy(update={"uid": "e", "name": "env"})
+    refused = [Event(named(f"no{n}"), "Warning", "Refused", "Validate", "why") for n in range(CROWD)]
+    alone = fine(2, "Accepted")
+    [*rest, one] = summed_up([*alone, *refused, *fine(CROWD)], environment)
+    assert rest == [*refused, *alone]
+    assert (one.regarding, one.reason) == (DemandRef(kind="Environment", name="env"), "CapacityCreated")
+    assert one.note.startswith(f"for {CROWD} objects: team/ws000, team/ws001, ")
+
+
+def test_few_and_those_without_an_environment_are_told_one_by_one() -> None:
+    environment = an_environment(nap=True).model_copy(update={"uid": "e", "name": "env"})
+    assert list(summed_up(fine(CROWD - 1), environment)) == fine(CROWD - 1)
+    assert list(summed_up(fine(CROWD), environment.model_copy(update={"uid": ""}))) == fine(CROWD)

@@ -1,0 +1,157 @@
+"""A sandbox for measurements of the loop: the foundation's kinds and rights, and the apiserver's count of requests."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+from prometheus_client.parser import text_string_to_metric_families
+
+from components.access import CONTROLLER, CONTROLLER_IN_ITS_NAMESPACE, NAMESPACE
+from plimsoll.connection import APPLY_PATCH, Connection, RequestError
+from plimsoll.model.crd import definitions
+from plimsoll.model.labels import API_VERSION
+from plimsoll.sandbox.identities import IDENTITIES
+
+CLI = [sys.executable, "-c", "from plimsoll.cli import main; main()"]
+OURS = f"/apis/{API_VERSION}"
+EVERYTHING = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
+SCHEMAS = {
+    "bench-lease": {**EVERYTHING, "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]},
+    "bench-watches": {**EVERYTHING, "verbs": ["watch"]},
+    "bench-events": {**EVERYTHING, "apiGroups": ["events.k8s.io"], "resources": ["events"]},
+    "bench-status": {**EVERYTHING, "resources": ["workspaces/status", "environments/status"]},
+    "bench-reads": {**EVERYTHING, "verbs": ["get", "list"]},
+    "bench-writes": EVERYTHING,
+}
+"""How the apiserver sorts the loop's requests, the first that fits."""
+
+
+def install(connection: Connection, environment: dict[str, Any]) -> None:
+    """Definitions, the controller's rights, an Environment of that spec, and the schemas that sort requests."""
+    for definition in definitions():
+        apply(connection, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    rbac, user = "rbac.authorization.k8s.io", IDENTITIES["controller"].user
+    role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": "plimsoll"}}
+    rules = [*CONTROLLER, *CONTROLLER_IN_ITS_NAMESPACE]
+    apply(connection, f"/apis/{rbac}/v1/clusterroles", {**role, "rules": rules})
+    binding = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "plimsoll"}}
+    subject = {"apiGroup": rbac, "kind": "User", "name": user}
+    role_ref = {"apiGroup": rbac, "kind": "ClusterRole", "name": "plimsoll"}
+    apply(
+        connection,
+        f"/apis/{rbac}/v1/clusterrolebindings",
+        {**binding, "subjects": [subject], "roleRef": role_ref},
+    )
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    apply(connection, "/api/v1/namespaces", namespace)
+    declared = {"apiVersion": API_VERSION, "kind": "Environment", "metadata": {"name": "bench"}, "spec": environment}
+    apply(connection, f"{OURS}/environments", declared)
+    for precedence, (name, rule) in enumerate(SCHEMAS.items(), 90):
+        path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+        apply(connection, path, _flow_schema(name, precedence, rule, user))
+
+
+def _flow_schema(name: str, precedence: int, rule: dict[str, Any], user: str) -> dict[str, Any]:
+    urls = {"nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}]} if rule is EVERYTHING else {}
+    subject = {"kind": "User", "user": {"name": user}}
+    return {
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "FlowSchema",
+        "metadata": {"name": name},
+        "spec": {
+            "matchingPrecedence": precedence,
+            "priorityLevelConfiguration": {"name": "workload-high"},
+            "distinguisherMethod": {"type": "ByUser"},
+            "rules": [{"subjects": [subject], "resourceRules": [rule], **urls}],
+        },
+    }
+
+
+def apply(connection: Connection, path: str, manifest: dict[str, Any]) -> None:
+    """A kind may be served a moment after its definition is there."""
+    address = f"{path}/{manifest['metadata']['name']}"
+    for attempt in range(50):
+        try:
+            connection.request(
+                "PATCH", address, manifest, query={"fieldManager": "bench", "force": "true"}, content_type=APPLY_PATCH
+            )
+            return
+        except RequestError as error:
+            if error.code != 404 or attempt == 49:
+                raise
+            time.sleep(0.1)
+
+
+def requests(connection: Connection) -> dict[str, int]:
+    """What the apiserver took from the loop so far, by schema; that it has looked at the metrics costs it nothing."""
+    made = dict.fromkeys(SCHEMAS, 0)
+    with connection.stream("/metrics", query={}, read_timeout=30.0, accept="text/plain") as response:
+        text = response.read().decode()
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if (
+                sample.name == "apiserver_flowcontrol_dispatched_requests_total"
+                and sample.labels["flow_schema"] in made
+            ):
+                made[sample.labels["flow_schema"]] += int(sample.value)
+    return made
+
+
+def busy(made: dict[str, int]) -> int:
+    """Requests other than watches and those of the Lease."""
+    return sum(number for name, number in made.items() if name not in ("bench-lease", "bench-watches"))
+
+
+def settle(connection: Connection, loop: psutil.Process, seconds: float) -> dict[str, int]:
+    """Returns once the loop has made no request for so long. Raises SystemExit where it has ended."""
+    last, since = requests(connection), time.monotonic()
+    while time.monotonic() - since < seconds:
+        if loop.status() == psutil.STATUS_ZOMBIE:
+            raise SystemExit("the loop has ended: see its log")
+        time.sleep(0.5)
+        made = requests(connection)
+        if busy(made) != busy(last) or not busy(made):
+            last, since = made, time.monotonic()
+    return last
+
+
+def run_command(folder: Path, *options: str) -> list[str]:
+    """`plimsoll run` with its state below the folder."""
+    passphrase, backend = folder / "passphrase", folder / "state"
+    passphrase.write_text("bench")
+    backend.mkdir(exist_ok=True)
+    where = ["--passphrase-file", str(passphrase), "--backend", backend.as_uri(), "--work-folder", str(folder / "w")]
+    return [*CLI, "run", "--provider", "attached", *where, *options]
+
+
+@contextmanager
+def a_loop(command: list[str], environment: dict[str, str], log: Path | None = None) -> Iterator[psutil.Process]:
+    """The running command, stopped on leaving; its log goes to standard error, or into a file."""
+    with (
+        Path(os.devnull if log is None else log).open("wb") as file,
+        subprocess.Popen(command, env=environment, stdout=sys.stderr, stderr=file if log else None) as process,
+    ):
+        try:
+            yield psutil.Process(process.pid)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def cpu_seconds(loop: psutil.Process) -> float:
+    """Of the loop and of its engines, those that have ended included."""
+    return sum(loop.cpu_times()[:4]) + sum(sum(each.cpu_times()[:2]) for each in loop.children(recursive=True))
+
+
+def mib(process: psutil.Process) -> int:
+    return round(process.memory_info().rss / 2**20) if process.is_running() else 0

@@ -1,0 +1,50 @@
+"""Pods on nodes that are to go are marked, and what cannot be marked holds nothing up."""
+
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from plimsoll.apply.leaving import mark_leaving
+from plimsoll.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.model.errors import PlimsollError
+from plimsoll.model.plan import LeavingPod
+
+PODS = [LeavingPod(namespace="team", name=name, uid=f"uid-{name}") for name in ("a", "b")]
+
+
+class Recording(Connection):
+    def __init__(self, error: PlimsollError | None = None) -> None:
+        super().__init__(client.Configuration())
+        self.calls: list[tuple[str, str, Any, str | None]] = []
+        self._error = error
+
+    def request(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
+        self.calls.append((method, path, body, options.get("content_type")))
+        if self._error is not None:
+            raise self._error
+        return {}
+
+
+def test_each_is_marked_by_its_uid() -> None:
+    connection = Recording()
+    mark_leaving(connection, PODS)
+    assert [call[1] for call in connection.calls] == [f"/api/v1/namespaces/team/pods/{name}" for name in "ab"]
+    method, _, body, content_type = connection.calls[0]
+    assert (method, content_type) == ("PATCH", MERGE_PATCH)
+    cost = {"controller.kubernetes.io/pod-deletion-cost": "-1000"}
+    assert body == {"metadata": {"uid": "uid-a", "annotations": cost}}
+
+
+@pytest.mark.parametrize(
+    ("error", "asked"),
+    [
+        (RequestError(409, "Conflict", "another UID"), 2),
+        (RequestError(403, "Forbidden", "no"), 2),
+        (ConnectionFailedError("nobody there"), 1),
+    ],
+)
+def test_what_cannot_be_marked_is_no_error(error: PlimsollError, asked: int) -> None:
+    connection = Recording(error)
+    mark_leaving(connection, PODS)
+    assert len(connection.calls) == asked

@@ -1,0 +1,46 @@
+"""What was just created counts before the watches show it, and says then what it says once they do."""
+
+from datetime import UTC, datetime, timedelta
+
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.conditions import status_of
+from plimsoll.plan.holdings import Holdings, Made
+from plimsoll.plan.outlook import with_claims
+from plimsoll.plan.planning import plan
+from plimsoll.plan.validating import validate
+from tests.builders import NC24, a_snapshot, a_workspace
+from tests.planning.cluster import after
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def status(snapshot: Snapshot, made: Made | None, now: datetime) -> dict[str, object]:
+    (workspace,) = snapshot.workspaces
+    verdicts = validate(snapshot)
+    told = status_of(workspace, verdicts[0], Holdings(snapshot, verdicts, made), now)
+    conditions = told["conditions"]
+    return told | {"conditions": [each | {"lastTransitionTime": ""} for each in conditions]}
+
+
+def test_a_status_that_counts_what_was_made_is_not_written_again_when_it_shows() -> None:
+    before = a_snapshot(a_workspace(instance_type=NC24, uid="u"), nap=True)
+    found = plan(before, validate(before), NOW)
+    told = status(with_claims(before, found.creations, NOW), Made(found), NOW)
+    later = NOW + timedelta(seconds=20)
+    shown = after(before, found)
+    shown = shown.model_copy(
+        update={
+            "node_claims": tuple(
+                each.model_copy(update={"creation_timestamp": later.isoformat()}) for each in shown.node_claims
+            )
+        }
+    )
+    assert status(shown, None, later) == told
+    assert found.creations[0].key.name in str(told)
+
+
+def test_what_is_there_is_not_counted_twice() -> None:
+    before = a_snapshot(a_workspace(instance_type=NC24, uid="u"), nap=True)
+    found = plan(before, validate(before), NOW)
+    shown = after(before, found)
+    assert with_claims(shown, found.creations, NOW) is shown
