@@ -79,6 +79,26 @@ def a_node(
     return Node.read(manifest)
 
 
+def a_gpu_node(
+    name: str = "node",
+    product: str = A100,
+    *,
+    gpus: int = 1,
+    memory: int = 24576,
+    cpu: str = "64",
+    host_memory: str = "256Gi",
+    instance_type: str | None = None,
+    taints: Iterable[str] = (),
+    more_labels: dict[str, str] | None = None,
+) -> Node:
+    """A Ready node whose GPUs, CPU and memory are allocatable; GFD spells products with dashes."""
+    plain = a_node(
+        name, None, product=product.replace(" ", "-"), count=gpus, memory=memory, allocatable=gpus,
+        instance_type=instance_type, taints=taints, more_labels=more_labels,
+    )  # fmt: skip
+    return plain.model_copy(update={"allocatable": plain.allocatable | {"cpu": cpu, "memory": host_memory}})
+
+
 def a_workspace(
     name: str = "ws",
     *,

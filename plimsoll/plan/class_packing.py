@@ -1,6 +1,5 @@
 """Packing one class: into what is free, then into what is on its way, then into new nodes within limits."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,25 +15,35 @@ from plimsoll.plan.pool_shape import PoolShape
 
 @dataclass(frozen=True, slots=True)
 class PromisedNode:
-    """A promise with what its node will offer."""
+    """A node that was asked for, on its way or just come, with what it offers to those it was asked for."""
 
-    promise: Promise
-    shapes: tuple[PoolShape, ...]
-    """That it may come as, at least one."""
+    free: FreeNode
+    node_pool: str
+    instance_types: tuple[str, ...]
+    largest: PoolShape | None
+    """What it counts for against the limits of its NodePool; None where that is not known."""
 
-    @property
-    def largest(self) -> PoolShape:
-        """That takes most of the limits."""
-        return max(self.shapes, key=lambda shape: (shape.gpus, shape.cpu_milli, shape.name))
+    @classmethod
+    def of(cls, promise: Promise, shapes: Sequence[PoolShape]) -> "PromisedNode":
+        """`shapes` are those that it may come as, at least one."""
+        free = FreeNode(
+            promise.name,
+            shapes[0].kind,
+            (GPU_MILLI,) * promise.gpus,
+            min(each.cpu_milli for each in shapes),
+            min(each.memory_mib for each in shapes),
+        )
+        largest = max(shapes, key=lambda shape: (shape.gpus, shape.cpu_milli, shape.name))
+        return cls(free, promise.node_pool, promise.instance_types, largest)
 
-    @property
-    def free(self) -> FreeNode:
-        return FreeNode(
-            self.promise.name,
-            self.shapes[0].kind,
-            (GPU_MILLI,) * self.promise.gpus,
-            min(each.cpu_milli for each in self.shapes),
-            min(each.memory_mib for each in self.shapes),
+    def holds(self, shape: PoolShape, cpu_milli: int, memory_mib: int) -> bool:
+        """Whether it is, or will be, a whole node of that shape with so much CPU and memory."""
+        return (
+            self.node_pool == shape.node_pool
+            and shape.instance_type in self.instance_types
+            and self.free.gpus == (GPU_MILLI,) * shape.gpus
+            and self.free.cpu_milli >= cpu_milli
+            and self.free.memory_mib >= memory_mib
         )
 
 
@@ -44,6 +53,7 @@ class PackedClass:
     """As if nothing had been promised."""
     on_nodes: tuple[FilledNode, ...] = ()
     on_promises: dict[str, FilledNode] = field(default_factory=dict)
+    """By name of the promise, or of the node that came for one."""
     new: tuple[FilledNode, ...] = ()
     unplaced: dict[str, str] = field(default_factory=dict)
 
@@ -65,7 +75,7 @@ class ClassPacker:
     ) -> None:
         self._shapes = {shape.name: shape for shape in shapes}
         self._free = free
-        self._promised = sorted(promised, key=lambda each: each.promise.name)
+        self._promised = sorted(promised, key=lambda each: each.free.name)
         self._limits = limits
         self._effort = effort
 
@@ -74,7 +84,8 @@ class ClassPacker:
         # A promise may count against the limits already: its own room is there for it.
         roomy = self._limits.copy()
         for each in self._promised:
-            roomy.give(each.largest)
+            if each.largest is not None:
+                roomy.give(each.largest)
         packing = self._pack(needs, self._free, roomy)
         on_nodes = tuple(each for each in packing.nodes if each.shape is None)
         unplaced = dict(packing.unplaced)
@@ -85,8 +96,7 @@ class ClassPacker:
             again = self._pack(waiting, [each.free for each in self._promised], self._limits.copy())
             left = tuple(each for each in again.nodes if each.shape is not None)
             if (len(again.unplaced), _gpus(left)) <= (0, _gpus(rest)):
-                promised = {each.promise.name for each in self._promised}
-                matched = {each.node: each for each in again.nodes if each.node in promised and each.node is not None}
+                matched = {each.node: each for each in again.nodes if each.node is not None}
                 rest, unplaced = left, unplaced | dict(again.unplaced)
         new, over = self._within_limits(rest, self._limits)
         for node, why in over:
@@ -140,20 +150,15 @@ class ClassPacker:
         self, nodes: Sequence[FilledNode], needs: Mapping[str, PodNeed]
     ) -> tuple[dict[str, FilledNode], tuple[FilledNode, ...]]:
         """Planned nodes that were promised before, by promise, and the others."""
-        waiting: dict[tuple[str, int, str], list[PromisedNode]] = defaultdict(list)
-        for each in self._promised:
-            for name in each.promise.instance_types:
-                waiting[each.promise.node_pool, each.promise.gpus, name].append(each)
         found: dict[str, FilledNode] = {}
         rest = []
         for node in sorted(nodes, key=lambda node: node.pods):
             shape = self._shapes[node.shape or ""]
             cpu_milli = sum(needs[name].cpu_milli for name in node.pods)
             memory_mib = sum(needs[name].memory_mib for name in node.pods)
-            for each in waiting[shape.node_pool, shape.gpus, shape.instance_type]:
-                free = each.free
-                if free.name not in found and free.cpu_milli >= cpu_milli and free.memory_mib >= memory_mib:
-                    found[free.name] = node
+            for each in self._promised:
+                if each.free.name not in found and each.holds(shape, cpu_milli, memory_mib):
+                    found[each.free.name] = node
                     break
             else:
                 rest.append(node)

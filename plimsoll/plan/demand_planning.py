@@ -1,7 +1,7 @@
 """Demand of a snapshot: unschedulable pods by class, packed into what is free, what is on its way, and new nodes."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from plimsoll.model.labels import NODEPOOL, WORKSPACE
 from plimsoll.model.snapshot import Snapshot
@@ -24,14 +24,16 @@ def demands(
     promises: Sequence[Promise] = (),
     blocked_types: Collection[tuple[str, str]] = (),
     failed_claims: Collection[str] = (),
+    came: Mapping[str, str] | None = None,
 ) -> tuple[Demand, ...]:
     """The demand of a snapshot, by name. The order of what is given does not matter.
 
     `blocked_types` are (instance type, NodePool) pairs that are not asked for now, nor waited for; `failed_claims` the
-    names of NodeClaims of which nothing is expected any more. With what was asked for before as `promises`, the same
-    pods give no new nodes.
+    names of NodeClaims of which nothing is expected any more. `came` are nodes that came for promises, with the name
+    of the demand that asked for them: they are for its pods until those are bound. With what was asked for before as
+    `promises` and `came`, the same pods give no new nodes.
     """
-    return DemandPlanner().demands(snapshot, promises, blocked_types, failed_claims)
+    return DemandPlanner().demands(snapshot, promises, blocked_types, failed_claims, came)
 
 
 class DemandPlanner:
@@ -53,6 +55,7 @@ class DemandPlanner:
         promises: Sequence[Promise] = (),
         blocked_types: Collection[tuple[str, str]] = (),
         failed_claims: Collection[str] = (),
+        came: Mapping[str, str] | None = None,
     ) -> tuple[Demand, ...]:
         """As the function of that name."""
         classes = classify(snapshot)
@@ -64,9 +67,9 @@ class DemandPlanner:
         shapes = tuple(each for each in allowed.shapes if (each.instance_type, each.node_pool) not in blocked)
         promised = _promised(promises, shapes)
         limits = PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource)
-        _take_unclaimed(limits, promised, snapshot)
+        _take_unclaimed(limits, (each for several in promised.values() for each in several), snapshot)
         offer = Offer(
-            supply=demand_supply(snapshot, self._ledger_of(snapshot), allowed.shapes, failed_claims),
+            supply=demand_supply(snapshot, self._ledger_of(snapshot), allowed.shapes, failed_claims, came or {}),
             shapes=shapes,
             blocked=len(allowed.shapes) - len(shapes),
             promised=promised,
@@ -83,16 +86,16 @@ class DemandPlanner:
         return self._ledger
 
 
-def _promised(promises: Iterable[Promise], shapes: Iterable[PoolShape]) -> tuple[PromisedNode, ...]:
-    """By name; promises of which every type is blocked are none."""
+def _promised(promises: Iterable[Promise], shapes: Iterable[PoolShape]) -> dict[str, list[PromisedNode]]:
+    """By demand, then by name; promises of which every type is blocked are none."""
     by_name = {shape.name: shape for shape in shapes}
-    found = []
+    found: defaultdict[str, list[PromisedNode]] = defaultdict(list)
     for promise in sorted(promises, key=lambda each: each.name):
-        names = [f"{promise.node_pool}/{each}" for each in promise.instance_types]
-        come_as = tuple(by_name[name] for name in names if name in by_name)
+        names = (f"{promise.node_pool}/{each}" for each in promise.instance_types)
+        come_as = [by_name[name] for name in names if name in by_name]
         if come_as:
-            found.append(PromisedNode(promise, come_as))
-    return tuple(found)
+            found[promise.demand].append(PromisedNode.of(promise, come_as))
+    return dict(found)
 
 
 def _take_unclaimed(limits: PoolLimits, promised: Iterable[PromisedNode], snapshot: Snapshot) -> None:
@@ -104,7 +107,7 @@ def _take_unclaimed(limits: PoolLimits, promised: Iterable[PromisedNode], snapsh
         if WORKSPACE not in claim.labels and not claim.deleting and claim.node_name not in ready
     )
     for each in promised:
-        if coming[each.promise.node_pool] > 0:
-            coming[each.promise.node_pool] -= 1
-        else:
+        if coming[each.node_pool] > 0:
+            coming[each.node_pool] -= 1
+        elif each.largest is not None:
             limits.give(each.largest, -1)

@@ -1,8 +1,10 @@
 """One planning of demand: from classes of pods to what each lacks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from plimsoll.model.labels import NODEPOOL
+from plimsoll.model.node import Node
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.class_members import ClassMembers, pod_groups
 from plimsoll.plan.class_needs import class_needs, kinds_of
@@ -14,7 +16,7 @@ from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.demand_supply import DemandSupply
 from plimsoll.plan.effort import Effort
 from plimsoll.plan.gangs import Gang, gangs
-from plimsoll.plan.node_need import NodePacking, PodNeed
+from plimsoll.plan.node_need import FreeNode, NodePacking, PodNeed
 from plimsoll.plan.node_packing import pack_nodes_within
 from plimsoll.plan.planned_nodes import planned_nodes
 from plimsoll.plan.pool_limits import PoolLimits
@@ -32,7 +34,8 @@ class Offer:
     """Of new nodes, without the blocked."""
     blocked: int
     """How many more shapes are blocked now."""
-    promised: tuple[PromisedNode, ...]
+    promised: Mapping[str, Sequence[PromisedNode]]
+    """By name of the demand."""
     limits: PoolLimits
     warnings: tuple[str, ...] = ()
 
@@ -100,7 +103,8 @@ class DemandRound:
         placement, supply = each.of.placement, self._offer.supply
         each.refused |= each.members.unreadable
         each.shapes = tuple(shape for shape in self._offer.shapes if shape.serves(placement))
-        kinds = kinds_of(each.shapes, supply.serving(placement), supply)
+        came = [free for free, _ in supply.came_for(each.of.name)]
+        kinds = kinds_of(each.shapes, [*supply.serving(placement), *came], supply)
         if each.members.shares and not kinds:
             why = why_unserved(placement, self._offer.shapes, self._offer.blocked, len(self._snapshot.node_pools))
             each.refused |= dict.fromkeys(each.members.shares, why)
@@ -133,14 +137,23 @@ class DemandRound:
         supply, limits = self._offer.supply.copy(), self._offer.limits.copy()
         packing = [each for each in self._classes if each.needs]
         for each in packing:
+            came = supply.came_for(each.of.name)
             given = Given(
                 needs=tuple(need for uid, need in each.needs.items() if uid not in each.refused),
                 shapes=each.shapes,
                 free=tuple(supply.serving(each.of.placement)),
-                promised=tuple(one for one in self._offer.promised if one.promise.demand == each.of.name),
+                promised=(
+                    *self._offer.promised.get(each.of.name, ()),
+                    *(self._come(free, node) for free, node in came),
+                ),
             )
             each.packed = self._packings.pack(each.of, given, limits, len(packing))
             supply.take(each.packed.on_nodes, each.needs)
+
+    def _come(self, free: FreeNode, node: Node) -> PromisedNode:
+        pool, name = node.labels.get(NODEPOOL, ""), node.instance_type
+        shape = next((each for each in self._offer.shapes if each.name == f"{pool}/{name}"), None)
+        return PromisedNode(free, pool, (name,), shape)
 
     def _leave_out_broken(self, found: tuple[Gang, ...]) -> bool:
         """Leaves out gangs that cannot start, the later half of them, as the others may then find room."""
@@ -166,13 +179,16 @@ class DemandRound:
 
     def _demand(self, each: _Class) -> Demand:
         packed, shares = each.packed, each.members.shares
+        promised = {name: node.pods for name, node in sorted(packed.on_promises.items())}
+        came = {free.name for free, _ in self._offer.supply.came_for(each.of.name)}
         blocked = shares and set(shares) <= set(each.by_queue)
         return Demand(
             of=each.of,
             pods=shares,
             nodes=planned_nodes(packed.new, each.shapes, each.needs),
-            on_promises={name: node.pods for name, node in sorted(packed.on_promises.items())},
-            on_nodes={node.node: node.pods for node in packed.on_nodes if node.node is not None},
+            on_promises={name: uids for name, uids in promised.items() if name not in came},
+            on_nodes={node.node: node.pods for node in packed.on_nodes if node.node is not None}
+            | {name: uids for name, uids in promised.items() if name in came},
             refused=dict(sorted((packed.unplaced | each.refused).items())),
             blocked=next(iter(each.by_queue.values())) if blocked else "",
             spoken_for=each.members.whole,

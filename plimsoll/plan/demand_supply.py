@@ -32,26 +32,38 @@ class _Holder:
 
 
 class DemandSupply:
-    """Free parts by name of node or claim; what is taken of them is free no more."""
+    """Free parts by name of node or claim; what is taken of them is free no more.
 
-    def __init__(self, free: Mapping[str, FreeNode], holders: Mapping[str, _Holder]) -> None:
+    `came` are nodes that came for a demand, with its name: until its pods are bound they are for it alone. Else each
+    class would choose anew among the nodes that come, and one that chose badly would ask for more.
+    """
+
+    def __init__(self, free: Mapping[str, FreeNode], holders: Mapping[str, _Holder], came: Mapping[str, str]) -> None:
         self._free = dict(free)
         self._holders = holders
+        self._came = came
         self._served: dict[Placement, tuple[str, ...]] = {}
 
     def copy(self) -> "DemandSupply":
         """The same, to be taken from alone."""
-        other = DemandSupply(self._free, self._holders)
+        other = DemandSupply(self._free, self._holders, self._came)
         other._served = self._served
         return other
 
     def serving(self, placement: Placement) -> list[FreeNode]:
-        """What pods of that placement may use, by name."""
+        """What pods of that placement may use, by name, without the nodes that came for a demand."""
         names = self._served.get(placement)
         if names is None:
-            found = (name for name, holder in self._holders.items() if holder.serves(placement))
+            everybodys = ((name, holder) for name, holder in self._holders.items() if name not in self._came)
+            found = (name for name, holder in everybodys if holder.serves(placement))
             names = self._served[placement] = tuple(sorted(found))
         return [free for name in names if any((free := self._free[name]).gpus)]
+
+    def came_for(self, demand: str) -> list[tuple[FreeNode, Node]]:
+        """Nodes that came for a demand and have something free, with their free parts, by name."""
+        names = sorted(name for name, each in self._came.items() if each == demand and name in self._free)
+        found = ((self._free[name], self._holders[name].of) for name in names)
+        return [(free, node) for free, node in found if isinstance(node, Node)]
 
     def gpu_memory(self, name: str) -> int | None:
         """MiB of one GPU of the node or claim; None where it is not known."""
@@ -73,7 +85,11 @@ class DemandSupply:
 
 
 def demand_supply(
-    snapshot: Snapshot, ledger: GpuLedger, shapes: Sequence[PoolShape], failed_claims: Collection[str] = ()
+    snapshot: Snapshot,
+    ledger: GpuLedger,
+    shapes: Sequence[PoolShape],
+    failed_claims: Collection[str],
+    came: Mapping[str, str],
 ) -> DemandSupply:
     """The supply of a snapshot; `failed_claims` are NodeClaims of which nothing is expected any more."""
     free: dict[str, FreeNode] = {}
@@ -100,7 +116,7 @@ def demand_supply(
         if spare is not None and claim.name not in free:
             free[claim.name] = spare
             holders[claim.name] = _Holder(shape, shape.gpu_memory_mib)
-    return DemandSupply(free, holders)
+    return DemandSupply(free, holders, came)
 
 
 def _instance_type(claim: NodeClaim) -> str:
