@@ -3,16 +3,23 @@
 from pathlib import Path
 from typing import Any
 
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
+
 from plimsoll.connection import APPLY_PATCH, MERGE_PATCH, Connection, RequestError
 
 _PLURALS = {"NodeClass": "nodeclasses", "Policy": "policies", "Topology": "topologies", "Ingress": "ingresses"}
 _CLUSTERED = {
     "Node", "Namespace", "NodeClaim", "NodePool", "KWOKNodeClass", "Queue", "ClusterRole", "ClusterRoleBinding",
     "CustomResourceDefinition", "PriorityClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-    "Environment",
+    "Environment", "ClusterTrainingRuntime",
 }  # fmt: skip
 
 Manifest = dict[str, Any]
+
+
+def _is_too_early(error: BaseException) -> bool:
+    """The apiserver opens the storage of a kind when it is first asked for, and answers 429 until that is done."""
+    return isinstance(error, RequestError) and error.code == 429
 
 
 class Kube:
@@ -33,17 +40,18 @@ class Kube:
                 return None
             raise
 
+    @retry(retry=retry_if_exception(_is_too_early), stop=stop_after_delay(30), wait=wait_fixed(0.2), reraise=True)
     def list(self, api_version: str, kind: str, namespace: str | None = None, selector: str = "") -> list[Manifest]:
         """The objects of a namespace, or of all."""
         found = self._connection.request("GET", _path(api_version, kind, namespace), query={"labelSelector": selector})
         items: list[Manifest] = found["items"]
         return items
 
-    def apply(self, manifest: Manifest, manager: str = "test") -> Manifest:
-        """Server-side apply, by force."""
+    def apply(self, manifest: Manifest, manager: str = "test", *, dry_run: bool = False) -> Manifest:
+        """Server-side apply, by force; a dry run is admitted or refused as it would be, and writes nothing."""
         metadata = manifest["metadata"]
         path = _path(manifest["apiVersion"], manifest["kind"], metadata.get("namespace", "default"), metadata["name"])
-        query = {"fieldManager": manager, "force": "true"}
+        query = {"fieldManager": manager, "force": "true"} | ({"dryRun": "All"} if dry_run else {})
         return self._connection.request("PATCH", path, manifest, query=query, content_type=APPLY_PATCH)
 
     def patch(
