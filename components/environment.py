@@ -60,6 +60,21 @@ class DemandArgs(TypedDict, total=False):
     headroom: pulumi.Input[list[pulumi.Input[HeadroomArgs]]]
 
 
+class CatalogArgs(TypedDict, total=False):
+    aws_region: pulumi.Input[str]
+    prices: pulumi.Input[dict[str, pulumi.Input[float]]]
+
+
+class EstimatorArgs(TypedDict, total=False):
+    utilization: pulumi.Input[float]
+    utilization_by_product: pulumi.Input[dict[str, pulumi.Input[float]]]
+    overhead_gib: pulumi.Input[float]
+    activation_factor: pulumi.Input[float]
+    weight_factor: pulumi.Input[float]
+    context_length: pulumi.Input[int]
+    kv_value_bytes: pulumi.Input[float]
+
+
 class EnvironmentArgs(TypedDict, total=False):
     """The fields of plimsoll.model.environment.EnvironmentSpec, where they are explained."""
 
@@ -73,6 +88,8 @@ class EnvironmentArgs(TypedDict, total=False):
     reserved_label_prefixes: pulumi.Input[list[pulumi.Input[str]]]
     admission: pulumi.Input[str]
     node_claims: pulumi.Input[NodeClaimsArgs]
+    catalog: pulumi.Input[CatalogArgs]
+    estimator: pulumi.Input[EstimatorArgs]
     queue_scheduler: pulumi.Input[str]
     inference_image: pulumi.Input[str]
     demand: pulumi.Input[DemandArgs]

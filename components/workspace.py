@@ -77,6 +77,7 @@ class InferenceArgs(TypedDict, total=False):
     template: pulumi.Input[dict[str, Any]]
     replicas: pulumi.Input[int]
     per_replica_node_count: pulumi.Input[int]
+    context_length: pulumi.Input[int]
     stable_identity: pulumi.Input[bool]
     gpu_memory_gib: pulumi.Input[float]
     adapters: pulumi.Input[list[pulumi.Input[AdapterArgs]]]

@@ -1,27 +1,24 @@
 """`plimsoll estimate`: how many GPUs and nodes one replica of a model needs, and on which instance types."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any
 
 import typer
 
 from plimsoll.cli.estimate_report import Model, show_candidates, show_estimate
 from plimsoll.cli.output import Format, Output
+from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.errors import PlimsollError
-from plimsoll.plan.catalog import Catalog, InstanceType, UnknownInstanceTypeError, did_you_mean
-from plimsoll.plan.estimator import (
-    MIB_PER_GIB,
-    InvalidFigureError,
-    ModelNeed,
-    NodeGpus,
-    Settings,
-    estimate,
-)
+from plimsoll.model.instance_type import InstanceType
+from plimsoll.model.node_gpus import MIB_PER_GIB, InvalidFigureError, NodeGpus
+from plimsoll.plan.catalog import Catalog, UnknownInstanceTypeError, did_you_mean
+from plimsoll.plan.estimates import settings_of
+from plimsoll.plan.estimator import ModelNeed, Settings, estimate
 from plimsoll.plan.mig import mig_slice
 from plimsoll.plan.presets import near, preset
-
-DEFAULTS: Final = Settings()
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -35,15 +32,21 @@ def command(
     instance_type: Annotated[
         str | None, typer.Option("--instance-type", "-t", help="estimate for this type; else list those that fit")
     ] = None,
-    context_length: Annotated[int, typer.Option(help="tokens whose KV cache must fit")] = DEFAULTS.context_length,
+    context_length: Annotated[int | None, typer.Option(help="tokens whose KV cache must fit [2048]")] = None,
     utilization: Annotated[
         list[str] | None,
         typer.Option(help="share of a GPU's memory to use, such as 0.9, or H100=0.92 for one product; may be repeated"),
     ] = None,
-    overhead_gib: Annotated[float, typer.Option(help="GiB of each GPU beside model and cache")] = DEFAULTS.overhead_gib,
+    overhead_gib: Annotated[float | None, typer.Option(help="GiB of each GPU beside model and cache [2.3]")] = None,
+    activation_factor: Annotated[
+        float | None, typer.Option(help="what activations add to a GPU's share of the weights [1.05]")
+    ] = None,
+    weight_factor: Annotated[
+        float | None, typer.Option(help="weights in memory, as a multiple of their files [1.02]")
+    ] = None,
     kv_value_bytes: Annotated[
-        float, typer.Option(help="bytes of one cached value: 2, or 1 for a KV cache in fp8")
-    ] = DEFAULTS.kv_value_bytes,
+        float | None, typer.Option(help="bytes of one cached value: 1 for a KV cache in fp8 [2]")
+    ] = None,
     size_gib: Annotated[float | None, typer.Option(help="the model's weights as files, GiB")] = None,
     bytes_per_token: Annotated[float | None, typer.Option(help="KV cache of one token over all layers, bytes")] = None,
     one_node: Annotated[
@@ -55,21 +58,33 @@ def command(
     cloud: Annotated[list[str] | None, typer.Option(help="list types of this cloud only: azure, aws, arc")] = None,
     aws_region: Annotated[str | None, typer.Option(help="ask the EC2 API of this region for its types")] = None,
     prices: Annotated[Path | None, typer.Option(help="CSV with name,price_per_hour to rank types by")] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option("--file", "-f", metavar="FILE_OR_DIR", help="start from the Environment of these manifests"),
+    ] = None,
     output: Output = Format.TEXT,
 ) -> None:
     """GPUs and nodes that one replica of a model needs, line by line; nothing is created.
 
     Exit codes: 0 it fits, 2 it does not (the reason is said), 1 an error.
     """
-    settings = _settings(context_length, utilization or [], overhead_gib, kv_value_bytes)
+    environment = _environment(file or [])
+    given = {
+        "context_length": context_length,
+        "overhead_gib": overhead_gib,
+        "activation_factor": activation_factor,
+        "weight_factor": weight_factor,
+        "kv_value_bytes": kv_value_bytes,
+    }
+    settings = _settings(settings_of(environment.estimator), given, utilization or [])
     subject = _model(model, size_gib, bytes_per_token, one_node)
     gpus = _explicit_gpus(gpu_memory_gib, gpus_per_node, mig_profile)
     if gpus is not None and instance_type is not None:
         raise PlimsollError("--instance-type and explicit GPUs exclude each other", "keep one of them")
-    warnings = _over_limit(model, context_length)
+    warnings = _over_limit(model, settings.context_length)
     kind: InstanceType | None = None
     if gpus is None:
-        catalog, told = _catalog(aws_region, prices)
+        catalog, told = _catalog(environment, aws_region, prices)
         warnings += told
         if instance_type is None:
             candidates = catalog.feasible(subject.need, settings, clouds=_clouds(cloud or [], catalog))
@@ -85,24 +100,31 @@ def command(
     show_estimate(subject, gpus, kind, outcome, warnings=warnings, output=output)
 
 
-def _settings(context_length: int, utilization: list[str], overhead_gib: float, kv_value_bytes: float) -> Settings:
+def _environment(files: list[str]) -> EnvironmentSpec:
+    """Of the manifests; the defaults where there are none."""
+    if not files:
+        return EnvironmentSpec()
+    from plimsoll.observe.manifests import snapshot_from_files
+
+    return snapshot_from_files(files).environment.spec
+
+
+def _settings(declared: Settings, given: Mapping[str, float | None], utilization: list[str]) -> Settings:
+    """What is declared, with what the command line gives over it."""
     shares: dict[str, float] = {}
-    for given in utilization:
-        product, _, share = given.rpartition("=")
+    for text in utilization:
+        product, _, share = text.rpartition("=")
         try:
             shares[product.strip()] = float(share)
         except ValueError:
             raise InvalidFigureError(
-                f"utilization {given!r} is no number", "write a share such as 0.9, or H100=0.92 for one product"
+                f"utilization {text!r} is no number", "write a share such as 0.9, or H100=0.92 for one product"
             ) from None
-    general = shares.pop("", DEFAULTS.utilization)
-    return Settings(
-        general,
-        overhead_gib,
-        context_length=context_length,
-        kv_value_bytes=kv_value_bytes,
-        utilization_by_product=shares,
-    )
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if "" in shares:
+        changes["utilization"] = shares.pop("")
+    by_product = {**declared.utilization_by_product, **shares}
+    return replace(declared, **changes, utilization_by_product=by_product)
 
 
 def _model(name: str | None, size: float | None, token: float | None, one_node: bool | None) -> Model:
@@ -167,16 +189,18 @@ def _explicit_gpus(memory_gib: float | None, per_node: int | None, mig_profile: 
     return NodeGpus(1 if per_node is None else per_node, memory_gib * MIB_PER_GIB)
 
 
-def _catalog(aws_region: str | None, prices: Path | None) -> tuple[Catalog, list[str]]:
+def _catalog(environment: EnvironmentSpec, aws_region: str | None, prices: Path | None) -> tuple[Catalog, list[str]]:
     """The built-in table with what is asked for on top, and what is to be told of it."""
     catalog, warnings = Catalog.builtin(), []
-    if aws_region is not None:
+    region = aws_region or environment.catalog.aws_region
+    if region is not None:
+        from plimsoll.cli import clouds
         from plimsoll.observe.ec2 import ec2_types
-        from plimsoll.sandbox import home
 
-        live = ec2_types(home.cache() / "ec2", datetime.now(UTC), aws_region)
+        live = ec2_types(clouds.folder(), datetime.now(UTC), region)
         catalog = catalog.with_types(live.types)
         warnings = [*live.warnings, *map(str, catalog.differences)]
+    catalog = catalog.with_prices(environment.catalog.prices)
     if prices is not None:
         from plimsoll.observe.price_list import read_prices
 

@@ -7,8 +7,10 @@ from rich import box
 from rich.table import Table
 
 from plimsoll.cli.output import ERR, OUT, REFUSED, Format, print_json
-from plimsoll.plan.catalog import Candidate, InstanceType
-from plimsoll.plan.estimator import Estimate, Infeasible, ModelNeed, NodeGpus
+from plimsoll.model.instance_type import InstanceType
+from plimsoll.model.node_gpus import NodeGpus
+from plimsoll.plan.catalog import Candidate
+from plimsoll.plan.estimator import Estimate, Infeasible, ModelNeed
 from plimsoll.plan.presets import DISK_HEADROOM_GIB
 
 

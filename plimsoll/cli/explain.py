@@ -43,7 +43,9 @@ def workspace(
 
     Exit code 2 when it is refused.
     """
-    from plimsoll.cli.explain_report import as_json, print_story
+    from plimsoll.cli.clouds import with_cloud_types
+    from plimsoll.cli.explain_object import as_json
+    from plimsoll.cli.explain_report import print_story
     from plimsoll.plan.explaining import explain
 
     events: list[dict[str, Any]] = []
@@ -64,7 +66,7 @@ def workspace(
             events = events_about(connection, ref)
         finally:
             connection.close()
-    story = explain(snapshot, ref, datetime.now(UTC))
+    story = explain(with_cloud_types(snapshot), ref, datetime.now(UTC))
     if output is Format.JSON:
         print_json(as_json(story, events))
     else:

@@ -1,131 +1,15 @@
-"""How `plimsoll explain` tells a story: sections for people, one object for scripts."""
+"""How `plimsoll explain` tells a story to people: section by section."""
 
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from plimsoll.cli.explain_object import as_json
 from plimsoll.cli.output import OUT
-from plimsoll.cli.status import phase_of
-from plimsoll.model.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
-from plimsoll.model.node_claim import NodeClaim
-from plimsoll.plan.estimator import Infeasible, Line
-from plimsoll.plan.explaining import NodeStory, Story, Sum
-from plimsoll.plan.gpu_offer import Offer
+from plimsoll.plan.estimator import Line
+from plimsoll.plan.explaining import Story
 from plimsoll.plan.shortlist import counted
-
-
-def as_json(story: Story, events: list[dict[str, Any]]) -> dict[str, Any]:
-    """`workspace`, `environment`, `asks`, `verdict`, `need`, `nodes`, `nodeClaims`, `workloads`, `limits`, `plan`,
-    `conditions`, `events`."""
-    verdict = story.verdict
-    workspace = story.workspace
-    return {
-        "workspace": {"namespace": story.ref.namespace, "name": story.ref.name, "uid": story.ref.uid},
-        "environment": {
-            "name": story.environment.name,
-            "nodeAutoProvisioning": story.environment.spec.node_auto_provisioning,
-            "provisioner": story.environment.spec.effective_provisioner.value,
-        },
-        "asks": None if workspace is None else workspace.spec.manifest(),
-        "selector": "" if workspace is None else str(workspace.spec.resource.label_selector),
-        "verdict": {
-            "accepted": verdict.accepted,
-            "reason": verdict.reason.value,
-            "message": verdict.message,
-            "perReplicaNodeCount": verdict.per_replica_node_count,
-            "targetNodeCount": verdict.target_node_count,
-            "warnings": list(verdict.warnings),
-        },
-        "need": _need(story),
-        "nodes": [_node(each) for each in story.nodes],
-        "nodeClaims": [_claim(each) for each in story.claims],
-        "workloads": [
-            {"kind": each.kind, "name": each.name, "replicas": each.replicas, "readyReplicas": each.ready_replicas}
-            for each in story.workloads
-        ],
-        "limits": list(story.bounds),
-        "plan": {
-            **{
-                name: [
-                    {"kind": each.key.kind, "namespace": each.key.namespace, "name": each.key.name, "why": each.reason}
-                    for each in operations
-                ]
-                for name, operations in _operations(story).items()
-            },
-            "warnings": list(story.warnings),
-        },
-        "conditions": []
-        if workspace is None
-        else [
-            {
-                "type": each.type,
-                "status": each.status,
-                "reason": each.reason,
-                "message": each.message,
-                "since": each.last_transition_time,
-            }
-            for each in workspace.status.conditions
-        ],
-        "events": events,
-    }
-
-
-def _operations(story: Story) -> dict[str, tuple[Any, ...]]:
-    return {"create": story.creations, "update": story.updates, "delete": story.deletions}
-
-
-def _need(story: Story) -> dict[str, Any] | None:
-    need, found = story.need, story.sum
-    if need is None:
-        return None
-    return {
-        "of": need.subject,
-        "spansNodes": need.spans_nodes,
-        "perReplicaNodeCount": need.per_replica,
-        "leastMiB": need.least_mib or None,
-        "estimate": None if found is None else _sum(found),
-    }
-
-
-def _sum(found: Sum) -> dict[str, Any]:
-    outcome = found.outcome
-    return {
-        "on": found.on,
-        "feasible": outcome.feasible,
-        "reason": outcome.reason if isinstance(outcome, Infeasible) else None,
-        "minGpus": outcome.min_gpus,
-        "nodes": outcome.nodes,
-        "lines": [
-            {"name": each.name, "value": each.value, "unit": each.unit, "sum": each.sum} for each in outcome.lines
-        ],
-    }
-
-
-def _node(story: NodeStory) -> dict[str, Any]:
-    labels = story.node.labels
-    return {
-        "name": story.node.name,
-        "product": labels.get(GPU_PRODUCT),
-        "count": labels.get(GPU_COUNT),
-        "memory": labels.get(GPU_MEMORY),
-        "instanceType": story.node.instance_type,
-        "offers": str(story.offer) if isinstance(story.offer, Offer) else "",
-        "usable": not story.problem,
-        "why": story.problem,
-        "counts": story.counts,
-    }
-
-
-def _claim(claim: NodeClaim) -> dict[str, Any]:
-    waiting = next((each for each in claim.conditions if each.status != "True" and each.message), None)
-    return {
-        "name": claim.name,
-        "phase": phase_of(claim),
-        "instanceType": ", ".join(claim.instance_types),
-        "node": claim.node_name,
-        "message": f"{waiting.type}: {waiting.message}" if waiting is not None and not claim.ready else "",
-    }
 
 
 def print_story(story: Story, events: list[dict[str, Any]]) -> None:
@@ -139,6 +23,7 @@ def print_story(story: Story, events: list[dict[str, Any]]) -> None:
     for warning in dict.fromkeys([*verdict["warnings"], *told["plan"]["warnings"]]):
         _say(Text.assemble(("  warning: ", "yellow"), warning))
     _print_asks(story, told)
+    _print_type(told["instanceType"])
     _print_need(told["need"])
     _print_rows(
         "Nodes",
@@ -147,9 +32,10 @@ def print_story(story: Story, events: list[dict[str, Any]]) -> None:
     )
     _print_rows(
         "NodeClaims",
-        ("claim", "phase", "node", "says"),
-        [(each["name"], each["phase"], each["node"], each["message"]) for each in told["nodeClaims"]],
+        ("claim", "phase", "node", "waits for", "says"),
+        [(each["name"], each["phase"], each["node"], _waits(each), each["message"]) for each in told["nodeClaims"]],
     )
+    _print_lines("Tries", _tries(told["tries"]))
     _print_rows(
         "Workloads",
         ("workload", "ready"),
@@ -197,6 +83,34 @@ def _print_asks(story: Story, told: dict[str, Any]) -> None:
     _print_lines("Asked for", lines)
 
 
+def _print_type(offered: dict[str, Any] | None) -> None:
+    if offered is None:
+        return
+    gpus = "its GPUs are not known"
+    if offered["gpus"] is not None:
+        gpus = f"{offered['gpus']} x {offered['product']} of {offered['gpuMemoryMiB']:.0f} MiB by {offered['source']}"
+    pools = f"; allowed by NodePool {', '.join(offered['nodePools'])}" if offered["nodePools"] else ""
+    _print_lines("Instance type", [f"{offered['name']}: {gpus}{pools}", *offered["differences"]])
+
+
+def _waits(claim: dict[str, Any]) -> str:
+    return f"{claim['waitsFor']} since {claim['since']}, late after {claim['deadline']}" if claim["waitsFor"] else ""
+
+
+def _tries(tries: dict[str, Any] | None) -> list[str]:
+    if tries is None or not (tries["failures"] or tries["late"] or tries["overdue"]):
+        return []
+    lines = [f"late, to be replaced: {each['why']}" for each in tries["late"]]
+    lines += tries["overdue"]
+    if tries["failures"]:
+        lines.append(
+            f"{tries['failures']} tries failed in a row, the last at {tries['lastFailure']}: "
+            f"{tries['reason']}: {tries['message']}"
+        )
+        lines.append(f"the next try is due at {tries['nextTry']}")
+    return lines
+
+
 def _print_need(need: dict[str, Any] | None) -> None:
     if need is None:
         return
@@ -215,6 +129,12 @@ def _print_need(need: dict[str, Any] | None) -> None:
             for each in lines
         ],
     )
+    assumed = estimate["settings"]
+    _say(
+        f"  assumed: utilization {assumed['utilization']}, overhead {assumed['overheadGib']} GiB, factors "
+        f"{assumed['activationFactor']} and {assumed['weightFactor']}, {assumed['contextLength']} tokens of "
+        f"{assumed['kvValueBytes']} bytes a value"
+    )
     if estimate["reason"]:
         _say(f"  {estimate['reason']}")
 
@@ -225,7 +145,8 @@ def _values(node: dict[str, Any]) -> tuple[str, str, str]:
 
 def _state(node: dict[str, Any]) -> str:
     usable = f"not usable: {node['why']}" if node["why"] else "usable"
-    return f"{usable}; counts" if node["counts"] else usable
+    counts = "; counts" if node["counts"] else ""
+    return usable + counts + (f"; held by {', '.join(node['holders'])}" if node["holders"] else "")
 
 
 def _print_lines(title: str, lines: list[str]) -> None:

@@ -39,9 +39,10 @@ def plan(
     Exit code 2 when an intent is refused.
     """
     if file:
+        from plimsoll.cli.clouds import with_cloud_types
         from plimsoll.observe.manifests import snapshot_from_files
 
-        snapshot = snapshot_from_files(file)
+        snapshot = with_cloud_types(snapshot_from_files(file))
     else:
         from plimsoll.cli.watching import open_observer
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from plimsoll.cli import clouds
 from plimsoll.connection import Connection
 from plimsoll.observe.observer import Observer
 
@@ -14,7 +15,7 @@ SYNC_SECONDS = 60.0
 def open_observer(kubeconfig: Path | None, context: str | None) -> Iterator[tuple[Connection, Observer]]:
     """Watches that have seen the whole state; ended on leaving."""
     connection = Connection.open(kubeconfig, context)
-    observer = Observer(connection)
+    observer = Observer(connection, cloud_types=clouds.folder())
     observer.start()
     try:
         observer.wait_synced(SYNC_SECONDS)

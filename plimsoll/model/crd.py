@@ -77,7 +77,9 @@ def workspace_definition() -> dict[str, Any]:
         _rule("!(has(self.preset) && has(self.template))", PRESET_XOR_TEMPLATE),
         _rule("has(self.preset) || has(self.template)", NEEDS_PRESET_OR_TEMPLATE),
         _rule(
-            "!(has(self.template) && (has(self.config) || has(self.adapters) && size(self.adapters) > 0))", PRESET_ONLY
+            "!(has(self.template) && (has(self.config) || has(self.contextLength)"
+            " || has(self.adapters) && size(self.adapters) > 0))",
+            PRESET_ONLY,
         ),
         _rule(
             "!has(self.adapters) || self.adapters.all(a, !has(a.source.name) ||"

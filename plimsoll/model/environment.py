@@ -6,8 +6,10 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from plimsoll.model.base import Declared, Observed, ObservedObject
+from plimsoll.model.catalog_settings import CatalogSettings
 from plimsoll.model.condition import Condition
 from plimsoll.model.demand_settings import DemandSettings
+from plimsoll.model.estimator_settings import EstimatorSettings
 from plimsoll.model.labels import GPU_RESOURCE
 from plimsoll.model.taint import Taint
 
@@ -59,6 +61,9 @@ class NamespaceAccess(Declared):
     gpus: int | None = Field(default=None, ge=0)
     """GPU devices in all, over the Workspaces of each namespace."""
 
+    def allows_pool(self, name: str) -> bool:
+        return self.node_pools is None or name in self.node_pools
+
 
 class NodeClaims(Declared):
     """How NodeClaims are made."""
@@ -92,12 +97,14 @@ class EnvironmentSpec(Declared):
     limits: Limits = Limits()
     access: tuple[NamespaceAccess, ...] = ()
     """Absent: every namespace may use everything."""
-    reserved_label_prefixes: tuple[str, ...] = ("plimsoll.dev/", "kaito.sh/", "karpenter.sh/")
+    reserved_label_prefixes: tuple[str, ...] = ("plimsoll.dev/", "kaito.sh/", "karpenter.kaito.sh/", "karpenter.sh/")
     """Label keys with these prefixes may not stand in a Workspace's selector, nor in its template's labels."""
     admission: Literal["deny", "audit", "off"] = "deny"
     """What the cluster does with a Workspace that does not fit the mode or uses reserved labels: refuse it, warn of it
     and write it into the audit log, or let it pass. The engine's verdict says the same in any case."""
     node_claims: NodeClaims = NodeClaims()
+    catalog: CatalogSettings = CatalogSettings()
+    estimator: EstimatorSettings = EstimatorSettings()
     queue_scheduler: str = Field(default="kai-scheduler", min_length=1, max_length=253)
     """Scheduler of the pods of a Workspace that names a queue."""
     inference_image: str = "vllm/vllm-openai:v0.11.0"

@@ -46,6 +46,11 @@ class NodePool(ObservedObject):
         return ()
 
     @property
+    def node_class_group(self) -> str:
+        """The API group of its node class, which tells the cloud; empty where it has none."""
+        return (self.node_class_ref or {}).get("group", "")
+
+    @property
     def node_class_ref(self) -> dict[str, str] | None:
         reference = self.template_spec.get("nodeClassRef")
         return {str(k): str(v) for k, v in reference.items()} if isinstance(reference, dict) else None

@@ -5,6 +5,7 @@ from plimsoll.model.base import Observed
 from plimsoll.model.capacity_buffer import CapacityBuffer
 from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.environment import Environment
+from plimsoll.model.instance_type import InstanceType
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
@@ -53,6 +54,8 @@ class Snapshot(Observed):
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     gone: frozenset[str] = frozenset()
     """UIDs of the last objects, of kinds that a Plan creates, that were seen and are no more."""
+    instance_types: tuple[InstanceType, ...] = ()
+    """Instance types as the APIs of clouds tell them: more and newer than the built-in table."""
     missing_kinds: tuple[str, ...] = ()
     """Kinds that are planned with and that the cluster does not serve; empty where nobody knows."""
     warnings: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ from plimsoll.model.tuning import Tuning
 PRESET_XOR_TEMPLATE: Final = "preset and template exclude each other: keep one"
 NEEDS_PRESET_OR_TEMPLATE: Final = "needs a preset or a template"
 INFERENCE_XOR_TUNING: Final = "inference and tuning exclude each other: keep one"
-PRESET_ONLY: Final = "adapters and config are for presets: a template says itself what its containers read"
+PRESET_ONLY: Final = "adapters, config and contextLength are for presets: a template says itself what its containers do"
 ADAPTERS_TWICE: Final = "two adapters have the same name: every source.name stands once"
 
 
@@ -37,6 +37,9 @@ class Inference(Declared):
     """Nodes that one replica spans; absent: computed from the need and the node's GPU memory into status."""
     gpu_memory_gib: Annotated[float, Field(gt=0, le=1_000_000)] | None = Field(default=None, alias="gpuMemoryGiB")
     """GPU memory that one replica needs in all, GiB; needed where no preset says it and nodes are to be checked."""
+    context_length: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
+    """Tokens that a preset's server takes at most (vLLM's max-model-len) and whose KV cache is counted; absent: the
+    Environment's are counted, and the server chooses."""
     stable_identity: bool = False
     """Whether each replica keeps its name (a StatefulSet); replicas that span nodes always do."""
     adapters: tuple[Adapter, ...] = Field(default=(), max_length=10)
@@ -57,7 +60,7 @@ class Inference(Declared):
             raise ValueError(PRESET_XOR_TEMPLATE)
         if self.preset is None and self.template is None:
             raise ValueError(NEEDS_PRESET_OR_TEMPLATE)
-        if self.template is not None and (self.adapters or self.config is not None):
+        if self.template is not None and (self.adapters or self.config is not None or self.context_length is not None):
             raise ValueError(PRESET_ONLY)
         if len({adapter.source.name for adapter in self.adapters}) < len(self.adapters):
             raise ValueError(ADAPTERS_TWICE)

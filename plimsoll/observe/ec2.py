@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plimsoll.model.errors import PlimsollError
-from plimsoll.plan.catalog import InstanceType
+from plimsoll.model.instance_type import InstanceType
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client

@@ -1,11 +1,13 @@
 """The Observer: watches of every kind, one Snapshot."""
 
 import threading
+from pathlib import Path
 from typing import Any
 
 from plimsoll.connection import Connection
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.observe.batcher import Batcher
+from plimsoll.observe.cloud_types import CloudTypes
 from plimsoll.observe.health import Health
 from plimsoll.observe.kinds import DEFINITIONS
 from plimsoll.observe.presence import ABSENT, Presence
@@ -17,8 +19,10 @@ from plimsoll.observe.watching import Watch
 class Observer:
     """Keeps what the cluster holds, as far as capacity is planned on it. At rest it makes no request but watches."""
 
-    def __init__(self, connection: Connection, batcher: Batcher | None = None) -> None:
+    def __init__(self, connection: Connection, batcher: Batcher | None = None, cloud_types: Path | None = None) -> None:
+        """`cloud_types` is the folder that keeps what clouds say of instance types; None: no cloud is asked."""
         self._batcher = batcher or Batcher()
+        self._cloud_types = None if cloud_types is None else CloudTypes(cloud_types, self._batcher.note)
         self._stores = Stores()
         self._definitions = Store(DEFINITIONS)
         self._health = Health([DEFINITIONS.name, *(store.kind.name for store in self._stores)])
@@ -66,10 +70,24 @@ class Observer:
         self._health.require_synced()
         with self._lock:
             warnings = self._health.warnings()
-            state = (self._stores.version, warnings)
+            state = (self._stores.version, warnings, self._answers())
             if self._latest is None or self._latest[0] != state:
-                self._latest = (state, self._stores.snapshot(warnings))
+                self._latest = self._observed(warnings)
             return self._latest[1]
+
+    def _answers(self) -> int:
+        if self._cloud_types is None:
+            return 0
+        self._cloud_types.refresh()
+        return self._cloud_types.version
+
+    def _observed(self, warnings: tuple[str, ...]) -> tuple[object, Snapshot]:
+        """A new snapshot, with what it was made of."""
+        version = self._stores.version
+        snapshot = self._stores.snapshot(warnings)
+        if self._cloud_types is not None:
+            snapshot = self._cloud_types.completed(snapshot)
+        return (version, warnings, self._answers()), snapshot
 
     def wait(self, idle: float, maximum: float, timeout: float) -> bool:
         """Waits for changes that can matter, as `Batcher.wait`: True once they pause, False after `timeout`."""

@@ -17,6 +17,7 @@ from plimsoll.model.partition import Partition
 from plimsoll.model.verdict import Reason
 from plimsoll.model.workspace import Workspace
 from plimsoll.plan.brought_replica import nodes_of_replica
+from plimsoll.plan.estimates import Estimates
 from plimsoll.plan.gpu_labels import InvalidGpuLabel
 from plimsoll.plan.gpu_offer import Offer, Offers, Unusable
 from plimsoll.plan.node_index import NodeIndex
@@ -58,6 +59,7 @@ class BroughtNodes:
         self._surveys: dict[object, Survey | Refusal] = {}
         self._tolerances = Tolerances(environment)
         self._offers = Offers()
+        self._estimates = Estimates(environment.estimator)
 
     def judge(self, workspace: Workspace) -> Sizing | Refusal:
         """How many nodes the Workspace takes of those it matches, or why it may not."""
@@ -79,7 +81,7 @@ class BroughtNodes:
         if isinstance(survey, Refusal):
             return survey
         pools = self._foreign_pools(workspace.namespace, survey.usable)
-        return pools or _size(workspace, survey, devices)
+        return pools or _size(workspace, survey, devices, self._estimates)
 
     def _found(self, selector: LabelSelector, ask: Ask) -> Survey | Refusal:
         """What the selector finds for pods that ask for so much, or what is wrong with these nodes."""
@@ -175,7 +177,7 @@ def _warnings(groups: Mapping[Offer, list[Node]], unusable: Mapping[str, str], l
     yield from dict.fromkeys(offer.warning for offer in groups if offer.warning)
 
 
-def _size(workspace: Workspace, survey: Survey, own_devices: int) -> Sizing | Refusal:
+def _size(workspace: Workspace, survey: Survey, own_devices: int, estimates: Estimates) -> Sizing | Refusal:
     need = replica_need(workspace)
     if isinstance(need, Refusal):
         return need
@@ -184,7 +186,7 @@ def _size(workspace: Workspace, survey: Survey, own_devices: int) -> Sizing | Re
     warnings = survey.warnings
     per_replica = 1
     if need is not None:
-        sized = nodes_of_replica(need, offer, survey.matching)
+        sized = nodes_of_replica(need, offer, survey.matching, estimates)
         if isinstance(sized, Refusal):
             return sized
         per_replica, warning = sized

@@ -6,11 +6,11 @@ nodes a replica takes that may span them.
 """
 
 import math
-from functools import lru_cache
 from typing import Final
 
 from plimsoll.model.verdict import Reason
-from plimsoll.plan.estimator import Estimate, estimate
+from plimsoll.plan.estimates import Estimates
+from plimsoll.plan.estimator import Estimate
 from plimsoll.plan.gpu_offer import Offer
 from plimsoll.plan.refusal import Refusal
 from plimsoll.plan.shortlist import counted, shortlist
@@ -19,10 +19,10 @@ from plimsoll.plan.sizing import ReplicaNeed
 MOST_NODES: Final = 10_000
 """What `perReplicaNodeCount` may be at most: an estimate beyond it comes of GPUs with next to no room."""
 
-_estimate = lru_cache(maxsize=1024)(estimate)
 
-
-def nodes_of_replica(need: ReplicaNeed, offer: Offer, names: tuple[str, ...]) -> tuple[int, str] | Refusal:
+def nodes_of_replica(
+    need: ReplicaNeed, offer: Offer, names: tuple[str, ...], estimates: Estimates
+) -> tuple[int, str] | Refusal:
     """Nodes that one replica takes of such nodes, and a warning or an empty text; `names` are all that match."""
     parted = bool(offer.pods)
     if (need.per_replica or 1) > 1 and (parted or offer.gpus.slices or not need.spans_nodes):
@@ -37,7 +37,7 @@ def nodes_of_replica(need: ReplicaNeed, offer: Offer, names: tuple[str, ...]) ->
     refusal = _over_all(need, offer, names) if spans else _on_one(need, offer, names[0])
     if refusal is not None:
         return refusal
-    outcome = _estimate(need.need, offer.gpus)
+    outcome = estimates.of(need.need, offer.gpus, need.context_length)
     if offer.gpus.slices and not isinstance(outcome, Estimate):
         return _too_small_slice(need, offer, names[0], outcome.min_gpus, outcome.reason)
     wanted = outcome.nodes

@@ -9,13 +9,12 @@ from plimsoll.model.node_pool import NodePool
 from plimsoll.model.quantity import parse_devices
 from plimsoll.model.verdict import Reason
 from plimsoll.model.workspace import Workspace
-from plimsoll.plan.catalog import Catalog
 from plimsoll.plan.offered_types import OfferedTypes
 from plimsoll.plan.refusal import Refusal
 from plimsoll.plan.shortlist import shortlist
 
 
-def claim_gpus(claim: NodeClaim, resource: str, catalog: Catalog) -> int:
+def claim_gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
     """GPU devices that a NodeClaim stands for: those it requests, else those of its instance type."""
     resources = claim.spec.get("resources")
     requests = resources.get("requests") if isinstance(resources, dict) else None
@@ -25,8 +24,13 @@ def claim_gpus(claim: NodeClaim, resource: str, catalog: Catalog) -> int:
             return parse_devices(amount)
         except ValueError:
             pass
-    known = [listed for name in claim.instance_types if (listed := catalog.lookup(name)) is not None]
-    return max((listed.gpus for listed in known), default=0)
+    return _most_gpus(claim.instance_types, types)
+
+
+def _most_gpus(instance_types: Iterable[str], types: OfferedTypes) -> int:
+    """GPUs of the largest of the types, as far as they are known."""
+    found = [each.claimable or 0 for name in instance_types if (each := types.find(name)) is not None]
+    return max(found, default=0)
 
 
 class Budget:
@@ -41,7 +45,6 @@ class Budget:
         environment: EnvironmentSpec,
         claims: Iterable[NodeClaim],
         own_pools: Iterable[NodePool],
-        catalog: Catalog,
         types: OfferedTypes,
     ) -> None:
         limits = environment.limits
@@ -56,12 +59,11 @@ class Budget:
         for claim in claims:
             if (pool := claim.labels.get(NODEPOOL)) is not None:
                 made[pool] = made.get(pool, 0) + 1
-            gpus = claim_gpus(claim, environment.gpu_resource, catalog)
+            gpus = claim_gpus(claim, environment.gpu_resource, types)
             self.take(1, gpus, self._pool_of(claim.instance_types, claim.owner[0]))
         for own in own_pools:
             missing = max(0, (own.replicas or 0) - made.get(own.name, 0))
-            known = [listed.gpus for name in own.instance_types if (listed := catalog.lookup(name)) is not None]
-            self.take(missing, max(known, default=0), self._pool_of(own.instance_types, own.owner[0]))
+            self.take(missing, _most_gpus(own.instance_types, types), self._pool_of(own.instance_types, own.owner[0]))
 
     def short(self, nodes: int, gpus_each: int, pool: NodePool | None) -> str:
         """Which limit so many nodes would exceed; empty where none. `pool` allows their type."""

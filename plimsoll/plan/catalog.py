@@ -8,69 +8,19 @@ than its nominal memory, and a table grows old.
 import csv
 import difflib
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Final, Self
 
 from plimsoll.model.errors import PlimsollError
-from plimsoll.plan.estimator import (
-    MIB_PER_GIB,
-    Estimate,
-    InvalidFigureError,
-    Need,
-    NodeGpus,
-    Settings,
-    estimate,
-    product_words,
-)
-
-TABLE: Final = "table"
-"""The source of the built-in types."""
+from plimsoll.model.instance_type import InstanceType
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.estimator import Estimate, Need, Settings, estimate, product_words
 
 _USABLE_SHARE: Final = 0.92
 """A real GPU reports down to this share of its nominal memory (an A10 of 24 GiB: 23028 MiB)."""
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceType:
-    """What one instance of the type offers."""
-
-    name: str
-    cloud: str
-    """`azure`, `aws` or `arc`; empty where a live source does not say."""
-    gpus: int
-    gpu_memory_mib: int
-    """Memory of ONE GPU, MiB."""
-    product: str
-    vcpus: int | None = None
-    price_per_hour: float | None = None
-    """Price of one instance for an hour, in any one currency; None where it is not known."""
-    source: str = TABLE
-    """Where the figures come from: the table, a node, a NodePool, the EC2 API."""
-
-    def __post_init__(self) -> None:
-        if not self.name:
-            raise InvalidFigureError("an instance type needs a name")
-        if self.price_per_hour is not None and not 0 <= self.price_per_hour < math.inf:
-            raise InvalidFigureError(
-                f"price of {self.name} must be a number of at least 0, not {self.price_per_hour!r}"
-            )
-        _ = self.node_gpus
-
-    @property
-    def node_gpus(self) -> NodeGpus:
-        return NodeGpus(self.gpus, self.gpu_memory_mib, self.product)
-
-    @property
-    def nvidia(self) -> bool:
-        """Whether its accelerators are NVIDIA's: what `nvidia.com/gpu` and the presets need."""
-        return self.product.casefold().startswith(("nvidia", "tesla", "geforce", "quadro"))
-
-    def describe_gpus(self) -> str:
-        """Such as `2 x NVIDIA H100 of 94 GiB`."""
-        return f"{self.gpus} x {self.product} of {self.gpu_memory_mib / MIB_PER_GIB:.4g} GiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +31,10 @@ class Difference:
     live: InstanceType
 
     def __str__(self) -> str:
+        live, declared = self.live, self.declared
         return (
-            f"{self.live.name}: {self.live.source} has {self.live.describe_gpus()}, {self.declared.source} says "
-            f"{self.declared.describe_gpus()}; {self.live.source} counts"
+            f"{live.name}: {live.describe_gpus()} by {live.source}, {declared.describe_gpus()} by {declared.source}; "
+            "the former counts"
         )
 
 
@@ -115,6 +66,18 @@ class Catalog:
     def builtin(cls) -> "Catalog":
         """The built-in table alone."""
         return _builtin()
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "Catalog":
+        """The built-in table, what clouds' APIs say over it, and the Environment's prices.
+
+        Prices of types that nobody knows here are left out: they may be those of live nodes.
+        """
+        found = cls.builtin()
+        if snapshot.instance_types:
+            found = found.with_types(snapshot.instance_types)
+        prices = snapshot.environment.spec.catalog.prices
+        return found.with_prices({name: price for name, price in prices.items() if found.lookup(name)})
 
     @property
     def types(self) -> tuple[InstanceType, ...]:
@@ -158,6 +121,8 @@ class Catalog:
 
         Raises UnknownInstanceTypeError for a name that the catalog does not hold.
         """
+        if not prices:
+            return self
         priced = dict(self._types)
         for name, price in prices.items():
             known = self.lookup(name)
@@ -172,8 +137,11 @@ class Catalog:
         settings: Settings | None = None,
         clouds: Collection[str] | None = None,
         names: Collection[str] | None = None,
+        allows: Callable[[InstanceType], bool] = lambda _: True,
     ) -> tuple[Candidate, ...]:
         """The types that one replica fits, cheapest first; only NVIDIA's, and only of these clouds and names if given.
+
+        `allows` tells whether a type may be taken at all.
 
         By price for all nodes of a replica where prices are known. A type without a price comes after those with one;
         among such, by fewest GPUs, then least GPU memory, fewest nodes, fewest vCPUs.
@@ -183,7 +151,7 @@ class Catalog:
         for each in self.types:
             if not each.nvidia or (clouds is not None and each.cloud not in clouds):
                 continue
-            if wanted is not None and each.name.casefold() not in wanted:
+            if (wanted is not None and each.name.casefold() not in wanted) or not allows(each):
                 continue
             outcome = estimate(need, each.node_gpus, settings)
             if isinstance(outcome, Estimate):

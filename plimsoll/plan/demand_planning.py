@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from plimsoll.model.labels import NODEPOOL, WORKSPACE
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.catalog import Catalog
 from plimsoll.plan.class_members import classify
 from plimsoll.plan.class_packing import PromisedNode
 from plimsoll.plan.class_packings import SECONDS, ClassPackings
@@ -43,8 +42,7 @@ class DemandPlanner:
     class, by the clock where one is given, else by counted work.
     """
 
-    def __init__(self, catalog: Catalog | None = None, seconds: float = SECONDS, clock: Clock | None = None) -> None:
-        self._catalog = catalog or Catalog.builtin()
+    def __init__(self, seconds: float = SECONDS, clock: Clock | None = None) -> None:
         self._packings = ClassPackings(seconds, clock)
         self._ledger: GpuLedger | None = None
         self._gpu_resource = ""
@@ -62,7 +60,7 @@ class DemandPlanner:
         self._packings.keep(classes)
         if not classes:
             return ()
-        allowed = PoolShapes(snapshot, self._catalog)
+        allowed = PoolShapes(snapshot)
         blocked = frozenset(blocked_types)
         shapes = tuple(each for each in allowed.shapes if (each.instance_type, each.node_pool) not in blocked)
         promised = _promised(promises, shapes)

@@ -15,17 +15,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.model.node_gpus import LARGEST, InvalidFigureError, NodeGpus, check_figure
 
-MIB_PER_GIB: Final = 1024
 BYTES_PER_GIB: Final = 1024**3
-
-_LARGEST: Final = 1e15
-"""No figure of a model or a GPU comes near; up to here the formula's floats neither overflow nor lose a GPU."""
-
-
-class InvalidFigureError(PlimsollError):
-    """A figure that no model, GPU or setting can have, such as a negative size; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +44,12 @@ class Settings:
         for name, value in {"utilization": self.utilization, **named}.items():
             if not 0 < value <= 1:
                 raise InvalidFigureError(f"{name} must be above 0 and at most 1, not {value!r}")
-        _check("overhead (GiB)", self.overhead_gib, zero=True)
+        check_figure("overhead (GiB)", self.overhead_gib, zero=True)
         for name, value in (("activation factor", self.activation_factor), ("weight factor", self.weight_factor)):
-            if not 1 <= value <= _LARGEST:
+            if not 1 <= value <= LARGEST:
                 raise InvalidFigureError(f"{name} must be a number of at least 1, not {value!r}")
-        _check("context length (tokens)", self.context_length)
-        _check("bytes of one cached value", self.kv_value_bytes)
+        check_figure("context length (tokens)", self.context_length)
+        check_figure("bytes of one cached value", self.kv_value_bytes)
 
     def for_product(self, product: str) -> "Settings":
         """These settings with the utilization of a GPU product; of several keys that fit, the one of most words."""
@@ -83,8 +75,8 @@ class ModelNeed:
     """Whether one replica may be split over several GPUs (tensor parallelism)."""
 
     def __post_init__(self) -> None:
-        _check("model size (GiB)", self.size_gib)
-        _check("bytes per token", self.bytes_per_token, zero=True)
+        check_figure("model size (GiB)", self.size_gib)
+        check_figure("bytes per token", self.bytes_per_token, zero=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,31 +88,10 @@ class MemoryNeed:
     spans_nodes: bool = True
 
     def __post_init__(self) -> None:
-        _check("GPU memory need (GiB)", self.gpu_memory_gib)
+        check_figure("GPU memory need (GiB)", self.gpu_memory_gib)
 
 
 Need = ModelNeed | MemoryNeed
-
-
-@dataclass(frozen=True, slots=True)
-class NodeGpus:
-    """The GPUs of one node."""
-
-    count: int
-    memory_mib: float
-    """Memory of ONE GPU or, under MIG, of one slice; MiB."""
-    product: str = ""
-    slices: bool = False
-    """Whether these are MIG slices: a model is not split over slices, so that it must fit one."""
-
-    def __post_init__(self) -> None:
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or not 1 <= self.count <= _LARGEST:
-            raise InvalidFigureError(f"GPUs of a node must be a whole number of at least 1, not {self.count!r}")
-        _check("memory of one GPU (MiB)", self.memory_mib)
-
-    @property
-    def memory_gib(self) -> float:
-        return self.memory_mib / MIB_PER_GIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +175,7 @@ def _by_formula(need: ModelNeed, gpus: NodeGpus, settings: Settings) -> Estimate
         )
     room = (available - fixed) / settings.activation_factor
     quotient = weights / room
-    if quotient > _LARGEST:
+    if quotient > LARGEST:
         return Infeasible(
             f"one GPU has {_g(room)} GiB left for {_g(weights)} GiB of weights: take GPUs with more memory",
             tuple(lines),
@@ -247,12 +218,6 @@ def _by_nodes(need: Need, gpus: NodeGpus, min_gpus: int, lines: tuple[Line, ...]
 
 def _gpus(count: int) -> str:
     return f"{count} GPU{'' if count == 1 else 's'}"
-
-
-def _check(name: str, value: float, zero: bool = False) -> None:
-    """Raises InvalidFigureError on what is no finite number above 0 (or from 0 on)."""
-    if not (value > 0 or (zero and value == 0)) or value > _LARGEST:
-        raise InvalidFigureError(f"{name} must be a number {'of at least 0' if zero else 'above 0'}, not {value!r}")
 
 
 def _g(value: float) -> str:

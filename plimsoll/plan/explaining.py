@@ -8,20 +8,24 @@ from plimsoll.model.environment import Environment, EnvironmentSpec
 from plimsoll.model.labels import as_label_value
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.node_gpus import NodeGpus
 from plimsoll.model.owner import Owner
 from plimsoll.model.plan import Creation, Deletion, Plan, Update
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace, WorkspaceRef
+from plimsoll.plan.attempts import Attempts
 from plimsoll.plan.budget import claim_gpus
-from plimsoll.plan.catalog import Catalog
-from plimsoll.plan.estimator import Estimate, Infeasible, estimate
+from plimsoll.plan.claim_progress import ClaimProgress, Wait
+from plimsoll.plan.estimates import Estimates
+from plimsoll.plan.estimator import Estimate, Infeasible, Settings
 from plimsoll.plan.gpu_labels import InvalidGpuLabel
 from plimsoll.plan.gpu_offer import Offer, Offers, Unusable
+from plimsoll.plan.holders import Holders
 from plimsoll.plan.holdings import Holdings
 from plimsoll.plan.node_index import NodeIndex
-from plimsoll.plan.offered_types import OfferedTypes
+from plimsoll.plan.offered_types import OfferedType, OfferedTypes
 from plimsoll.plan.planning import plan
 from plimsoll.plan.shortlist import shortlist
 from plimsoll.plan.sizing import ReplicaNeed, replica_need
@@ -42,6 +46,16 @@ class NodeStory(NamedTuple):
     """Why nothing may be placed on it now; empty where it may."""
     counts: bool
     """Whether the verdict, or the plan, counts on it."""
+    holders: tuple[str, ...] = ()
+    """Who has it, or uses its GPUs: this Workspace, siblings, pods of others."""
+
+
+class ClaimStory(NamedTuple):
+    """One of its NodeClaims."""
+
+    claim: NodeClaim
+    waits: Wait | None
+    """What it waits for, since when and until when at most; None for one that serves."""
 
 
 class Sum(NamedTuple):
@@ -50,6 +64,8 @@ class Sum(NamedTuple):
     on: str
     """The kind of node, for people."""
     outcome: Estimate | Infeasible
+    settings: Settings
+    """What the formula took for granted."""
 
 
 class Story(NamedTuple):
@@ -62,7 +78,11 @@ class Story(NamedTuple):
     sum: Sum | None = None
     """None where nothing is known to estimate, or no GPUs to estimate on."""
     nodes: tuple[NodeStory, ...] = ()
-    claims: tuple[NodeClaim, ...] = ()
+    offered: OfferedType | None = None
+    """The instance type, with where its figures come from; None where none is asked for or known."""
+    claims: tuple[ClaimStory, ...] = ()
+    tries: Attempts | None = None
+    """What became of its NodeClaims so far; None where nodes are brought, or it is refused."""
     workloads: tuple[Workload, ...] = ()
     bounds: tuple[str, ...] = ()
     """Limits and access that apply, one sentence each."""
@@ -89,25 +109,60 @@ def explain(snapshot: Snapshot, ref: WorkspaceRef, now: datetime) -> Story:
         deletions=_own(planned.deletions, ref),
         warnings=_warnings(planned, verdict.workspace),
     )
-    return story if workspace is None else _detailed(story, workspace, snapshot, Holdings(snapshot, verdicts))
+    return story if workspace is None else _detailed(story, workspace, snapshot, verdicts, now)
 
 
-def _detailed(story: Story, workspace: Workspace, snapshot: Snapshot, holdings: Holdings) -> Story:
+def _detailed(
+    story: Story, workspace: Workspace, snapshot: Snapshot, verdicts: Sequence[Verdict], now: datetime
+) -> Story:
+    holdings = Holdings(snapshot, verdicts)
     index = NodeIndex(snapshot.nodes)
+    types = OfferedTypes(snapshot, index)
     need = replica_need(workspace)
-    nodes = _nodes(snapshot.environment.spec, index, workspace, story.verdict, holdings)
+    holders = Holders(snapshot, verdicts, holdings)
+    nodes = tuple(
+        each._replace(holders=holders.of(each.node.name, workspace))
+        for each in _nodes(snapshot.environment.spec, index, workspace, story.verdict, holdings)
+    )
+    name = workspace.spec.resource.instance_type
+    offered = types.find(name) if name and holdings.auto_provisioning else None
     return story._replace(
         need=need if isinstance(need, ReplicaNeed) else None,
-        sum=_sum(snapshot, index, workspace, need, nodes) if isinstance(need, ReplicaNeed) else None,
+        sum=_sum(snapshot.environment.spec, offered, need, nodes) if isinstance(need, ReplicaNeed) else None,
         nodes=nodes,
-        claims=tuple(sorted(holdings.ownership.claims_of(workspace), key=lambda claim: claim.name)),
+        offered=offered,
+        claims=_claims(snapshot, workspace, story.verdict, holdings, now),
+        tries=holdings.tries(workspace, story.verdict, workspace.status.provisioning, now)
+        if holdings.auto_provisioning and story.verdict.accepted
+        else None,
         workloads=tuple(holdings.ownership.workloads_of(workspace)),
-        bounds=tuple(_bounds(snapshot, workspace, holdings.ownership.claims)),
+        bounds=tuple(_bounds(snapshot, workspace, holdings.ownership.claims, types)),
+    )
+
+
+def _claims(
+    snapshot: Snapshot, workspace: Workspace, verdict: Verdict, holdings: Holdings, now: datetime
+) -> tuple[ClaimStory, ...]:
+    progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec)
+    recorded = {each.name: each for each in workspace.status.provisioning.pending}
+    known = verdict.gpus_per_node is not None
+    return tuple(
+        ClaimStory(
+            claim,
+            None
+            if claim.deleting
+            else progress.wait(claim, gpus_known=known, recorded=recorded.get(claim.name), now=now),
+        )
+        for claim in sorted(holdings.ownership.claims_of(workspace), key=lambda claim: claim.name)
     )
 
 
 def _nodes(
-    environment: EnvironmentSpec, index: NodeIndex, workspace: Workspace, verdict: Verdict, holdings: Holdings
+    environment: EnvironmentSpec,
+    index: NodeIndex,
+    workspace: Workspace,
+    verdict: Verdict,
+    holdings: Holdings,
 ) -> tuple[NodeStory, ...]:
     resource = workspace.spec.resource
     tolerance = Tolerances(environment).of(workspace)
@@ -131,29 +186,35 @@ def _nodes(
 
 
 def _sum(
-    snapshot: Snapshot, index: NodeIndex, workspace: Workspace, need: ReplicaNeed, nodes: Iterable[NodeStory]
+    environment: EnvironmentSpec, offered: OfferedType | None, need: ReplicaNeed, nodes: Iterable[NodeStory]
 ) -> Sum | None:
     if need.need is None:
         return None
-    if snapshot.environment.spec.auto_provisioning:
-        name = workspace.spec.resource.instance_type
-        offered = OfferedTypes(Catalog.builtin(), snapshot.node_pools, index).find(name) if name else None
-        if offered is None or offered.gpus is None:
-            return None
-        return Sum(f"instance type {offered.name}", estimate(need.need, offered.gpus))
-    for each in nodes:
-        if isinstance(each.offer, Offer):
-            return Sum(f"node {each.node.name} ({each.offer})", estimate(need.need, each.offer.gpus))
-    return None
+    gpus: NodeGpus | None = None
+    on = ""
+    if environment.auto_provisioning:
+        gpus = offered.gpus if offered is not None else None
+        on = f"instance type {offered.name}" if offered is not None else ""
+    else:
+        offers = ((each.node.name, each.offer) for each in nodes if isinstance(each.offer, Offer))
+        name, offer = next(offers, ("", None))
+        if offer is not None:
+            gpus, on = offer.gpus, f"node {name} ({offer})"
+    if gpus is None:
+        return None
+    estimates = Estimates(environment.estimator)
+    settings = estimates.with_context(need.context_length).for_product(gpus.product)
+    return Sum(on, estimates.of(need.need, gpus, need.context_length), settings)
 
 
-def _bounds(snapshot: Snapshot, workspace: Workspace, claims: Sequence[NodeClaim]) -> Iterable[str]:
+def _bounds(
+    snapshot: Snapshot, workspace: Workspace, claims: Sequence[NodeClaim], types: OfferedTypes
+) -> Iterable[str]:
     environment = snapshot.environment.spec
-    catalog = Catalog.builtin()
     if environment.limits.nodes is not None:
         yield f"limits.nodes of the Environment is {environment.limits.nodes}, {len(claims)} in use"
     if environment.limits.gpus is not None:
-        used = sum(claim_gpus(claim, environment.gpu_resource, catalog) for claim in claims)
+        used = sum(claim_gpus(claim, environment.gpu_resource, types) for claim in claims)
         yield f"limits.gpus of the Environment is {environment.limits.gpus}, {used} in use"
     if workspace.spec.resource.node_count_limit is not None:
         yield f"resource.nodeCountLimit is {workspace.spec.resource.node_count_limit}"

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from plimsoll.model.node import Node
+from plimsoll.model.node_gpus import NodeGpus
 from plimsoll.model.partition import Partition
-from plimsoll.plan.estimator import NodeGpus
 from plimsoll.plan.gpu_labels import GPU_REPLICAS, MIG_CONFIG_STATE, MPS, GpuLabels, InvalidGpuLabel, parse_gpu_labels
 from plimsoll.plan.mig import MIG_PREFIX, MigLabels, MigSlices, label_form, parse_mig_labels
 from plimsoll.plan.node_index import gpu_values

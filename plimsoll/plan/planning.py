@@ -13,7 +13,7 @@ from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace, WorkspaceRef
 from plimsoll.plan.attempts import Trying
 from plimsoll.plan.budget import Budget
-from plimsoll.plan.catalog import Catalog
+from plimsoll.plan.catalog import did_you_mean
 from plimsoll.plan.claim_progress import ClaimProgress
 from plimsoll.plan.delta import Delta, key_of
 from plimsoll.plan.node_claims import NodeClaimProvisioner
@@ -59,7 +59,12 @@ class _Round:
         self._autoscaled = autoscaled(snapshot)
         self._places = PodPlaces(snapshot.pods)
         if self._environment.spec.auto_provisioning:
-            self._types = OfferedTypes(Catalog.builtin(), snapshot.node_pools, self._index)
+            self._types = OfferedTypes(snapshot, self._index)
+            self._delta.warnings += [
+                f"catalog.prices of the Environment: instance type {name!r} is not known"
+                + _meant(self._types.near(name))
+                for name in self._types.unknown_prices()
+            ]
             self._progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec)
             self._provisioner = self._choose_provisioner()
             targets = {workspace.key: verdict.target_node_count or 0 for workspace, verdict in self._accepted}
@@ -69,7 +74,7 @@ class _Round:
 
     def _choose_provisioner(self) -> Provisioner:
         snapshot, ownership = self._snapshot, self._ownership
-        budget = Budget(snapshot.environment.spec, ownership.claims, ownership.pools, Catalog.builtin(), self._types)
+        budget = Budget(snapshot.environment.spec, ownership.claims, ownership.pools, self._types)
         means = Means(snapshot.environment, ownership, budget, self._places)
         trying = Trying(snapshot, self._progress, self._now)
         if snapshot.environment.spec.effective_provisioner is Kind.STATIC_NODEPOOL:
@@ -87,7 +92,8 @@ class _Round:
                 offered = self._types.find(workspace.spec.resource.instance_type or "")
                 assert offered is not None, "validation accepts known instance types only"
                 self._provisioner.provide(self._wish(workspace, verdict, offered), delta)
-                self._workload(workspace, verdict, offered.spellings, self._nodes_there(workspace, offered))
+                spellings = offered.spellings(workspace.spec.resource.instance_type or "")
+                self._workload(workspace, verdict, spellings, self._nodes_there(workspace, offered))
             else:
                 self._leftover_claims(workspace)
                 self._workload(workspace, verdict, (), len(verdict.node_names))
@@ -199,6 +205,10 @@ class _Round:
                 "rest waits for the next round"
             )
         return deletions[:cap]
+
+
+def _meant(near: Sequence[str]) -> str:
+    return f" ({did_you_mean(near)})" if near else ""
 
 
 def _order(key: ObjectKey) -> tuple[str, str, str, str]:

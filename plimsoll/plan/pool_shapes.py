@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -13,25 +13,21 @@ from plimsoll.model.placement import NodeRequirement
 from plimsoll.model.quantity import parse_cpu_milli, parse_memory_mib
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.taint import Taint
-from plimsoll.plan.catalog import Catalog
 from plimsoll.plan.gpu_labels import GpuLabels
 from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.node_overhead import allocatable_cpu_milli
-from plimsoll.plan.offered_types import OfferedType, OfferedTypes
+from plimsoll.plan.offered_types import CLOUDS, OfferedType, OfferedTypes
 from plimsoll.plan.pool_shape import UNBOUNDED, PoolShape, same_product
-
-_CLOUDS: Final = {"karpenter.k8s.aws": "aws", "karpenter.azure.com": "azure", "kaito.sh": "azure"}
-"""Cloud of the catalog by the group of a node class."""
 
 
 class PoolShapes:
     """Shapes of one set of nodes and NodePools; where there are no NodePools, those of the nodes that there are."""
 
-    def __init__(self, snapshot: Snapshot, catalog: Catalog | None = None, index: NodeIndex | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, index: NodeIndex | None = None) -> None:
         self._resource = snapshot.environment.spec.gpu_resource
-        self._catalog = catalog or Catalog.builtin()
         self._index = index or NodeIndex(snapshot.nodes)
-        self._types = OfferedTypes(self._catalog, snapshot.node_pools, self._index)
+        self._types = OfferedTypes(snapshot, self._index)
+        self._catalog = self._types.declared
         self._unknown: list[str] = []
         pools = [each for each in snapshot.node_pools if WORKSPACE not in each.labels and each.replicas is None]
         if snapshot.node_pools:
@@ -69,7 +65,7 @@ class PoolShapes:
         for each in asked:
             if each.operator == "In":
                 return [name for name in each.values if all(other.allows(name) for other in asked)]
-        cloud = _CLOUDS.get((pool.node_class_ref or {}).get("group", ""))
+        cloud = CLOUDS.get(pool.node_class_group)
         names = {each.name for each in self._catalog.types if cloud is None or each.cloud == cloud}
         names |= {
             node.instance_type for node in self._index.with_label(NODEPOOL, pool.name) if self._gpus(node) is not None
@@ -78,7 +74,7 @@ class PoolShapes:
 
     def _shape(self, said: "_Said", name: str, offered: OfferedType, product: str | None) -> PoolShape:
         assert offered.gpus is not None
-        live = [node for each in offered.spellings for node in self._index.with_label(INSTANCE_TYPE, each)]
+        live = self._types.nodes_of(name)
         listed = self._catalog.lookup(name)
         vcpus = listed.vcpus if listed is not None else None
         by_catalog = allocatable_cpu_milli(vcpus * 1000) if vcpus else UNBOUNDED

@@ -5,8 +5,10 @@ from plimsoll.model.labels import INSTANCE_TYPE
 from plimsoll.model.mode import INSTANCE_TYPE_REQUIRED
 from plimsoll.model.verdict import Reason
 from plimsoll.model.workspace import Workspace
-from plimsoll.plan.catalog import Catalog
+from plimsoll.plan.catalog import did_you_mean
+from plimsoll.plan.estimates import Estimates
 from plimsoll.plan.offered_types import OfferedType, OfferedTypes
+from plimsoll.plan.proposal import Proposals
 from plimsoll.plan.refusal import Refusal
 from plimsoll.plan.shortlist import counted
 from plimsoll.plan.sizing import ReplicaNeed, Sizing, nodes_in_all, nodes_per_replica, replica_need
@@ -19,11 +21,11 @@ OS = "kubernetes.io/os"
 class ProvisionedNodes:
     """Judges Workspaces of an environment with auto-provisioning."""
 
-    def __init__(self, catalog: Catalog, types: OfferedTypes, environment: EnvironmentSpec) -> None:
-        self._catalog = catalog
+    def __init__(self, types: OfferedTypes, environment: EnvironmentSpec) -> None:
         self._types = types
         self._environment = environment
-        self._proposals: dict[object, str] = {}
+        self._estimates = Estimates(environment.estimator)
+        self._proposals = Proposals(types, environment, self._estimates)
 
     def judge(self, workspace: Workspace) -> Sizing | Refusal:
         """How many nodes of its instance type the Workspace takes, or why it may have none."""
@@ -33,14 +35,16 @@ class ProvisionedNodes:
         access = self._environment.access_of(workspace.namespace)
         name = workspace.spec.resource.instance_type
         if name is None:
-            return Refusal(Reason.INSTANCE_TYPE_REQUIRED, INSTANCE_TYPE_REQUIRED + self._proposal(need, access))
+            return Refusal(
+                Reason.INSTANCE_TYPE_REQUIRED, INSTANCE_TYPE_REQUIRED + self._proposals.of(workspace, need, access)
+            )
         offered = self._types.find(name)
         if offered is None:
             near = self._types.near(name)
             return Refusal(
                 Reason.UNSUPPORTED_INSTANCE_TYPE,
                 f"Unsupported instance type {name!r}: neither the catalog nor a NodePool nor a live node has it"
-                + (f"; did you mean {' or '.join(near)}?" if near else "; change resource.instanceType"),
+                + (f"; {did_you_mean(near)}" if near else "; change resource.instanceType"),
             )
         return self._contradiction(workspace, offered) or self._size(workspace, need, offered, access)
 
@@ -56,7 +60,7 @@ class ProvisionedNodes:
         warnings = offered.warnings
         per_replica = 1
         if need is not None and offered.gpus is not None:
-            sized = nodes_per_replica(need, offered.gpus, f"instance type {offered.name}")
+            sized = nodes_per_replica(need, offered.gpus, f"instance type {offered.name}", self._estimates)
             if isinstance(sized, Refusal):
                 return sized
             per_replica, warning = sized
@@ -97,23 +101,3 @@ class ProvisionedNodes:
                     f"{item.key}={fixed[item.key]}: remove it, or make them agree",
                 )
         return None
-
-    def _proposal(self, need: ReplicaNeed | None, access: NamespaceAccess | None) -> str:
-        """The cheapest type that one replica fits, of those that the environment names and the namespace may use."""
-        if need is None or need.need is None:
-            return ""
-        allowed = None if access is None else access.instance_types
-        key = (need.need, allowed)
-        found = self._proposals.get(key)
-        if found is None:
-            named = self._types.named_here()
-            candidates = self._catalog.feasible(need.need, names=named or None)
-            if allowed is not None:
-                folded = {each.casefold() for each in allowed}
-                candidates = tuple(each for each in candidates if each.type.name.casefold() in folded)
-            found = ""
-            if candidates:
-                best = candidates[0]
-                found = f", for example {best.type.name}: {'; '.join(best.reasons)}"
-            self._proposals[key] = found
-        return found

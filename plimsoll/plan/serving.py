@@ -29,6 +29,8 @@ def serve_preset(spec: dict[str, Any], inference: Inference, verdict: Verdict, e
     gpus = verdict.gpus_per_pod or verdict.gpus_per_node or 1
     if gpus > 1:
         arguments += ["--tensor-parallel-size", str(gpus)]
+    if inference.context_length is not None:
+        arguments += ["--max-model-len", str(inference.context_length)]
     if (verdict.per_replica_node_count or 1) > 1:
         arguments += ["--pipeline-parallel-size", str(verdict.per_replica_node_count)]
     server: dict[str, Any] = {

@@ -1,12 +1,13 @@
 """How many nodes a Workspace takes: GPU memory that one replica needs against the GPUs of a node."""
 
 import math
-from functools import lru_cache
 from typing import NamedTuple
 
+from plimsoll.model.node_gpus import MIB_PER_GIB, NodeGpus
 from plimsoll.model.verdict import Reason
 from plimsoll.model.workspace import Workspace
-from plimsoll.plan.estimator import MIB_PER_GIB, Infeasible, MemoryNeed, ModelNeed, NodeGpus, estimate
+from plimsoll.plan.estimates import Estimates
+from plimsoll.plan.estimator import Infeasible, MemoryNeed, ModelNeed
 from plimsoll.plan.presets import ModelPreset, near, preset
 from plimsoll.plan.refusal import Refusal
 from plimsoll.plan.shortlist import counted
@@ -23,6 +24,8 @@ class ReplicaNeed(NamedTuple):
     per_replica: int | None
     """`inference.perReplicaNodeCount`."""
     preset: ModelPreset | None
+    context_length: int | None = None
+    """`inference.contextLength`, tokens."""
 
     @property
     def least_mib(self) -> int:
@@ -85,10 +88,10 @@ def replica_need(workspace: Workspace) -> ReplicaNeed | Refusal | None:
         stated = MemoryNeed(declared, spans_nodes=spans)
         return ReplicaNeed(f"preset {inference.preset.name!r}", stated, spans, per_replica, known)
     assert known is not None
-    return ReplicaNeed(f"preset {known.name!r}", known.need, spans, per_replica, known)
+    return ReplicaNeed(f"preset {known.name!r}", known.need, spans, per_replica, known, inference.context_length)
 
 
-def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str) -> tuple[int, str] | Refusal:
+def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: Estimates) -> tuple[int, str] | Refusal:
     """Nodes that one replica takes, and a warning or an empty text; `node` names such a node in messages.
 
     `inference.perReplicaNodeCount` counts where it is set: below what the estimate says it is warned of, and refused
@@ -105,7 +108,7 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str) -> tuple[int
         )
     if need.need is None:
         return need.per_replica or 1, ""
-    outcome = _estimate(need.need, gpus)
+    outcome = estimates.of(need.need, gpus, need.context_length)
     if need.per_replica is None:
         if isinstance(outcome, Infeasible):
             return Refusal(
@@ -126,10 +129,6 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str) -> tuple[int
             + "; it may run out of GPU memory"
         )
     return need.per_replica, ""
-
-
-_estimate = lru_cache(maxsize=1024)(estimate)
-"""A thousand Workspaces are a few models on a few kinds of nodes."""
 
 
 def nodes_in_all(workspace: Workspace, per_replica: int) -> tuple[int, tuple[str, ...]]:

@@ -8,6 +8,7 @@ from plimsoll.model.labels import NODEPOOL, WORKSPACE
 from plimsoll.model.node import Node
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.node_index import NodeIndex, gpu_devices
+from plimsoll.plan.offered_types import OfferedTypes
 from plimsoll.plan.ownership import by_age
 from plimsoll.plan.tolerations import Tolerance, Tolerances
 
@@ -17,13 +18,14 @@ def brought_supply(
 ) -> dict[tuple[str, str], tuple[str, ...]]:
     """Names of brought nodes that each Workspace may count, at most its target; no node counts for two.
 
-    Counted are Ready nodes that a non-empty selector matches, of the Workspace's instance type (case aside), that
-    belong to no NodeClaim, no NodePool and no Workspace. The oldest Workspace chooses first.
+    Counted are Ready nodes that a non-empty selector matches, of the Workspace's instance type in a spelling that its
+    pods ask for, that belong to no NodeClaim, no NodePool and no Workspace. The oldest Workspace chooses first.
     """
     claimed = {claim.node_name for claim in snapshot.node_claims}
     claimed |= {claim.provider_id for claim in snapshot.node_claims}
-    free: dict[tuple[str, str, str], Iterator[str]] = {}
+    free: dict[tuple[str, tuple[str, ...], str], Iterator[str]] = {}
     tolerances = Tolerances(snapshot.environment.spec)
+    types = OfferedTypes(snapshot, index)
     taken: set[str] = set()
     counted: dict[tuple[str, str], tuple[str, ...]] = {}
     for workspace in sorted(snapshot.workspaces, key=by_age):
@@ -31,8 +33,12 @@ def brought_supply(
         resource = workspace.spec.resource
         if not target or resource.label_selector.empty:
             continue
+        written = resource.instance_type or ""
+        offered = types.find(written)
+        if offered is None:
+            continue
         tolerance = tolerances.of(workspace)
-        wanted = (str(resource.label_selector), (resource.instance_type or "").casefold(), tolerance.key)
+        wanted = (str(resource.label_selector), offered.spellings(written), tolerance.key)
         # Each node is looked at once for each kind of wish: a node that one Workspace passed over suits no other.
         nodes = free.get(wanted)
         if nodes is None:
@@ -46,11 +52,15 @@ def brought_supply(
 
 
 def _free(
-    nodes: Iterable[Node], instance_type: str, tolerance: Tolerance, environment: EnvironmentSpec, claimed: set[str]
+    nodes: Iterable[Node],
+    instance_types: tuple[str, ...],
+    tolerance: Tolerance,
+    environment: EnvironmentSpec,
+    claimed: set[str],
 ) -> Iterator[str]:
     """Names of usable nodes of the type that nobody provisioned; `claimed` holds names and provider ids."""
     for node in nodes:
-        if node.instance_type.casefold() != instance_type or not node.usable or tolerance.kept_away(node):
+        if node.instance_type not in instance_types or not node.usable or tolerance.kept_away(node):
             continue
         if NODEPOOL in node.labels or WORKSPACE in node.labels:
             continue

@@ -9,7 +9,6 @@ from plimsoll.model.workspace import Workspace
 from plimsoll.plan.allocation import allocate
 from plimsoll.plan.brought_nodes import BroughtNodes
 from plimsoll.plan.budget import Budget, NamespaceBudget, claim_gpus, forbidden, reserved_keys
-from plimsoll.plan.catalog import Catalog
 from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.offered_types import OfferedTypes
 from plimsoll.plan.ownership import Ownership, alive, by_age
@@ -50,8 +49,7 @@ def _judge(snapshot: Snapshot) -> Found:
     index = NodeIndex(snapshot.nodes)
     of_mode: ProvisionedNodes | BroughtNodes
     if environment.auto_provisioning:
-        catalog = Catalog.builtin()
-        of_mode = ProvisionedNodes(catalog, OfferedTypes(catalog, snapshot.node_pools, index), environment)
+        of_mode = ProvisionedNodes(OfferedTypes(snapshot, index), environment)
     else:
         of_mode = BroughtNodes(index, environment)
     return {
@@ -113,16 +111,15 @@ def _hold_limits(snapshot: Snapshot, found: Found) -> None:
     nodes_bounded = limits.gpus is not None or limits.nodes is not None or any(p.limits for p in snapshot.node_pools)
     if not bounded and not (nodes_bounded and environment.auto_provisioning):
         return
-    catalog = Catalog.builtin()
+    index = NodeIndex(snapshot.nodes)
+    types = OfferedTypes(snapshot, index)
     ownership = Ownership(snapshot)
     running = alive(ownership.claims)
     held: dict[str, int] = {}
     for claim in running:
         namespace = claim.owner[0]
-        held[namespace] = held.get(namespace, 0) + claim_gpus(claim, environment.gpu_resource, catalog)
-    index = NodeIndex(snapshot.nodes)
-    types = OfferedTypes(catalog, snapshot.node_pools, index)
-    budget = Budget(environment, running, ownership.pools, catalog, types)
+        held[namespace] = held.get(namespace, 0) + claim_gpus(claim, environment.gpu_resource, types)
+    budget = Budget(environment, running, ownership.pools, types)
     namespaces = NamespaceBudget(environment, held)
     sized = {key: each.target for key, each in found.items() if isinstance(each, Sizing)}
     brought = brought_supply(snapshot, index, sized) if environment.auto_provisioning else {}

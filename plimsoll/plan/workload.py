@@ -52,8 +52,8 @@ def workload_manifest(
 ) -> dict[str, Any]:
     """The workload of an accepted Workspace, with the hash of itself as an annotation.
 
-    Pods have required node affinity (the selector for brought nodes; for provisioned ones, which have one of
-    `instance_types`, the ownership labels), ask for all GPUs of a node, and never share one.
+    Pods have required node affinity (the selector for brought nodes, the ownership labels for provisioned ones), ask
+    for all GPUs of a node, and never share one. `instance_types` are the spellings of the type that is provisioned.
     """
     per_replica = verdict.per_replica_node_count or 1
     version, kind = workload_kind(inference, per_replica)
@@ -160,20 +160,20 @@ def _ask_for_gpus(containers: list[dict[str, Any]], resource: str, devices: int)
 def _require_nodes(node_affinity: dict[str, Any], workspace: Workspace, instance_types: tuple[str, ...]) -> None:
     """Adds the Workspace's nodes to whatever a template requires: every term of the one with every term of the other.
 
-    Provisioned nodes carry the ownership labels. Where the selector is not empty, nodes that were there before and
-    that nobody provisioned count too.
+    Provisioned nodes carry the ownership labels, however their cloud spells their type. Where the selector is not
+    empty, nodes of `instance_types` that were there before and that nobody provisioned count too.
     """
     selector = workspace.spec.resource.label_selector
     ours = [selector.node_selector_terms()]
     if instance_types:
-        is_type = _is_in(INSTANCE_TYPE, *instance_types)
         owned = [_is_in(key, value) for key, value in ownership_labels(workspace).items()]
         brought = [
             *selector.node_selector_terms(),
             {"key": NODEPOOL, "operator": "DoesNotExist"},
             {"key": WORKSPACE, "operator": "DoesNotExist"},
+            _is_in(INSTANCE_TYPE, *instance_types),
         ]
-        ours = [[*owned, is_type]] if selector.empty else [[*owned, is_type], [*brought, is_type]]
+        ours = [owned] if selector.empty else [owned, brought]
         preferred = node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or []
         node_affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
             *preferred,

@@ -1,72 +1,25 @@
 """AWS's instance types from the EC2 API, and the answers that are kept."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
-from botocore.awsrequest import AWSResponse
-from botocore.compat import HTTPHeaders
 from botocore.exceptions import EndpointConnectionError
 from botocore.stub import Stubber
-from moto import mock_aws
 from typer.testing import CliRunner
 
 from plimsoll.cli.estimate import app
 from plimsoll.observe.ec2 import MAX_AGE, Ec2Error, describe_types, ec2_types
 from plimsoll.plan.catalog import Catalog
+from tests.catalog.aws import Requests, a_device, an_item
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-@pytest.fixture(autouse=True)
-def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """EC2 as moto has it, and nothing of the user's own AWS configuration."""
-    for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    with mock_aws():
-        yield
-
-
-def a_device(count: int = 1, mib: int = 24576, name: str = "L4", **more: Any) -> dict[str, Any]:
-    return {"Name": name, "Manufacturer": "NVIDIA", "Count": count, "MemoryInfo": {"SizeInMiB": mib}, **more}
-
-
-def an_item(name: str, *devices: dict[str, Any]) -> dict[str, Any]:
-    return {"InstanceType": name, "VCpuInfo": {"DefaultVCpus": 4}, "GpuInfo": {"Gpus": list(devices)}}
-
-
-class Requests:
-    """Answers in EC2's place with one type of 8 GPUs, counts what is asked, by region, and fails when told to."""
-
-    def __init__(self) -> None:
-        self.regions: list[str] = []
-        self.failure: Exception | None = None
-
-    def watch(self, client: Any) -> Any:
-        client.meta.events.register_first("before-call.ec2.*", lambda **_: self.answer(client.meta.region_name))
-        return client
-
-    def answer(self, region: str) -> tuple[AWSResponse, dict[str, Any]]:
-        self.regions.append(region)
-        if self.failure is not None:
-            raise self.failure
-        return AWSResponse("", 200, HTTPHeaders(), None), {
-            "InstanceTypes": [an_item("p5.48xlarge", a_device(8, 81920, "H100"))]
-        }
-
-
-@pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
-    seen = Requests()
-    make = boto3.Session.client
-    monkeypatch.setattr(boto3.Session, "client", lambda *given, **named: seen.watch(make(*given, **named)))
-    return seen
+pytestmark = pytest.mark.usefixtures("aws")
 
 
 def test_types_with_gpus_and_the_memory_of_one(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.plan.catalog import Catalog, InstanceType, UnknownInstanceTypeError
-from plimsoll.plan.estimator import InvalidFigureError
+from plimsoll.model.instance_type import InstanceType
+from plimsoll.model.node_gpus import InvalidFigureError
+from plimsoll.plan.catalog import Catalog, UnknownInstanceTypeError
 
 
 def a_type(name: str = "own.large", gpus: int = 1, mib: int = 24576, product: str = "NVIDIA L4") -> InstanceType:
@@ -104,8 +105,8 @@ def test_a_little_less_than_nominal_is_no_contradiction() -> None:
 def test_a_contradiction_is_told_with_both_sides(live: InstanceType) -> None:
     merged = Catalog.builtin().with_types([live])
     [difference] = map(str, merged.differences)
-    assert "a node has " + live.describe_gpus() in difference
-    assert "table says 1 x NVIDIA A10 of 24 GiB" in difference
+    assert live.describe_gpus() + " by a node" in difference
+    assert "1 x NVIDIA A10 of 24 GiB by table" in difference
     assert merged.lookup(live.name) == merged.differences[0].live or merged.differences
 
 

@@ -4,17 +4,8 @@ import math
 
 import pytest
 
-from plimsoll.plan.estimator import (
-    MIB_PER_GIB,
-    Estimate,
-    Infeasible,
-    InvalidFigureError,
-    MemoryNeed,
-    ModelNeed,
-    NodeGpus,
-    Settings,
-    estimate,
-)
+from plimsoll.model.node_gpus import MIB_PER_GIB, InvalidFigureError, NodeGpus
+from plimsoll.plan.estimator import Estimate, Infeasible, MemoryNeed, ModelNeed, Settings, estimate
 from plimsoll.plan.mig import mig_slice
 
 

@@ -69,7 +69,7 @@ def test_provisioning_tells_claims_limits_and_what_is_next() -> None:
         limits={"nodes": 9},
         access=access,
     )
-    assert story.claims == (claim,)
+    assert [each.claim for each in story.claims] == [claim]
     assert [(each.node.name, each.counts) for each in story.nodes] == [("n", True)]
     assert [each.key.kind for each in story.creations] == ["NodeClaim", "NodeClaim"]
     assert story.bounds == (

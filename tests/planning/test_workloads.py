@@ -56,17 +56,11 @@ def test_every_requirement_of_the_selector_is_required_of_nodes() -> None:
     assert terms(spec) == [[("pool", "In", ("a",)), ("zone", "NotIn", ("z",)), ("pool", "Exists", ())]]
 
 
-def test_provisioned_nodes_are_required_by_owner_and_type() -> None:
+def test_provisioned_nodes_are_required_by_owner() -> None:
     workspace = a_workspace(instance_type=NC24.lower(), selector={})
     snapshot = launched(a_snapshot(workspace, a_claim("c"), nap=True))
     spec = workload_of(snapshot)["spec"]["template"]["spec"]
-    assert terms(spec) == [
-        [
-            (labels.WORKSPACE, "In", ("ws",)),
-            (labels.WORKSPACE_NAMESPACE, "In", ("default",)),
-            (labels.INSTANCE_TYPE, "In", (NC24,)),
-        ]
-    ]
+    assert terms(spec) == [[(labels.WORKSPACE, "In", ("ws",)), (labels.WORKSPACE_NAMESPACE, "In", ("default",))]]
 
 
 def test_with_a_selector_brought_nodes_of_the_type_are_allowed_too() -> None:
@@ -77,6 +71,17 @@ def test_with_a_selector_brought_nodes_of_the_type_are_allowed_too() -> None:
         (labels.NODEPOOL, "DoesNotExist", ()),
         (labels.WORKSPACE, "DoesNotExist", ()),
     ]
+
+
+def test_what_pods_require_does_not_change_with_how_nodes_spell_their_type() -> None:
+    workspace = a_workspace(instance_type=NC24, replicas=2)
+    one, other = a_node("one", instance_type=NC24), a_node("other", instance_type=NC24.lower())
+    both = a_snapshot(workspace, one, other, nap=True)
+    assert not [each for each in of(both).creations if each.key.kind == "NodeClaim"], "either spelling counts"
+    running = after(both, of(both))
+    assert not of(running).updates
+    for left in (one, other):
+        assert not of(running.model_copy(update={"nodes": (left,)})).updates
 
 
 def test_a_templates_own_affinity_stays_required() -> None:

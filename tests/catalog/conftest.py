@@ -1,0 +1,27 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from tests.catalog.aws import Requests
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """EC2 as moto has it, and nothing of the user's own AWS configuration."""
+    for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    with mock_aws():
+        yield
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
+    seen = Requests()
+    make = boto3.Session.client
+    monkeypatch.setattr(boto3.Session, "client", lambda *given, **named: seen.watch(make(*given, **named)))
+    return seen

@@ -1,0 +1,137 @@
+"""Types of the Environment's AWS region in a snapshot: asked once, asked again behind the loop, told when not known."""
+
+import json
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from botocore.exceptions import EndpointConnectionError
+from typer.testing import CliRunner
+
+from plimsoll.cli.explain import app as explain_app
+from plimsoll.cli.plan import app as plan_app
+from plimsoll.model.environment import Environment
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.observe.cloud_types import AGAIN, CloudTypes
+from plimsoll.observe.ec2 import MAX_AGE
+from plimsoll.plan.validating import validate
+from tests.builders import a_node, a_snapshot, a_workspace, an_environment
+from tests.catalog.aws import Requests, a_device, an_item
+
+pytestmark = pytest.mark.usefixtures("aws")
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+REGION = "eu-west-1"
+UNREACHABLE = EndpointConnectionError(endpoint_url="ec2")
+
+
+def in_region(**spec: Any) -> Environment:
+    return an_environment(nap=True, catalog={"awsRegion": REGION}, **spec)
+
+
+class Asked:
+    """A clock that is set, and a wait for what is asked in the background."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = NOW
+        self._answered = threading.Event()
+        self.types = CloudTypes(folder, self._answered.set, lambda: self.now)
+
+    def refresh(self) -> None:
+        self._answered.clear()
+        self.types.refresh()
+        assert self._answered.wait(10)
+
+
+def test_without_a_region_nobody_is_asked(tmp_path: Path, requests: Requests) -> None:
+    snapshot = a_snapshot(nap=True)
+    assert CloudTypes(tmp_path).completed(snapshot) is snapshot
+    assert requests.regions == []
+
+
+def test_a_type_that_only_ec2_knows_is_planned_with(tmp_path: Path, requests: Requests) -> None:
+    requests.items = [an_item("p9.large", a_device(2, 90_000, "X900"))]
+    asked = CloudTypes(tmp_path, clock=lambda: NOW)
+    snapshot = a_snapshot(a_workspace(instance_type="P9.Large", selector={}), environment=in_region())
+    assert not validate(snapshot)[0].accepted
+    completed = asked.completed(snapshot)
+    [verdict] = validate(completed)
+    assert verdict.accepted
+    assert "p9.large (2 x NVIDIA X900 of 90000 MiB)" in verdict.message
+    assert (asked.completed(snapshot), requests.regions) == (completed, [REGION])
+
+
+def test_the_live_label_wins_over_ec2_and_it_is_said(tmp_path: Path, requests: Requests) -> None:
+    requests.items = [an_item("p9.large", a_device(2, 90_000, "X900"))]
+    node = a_node(instance_type="p9.large", product="NVIDIA-X900", count=1, memory=90_000)
+    workspace = a_workspace(instance_type="p9.large", selector={})
+    snapshot = CloudTypes(tmp_path, clock=lambda: NOW).completed(a_snapshot(workspace, node, environment=in_region()))
+    [verdict] = validate(snapshot)
+    assert "1 x NVIDIA-X900 of 90000 MiB" in verdict.message
+    assert verdict.warnings == (
+        "p9.large: 1 x NVIDIA-X900 of 87.89 GiB by the live nodes, 2 x NVIDIA X900 of 87.89 GiB by EC2 in eu-west-1; "
+        "the former counts",
+    )
+
+
+def test_where_ec2_does_not_answer_the_table_stands_in_and_it_is_told(tmp_path: Path, requests: Requests) -> None:
+    requests.failure = UNREACHABLE
+    asked = Asked(tmp_path)
+    snapshot = a_snapshot(a_workspace(instance_type="g6.xlarge", selector={}), environment=in_region())
+    told = asked.types.completed(snapshot)
+    assert validate(told)[0].accepted
+    [warning] = told.warnings
+    assert "did not tell its instance types" in warning
+    assert "the built-in table stands in" in warning
+    requests.failure = None
+    asked.types.refresh()
+    assert len(requests.regions) == 1, "not asked again before its time"
+    asked.now += AGAIN
+    asked.refresh()
+    assert asked.types.completed(snapshot).warnings == ()
+    assert asked.types.completed(snapshot).instance_types != ()
+
+
+def test_old_answers_are_replaced_behind_the_loop_and_stand_in_meanwhile(tmp_path: Path, requests: Requests) -> None:
+    asked = Asked(tmp_path)
+    snapshot: Snapshot = a_snapshot(environment=in_region())
+    first = asked.types.completed(snapshot)
+    version = asked.types.version
+    asked.now += MAX_AGE + timedelta(seconds=1)
+    requests.failure = UNREACHABLE
+    asked.refresh()
+    late = asked.types.completed(snapshot)
+    assert late.instance_types == first.instance_types
+    assert "types as of 2026-05-01 12:00 UTC" in late.warnings[0]
+    assert asked.types.version == version + 1
+
+
+@pytest.mark.parametrize("app", [plan_app, explain_app], ids=["plan", "explain"])
+def test_commands_use_the_region_of_the_environment(
+    app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    requests.items = [an_item("p9.large", a_device(2, 90_000, "X900"))]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    spec = {"nodeAutoProvisioning": "enabled", "catalog": {"awsRegion": REGION}}
+    version = "plimsoll.dev/v1alpha1"
+    manifests = [
+        {"apiVersion": version, "kind": "Environment", "spec": spec},
+        {
+            "apiVersion": version,
+            "kind": "Workspace",
+            "metadata": {"name": "ws"},
+            "spec": {"resource": {"instanceType": "p9.large"}, "inference": {"preset": {"name": "phi-4"}}},
+        },
+    ]
+    file = tmp_path / "manifests.yaml"
+    file.write_text(yaml.safe_dump_all(manifests))
+    words = ["workspace", "ws"] if app is explain_app else []
+    done = CliRunner().invoke(app, [*words, "-f", str(file), "--output", "json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    if app is explain_app:
+        assert told["instanceType"]["source"] == "EC2 in eu-west-1"
+    assert requests.regions == [REGION]

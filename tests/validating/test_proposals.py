@@ -1,0 +1,103 @@
+"""A Workspace without an instance type is refused with the cheapest type that fits, and why it is that one."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from plimsoll.model.verdict import Reason
+from plimsoll.model.workspace import Workspace
+from plimsoll.plan.planning import plan
+from plimsoll.plan.validating import validate
+from tests.builders import NC24, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NC48 = "Standard_NC48ads_A100_v4"
+NC40 = "Standard_NC40ads_H100_v5"
+
+
+def refused(workspace: Workspace, *objects: Any, **environment: Any) -> str:
+    snapshot = a_snapshot(workspace, *objects, environment=an_environment(nap=True, **environment))
+    [verdict] = validate(snapshot)
+    assert verdict.reason is Reason.INSTANCE_TYPE_REQUIRED
+    assert plan(snapshot, [verdict], NOW).empty, "nothing is provisioned silently"
+    return verdict.message
+
+
+def proposed(workspace: Workspace, *objects: Any, **environment: Any) -> str:
+    message = refused(workspace, *objects, **environment)
+    assert ", for example " in message, message
+    return message.split(", for example ")[1].split(",")[0]
+
+
+def test_the_reasons_are_told() -> None:
+    prices = {"catalog": {"prices": {NC24: 3.5, NC48: 6}}}
+    qwen = a_workspace(preset="qwen2.5-coder-32b-instruct", replicas=2)
+    pool = a_node_pool("gpus", [NC24, NC48, NC40])
+    assert refused(qwen, pool, **prices) == (
+        "instanceType is required when node auto-provisioning is enabled: set resource.instanceType, for example "
+        f"{NC48}, the cheapest of 3 that fit, of the types that NodePools and nodes here name: one replica needs 2 of "
+        "its GPUs (2 x NVIDIA A100 of 80 GiB): 1 node, 2 GPUs in all; figures from table, azure; 6 an hour for 1 node; "
+        "2 replicas: 2 nodes, 12 an hour"
+    )
+
+
+@pytest.mark.parametrize(
+    ("prices", "best"),
+    [({NC24: 3, NC48: 7}, NC24), ({NC24: 4, NC48: 7}, NC48), ({NC40.upper(): 1}, NC40), ({}, NC40)],
+)
+def test_prices_decide_and_count_for_all_nodes_of_a_replica(prices: dict[str, float], best: str) -> None:
+    pool = a_node_pool("gpus", [NC24, NC48, NC40])
+    model = a_workspace(preset="qwen2.5-coder-32b-instruct")
+    assert proposed(model, pool, catalog={"prices": prices}) == best
+
+
+@pytest.mark.parametrize(
+    ("objects", "environment", "best"),
+    [
+        pytest.param([a_node_pool("a", ["p5.48xlarge"])], {}, "p5.48xlarge", id="what a NodePool names"),
+        pytest.param(
+            [a_node_pool("a", [NC48]), a_node_pool("b", [NC24])],
+            {"access": [{"namespaces": ["default"], "nodePools": ["a"]}]},
+            NC48,
+            id="NodePools that the namespace may use",
+        ),
+        pytest.param(
+            [], {"access": [{"namespaces": ["*"], "instanceTypes": [NC48.lower()]}]}, NC48, id="types it may use"
+        ),
+        pytest.param(
+            [],
+            {"nodeClaims": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass"}}},
+            "g5.12xlarge",
+            id="the cloud of the node class",
+        ),
+        pytest.param([a_node(provider_id="aws:///eu/i-1")], {}, "g5.12xlarge", id="the cloud of the nodes"),
+        pytest.param(
+            [a_node(instance_type="metal-8", count=8), a_node_pool("any")], {}, "metal-8", id="a type of live nodes"
+        ),
+        pytest.param([], {"limits": {"gpus": 1}, "catalog": {"prices": {NC48: 0.1}}}, NC24, id="within limits"),
+    ],
+)
+def test_what_the_environment_allows(objects: list[Any], environment: dict[str, Any], best: str) -> None:
+    if best == "metal-8":
+        environment = {**environment, "access": [{"namespaces": ["*"], "instanceTypes": ["metal-8"]}]}
+    assert proposed(a_workspace(preset="phi-4"), *objects, **environment) == best
+
+
+def test_where_none_fits_that_is_said() -> None:
+    small = a_node_pool("small", ["Standard_NV36ads_A10_v5"])
+    message = refused(a_workspace(preset="phi-4"), small)
+    assert message.endswith("; none of the types that NodePools and nodes here name fits preset 'phi-4'")
+    limited = refused(a_workspace(preset="phi-4", replicas=3), limits={"nodes": 2})
+    assert limited.endswith("fits preset 'phi-4' within the limits of the Environment and the Workspace")
+
+
+def test_without_a_stated_need_nothing_is_proposed() -> None:
+    assert "for example" not in refused(a_workspace())
+
+
+def test_a_price_for_a_type_that_nobody_knows_is_warned_of() -> None:
+    snapshot = a_snapshot(environment=an_environment(nap=True, catalog={"prices": {"g6.xlarg": 1, "metal-8": 2}}))
+    node = a_node(instance_type="metal-8")
+    [warning] = plan(snapshot.model_copy(update={"nodes": (node,)}), [], NOW).warnings
+    assert "instance type 'g6.xlarg' is not known (did you mean g6.xlarge" in warning
