@@ -4,8 +4,8 @@
 
 A sandbox of its own gets the nodes, the kinds and rights of the foundation, an Environment and ten Workspaces; then
 `plimsoll run` works as the controller's account, and once it has settled it is left alone. Requests are the
-apiserver's own count: its flow control sorts those of that account into three schemas. `--only observer` runs the
-watches, validation and status alone, without engines; `--command` runs something else.
+apiserver's own count, by its flow control. `--only observer` runs the watches, validation and status alone, without
+engines; `--command` runs something else.
 """
 
 import argparse
@@ -13,7 +13,6 @@ import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,19 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
 
-from components.access import CONTROLLER, CONTROLLER_IN_ITS_NAMESPACE, NAMESPACE
-from plimsoll.connection import APPLY_PATCH, Connection, RequestError
-from plimsoll.model.crd import definitions
+from bench.cluster import OURS, a_loop, apply, busy, install, mib, requests, run_command, settle
+from plimsoll.connection import Connection
 from plimsoll.model.labels import API_VERSION
 from plimsoll.sandbox import Sandbox, node_list, nodes
-from plimsoll.sandbox.identities import IDENTITIES
 
 OPENB = Path(__file__).parents[2] / "shared" / "data" / "openb" / "openb_node_list_gpu_node.csv"
-CLI = [sys.executable, "-c", "from plimsoll.cli import main; main()"]
 WORKSPACES = 10
 SETTLE_SECONDS = 15.0
 AIMS = {"otherRequests": 0, "loopMiB": 250, "engineMiB": 150}
@@ -84,75 +79,22 @@ def a_cluster(arguments: argparse.Namespace, folder: Path) -> Iterator[Sandbox]:
         err.print(f"making {len(listed)} nodes", style="dim")
         nodes.make(sandbox.kubeconfig, listed)
         with closing(Connection.open(sandbox.kubeconfig)) as connection:
-            for path, manifest in foundation():
-                apply(connection, path, manifest)
+            install(connection, {})
+            for number in range(WORKSPACES):
+                apply(connection, f"{OURS}/namespaces/default/workspaces", a_workspace(number))
         yield sandbox
     finally:
         sandbox.down()
 
 
-def foundation() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Definitions, the controller's rights, an Environment, Workspaces, and the schemas that sort requests."""
-    for definition in definitions():
-        yield "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition
-    rbac, user = "rbac.authorization.k8s.io", IDENTITIES["controller"].user
-    role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": "plimsoll"}}
-    rules = [*CONTROLLER, *CONTROLLER_IN_ITS_NAMESPACE]
-    yield f"/apis/{rbac}/v1/clusterroles", {**role, "rules": rules}
-    binding = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "plimsoll"}}
-    subject = {"apiGroup": rbac, "kind": "User", "name": user}
-    role_ref = {"apiGroup": rbac, "kind": "ClusterRole", "name": "plimsoll"}
-    yield f"/apis/{rbac}/v1/clusterrolebindings", {**binding, "subjects": [subject], "roleRef": role_ref}
-    yield "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    ours = f"/apis/{API_VERSION}"
-    environment = {"apiVersion": API_VERSION, "kind": "Environment", "metadata": {"name": "rest"}, "spec": {}}
-    yield f"{ours}/environments", environment
-    for number in range(WORKSPACES):
-        metadata = {"name": f"ws-{number}", "namespace": "default"}
-        selector = {"matchLabels": {"nvidia.com/gpu.product": "Tesla-V100-SXM2-32GB"}}
-        workspace = {"apiVersion": API_VERSION, "kind": "Workspace", "metadata": metadata}
-        yield f"{ours}/namespaces/default/workspaces", {**workspace, "spec": {"resource": {"labelSelector": selector}}}
-    for precedence, (name, rule) in enumerate(SCHEMAS.items(), 90):
-        yield "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", flow_schema(name, precedence, rule, user)
-
-
-EVERYTHING = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
-SCHEMAS = {
-    "rest-lease": {**EVERYTHING, "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]},
-    "rest-watches": {**EVERYTHING, "verbs": ["watch"]},
-    "rest-other": EVERYTHING,
-}
-
-
-def flow_schema(name: str, precedence: int, rule: dict[str, Any], user: str) -> dict[str, Any]:
-    urls = {"nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}]} if rule is EVERYTHING else {}
-    subject = {"kind": "User", "user": {"name": user}}
+def a_workspace(number: int) -> dict[str, Any]:
+    selector = {"matchLabels": {"nvidia.com/gpu.product": "Tesla-V100-SXM2-32GB"}}
     return {
-        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
-        "kind": "FlowSchema",
-        "metadata": {"name": name},
-        "spec": {
-            "matchingPrecedence": precedence,
-            "priorityLevelConfiguration": {"name": "workload-high"},
-            "distinguisherMethod": {"type": "ByUser"},
-            "rules": [{"subjects": [subject], "resourceRules": [rule], **urls}],
-        },
+        "apiVersion": API_VERSION,
+        "kind": "Workspace",
+        "metadata": {"name": f"ws-{number}", "namespace": "default"},
+        "spec": {"resource": {"labelSelector": selector}},
     }
-
-
-def apply(connection: Connection, path: str, manifest: dict[str, Any]) -> None:
-    """A kind may be served a moment after its definition is there."""
-    address = f"{path}/{manifest['metadata']['name']}"
-    for attempt in range(50):
-        try:
-            connection.request(
-                "PATCH", address, manifest, query={"fieldManager": "bench", "force": "true"}, content_type=APPLY_PATCH
-            )
-            return
-        except RequestError as error:
-            if error.code != 404 or attempt == 49:
-                raise
-            time.sleep(0.1)
 
 
 def command_of(arguments: argparse.Namespace, folder: Path) -> list[str]:
@@ -160,24 +102,7 @@ def command_of(arguments: argparse.Namespace, folder: Path) -> list[str]:
         return shlex.split(arguments.command)
     if arguments.only == "observer":
         return [sys.executable, "-m", "bench.rest", "--as-observer"]
-    passphrase, backend = folder / "passphrase", folder / "state"
-    passphrase.write_text("rest")
-    backend.mkdir()
-    options = ["--passphrase-file", str(passphrase), "--backend", backend.as_uri(), "--work-folder", str(folder / "w")]
-    return [*CLI, "run", "--provider", "attached", *options]
-
-
-@contextmanager
-def a_loop(command: list[str], environment: dict[str, str]) -> Iterator[psutil.Process]:
-    with subprocess.Popen(command, env=environment, stdout=sys.stderr) as process:
-        try:
-            yield psutil.Process(process.pid)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
+    return run_command(folder)
 
 
 def observe() -> None:
@@ -200,21 +125,20 @@ def observe() -> None:
 
 def measure(sandbox: Sandbox, loop: psutil.Process, seconds: float) -> dict[str, Any]:
     with closing(Connection.open(sandbox.kubeconfig)) as connection:
-        settle(connection, loop)
+        settled = settle(connection, loop, SETTLE_SECONDS)
         err.print(f"at rest for {seconds:g} s", style="dim")
         engines = loop.children(recursive=True)
         before, loop_cpu = requests(connection), cpu_seconds([loop])
         engine_cpu = cpu_seconds(engines)
         time.sleep(seconds)
         after = requests(connection)
-        made = {name.removeprefix("rest-"): after[name] - before[name] for name in SCHEMAS}
         return {
             "nodes": len(connection.request("GET", "/api/v1/nodes", timeout=60)["items"]),
             "seconds": seconds,
-            "otherRequests": made["other"],
-            "watchRequests": made["watches"],
-            "leaseRequests": made["lease"],
-            "requestsUntilRest": before["rest-other"],
+            "otherRequests": busy(after) - busy(before),
+            "watchRequests": after["bench-watches"] - before["bench-watches"],
+            "leaseRequests": after["bench-lease"] - before["bench-lease"],
+            "requestsUntilRest": busy(settled),
             "loopCpuSeconds": round(cpu_seconds([loop]) - loop_cpu, 3),
             "enginesCpuSeconds": round(cpu_seconds(engines) - engine_cpu, 3),
             "loopMiB": mib(loop),
@@ -223,39 +147,8 @@ def measure(sandbox: Sandbox, loop: psutil.Process, seconds: float) -> dict[str,
         }
 
 
-def settle(connection: Connection, loop: psutil.Process) -> None:
-    """Returns once the loop has made no request for a while. Raises SystemExit where it has ended."""
-    last, since = -1, time.monotonic()
-    while time.monotonic() - since < SETTLE_SECONDS:
-        if loop.status() == psutil.STATUS_ZOMBIE:
-            raise SystemExit("the loop has ended: see above")
-        made = requests(connection)["rest-other"]
-        if made != last or not made:
-            last, since = made, time.monotonic()
-        time.sleep(1.0)
-
-
-def requests(connection: Connection) -> dict[str, int]:
-    """What the apiserver took from the loop so far, by schema."""
-    made = dict.fromkeys(SCHEMAS, 0)
-    with connection.stream("/metrics", query={}, read_timeout=30.0, accept="text/plain") as response:
-        text = response.read().decode()
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            if (
-                sample.name == "apiserver_flowcontrol_dispatched_requests_total"
-                and sample.labels["flow_schema"] in made
-            ):
-                made[sample.labels["flow_schema"]] += int(sample.value)
-    return made
-
-
 def cpu_seconds(processes: list[psutil.Process]) -> float:
     return sum(sum(each.cpu_times()[:2]) for each in processes if each.is_running())
-
-
-def mib(process: psutil.Process) -> int:
-    return round(process.memory_info().rss / 2**20) if process.is_running() else 0
 
 
 if __name__ == "__main__":
