@@ -131,6 +131,16 @@ def failures(cluster: Kube, name: str) -> int:
     return int((status_of(cluster, name).get("provisioning") or {}).get("failures") or 0)
 
 
+def warnings_of(cluster: Kube, name: str) -> list[tuple[str, str]]:
+    """Reason and note of the warnings about a Workspace, one for each time that it was told."""
+    found = cluster.list("events.k8s.io/v1", "Event", "inference")
+    return [
+        (event["reason"], event["note"])
+        for event in found
+        if event["regarding"].get("name") == name and event["type"] == "Warning"
+    ]
+
+
 def scale(cluster: Kube, name: str, replicas: int) -> None:
     cluster.patch(API, "Workspace", name, {"spec": {"inference": {"replicas": replicas}}}, "inference")
 
@@ -181,6 +191,9 @@ def test_a_node_that_never_joins_is_replaced(cluster: Kube, sandbox: Sandbox, fo
         await_condition(lambda: names_of(cluster, "slow") - first, 60, "another NodeClaim")
         assert len(claims_of(cluster, "slow")) == 1
         await_condition(lambda: failures(cluster, "slow") >= 2, 60, "the second fails as well")
+        await_condition(lambda: len(warnings_of(cluster, "slow")) >= 2, 10, "both are told in events")
+        assert {reason for reason, _ in warnings_of(cluster, "slow")} == {"NodeClaimLate"}
+        assert len([note for _, note in warnings_of(cluster, "slow") if next(iter(first)) in note]) == 1
         remove(cluster, "slow")
 
 
@@ -202,6 +215,8 @@ def test_what_is_sold_out_is_told_and_tried_less_and_less_often(cluster: Kube, s
         cluster.apply(workspace("wanted", 2, SOLD_OUT_TYPE))
         message = await_condition(lambda: said(cluster, "wanted", "InsufficientCapacity"), 60, "the provider's words")
         assert "resolving node class" in message
+        told = await_condition(lambda: warnings_of(cluster, "wanted"), 10, "an event")
+        assert any("resolving node class" in note for reason, note in told if reason == "InsufficientCapacity")
         await_condition(lambda: failures(cluster, "wanted") == 2, 60, "a second try")
         first.kill()
     with controller(sandbox, folder, hostname="another-host") as second:
@@ -236,3 +251,18 @@ def test_a_node_pool_of_replicas(cluster: Kube, sandbox: Sandbox, folder: Path) 
         assert pool["spec"]["replicas"] == 1
         remove(cluster, "pooled")
         assert own_pools() == []
+
+
+def test_a_node_of_a_node_pool_without_its_gpus_is_replaced(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    """Karpenter has no deadline for it: the loop deletes its NodeClaim, and the NodePool makes another."""
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
+    with controller(sandbox, folder):
+        cluster.apply(workspace("pool-blind", 1, **{WITHOUT_GPUS: "true"}))
+        await_condition(lambda: claims_of(cluster, "pool-blind"), 60, "a NodeClaim of the NodePool")
+        first = names_of(cluster, "pool-blind")
+        await_condition(lambda: names_of(cluster, "pool-blind") - first, 60, "another NodeClaim")
+        assert failures(cluster, "pool-blind") >= 1
+        assert any(reason == "NodeClaimLate" for reason, _ in warnings_of(cluster, "pool-blind"))
+        (pool,) = cluster.list(*POOL, selector="plimsoll.dev/workspace=pool-blind")
+        assert pool["spec"]["replicas"] == 1
+        remove(cluster, "pool-blind")

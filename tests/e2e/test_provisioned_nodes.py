@@ -102,8 +102,8 @@ def test_the_main_job(stage: Stage, cluster: Kube, sandbox: Sandbox, folder: Pat
             node = cluster.get("v1", "Node", name)
             assert node is not None
             assert node["metadata"]["labels"]["nvidia.com/gpu.product"] == "NVIDIA-A100-80GB-PCIe"
-        placed = {pod["spec"]["nodeName"] for pod in cluster.list("v1", "Pod", "inference")}
-        assert placed == set(nodes)
+        placed = {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in cluster.list("v1", "Pod", "inference")}
+        assert placed.keys() == set(nodes)
         status = cluster.get(API, "Workspace", "chat", "inference")
         await_condition(
             lambda: (
@@ -116,7 +116,9 @@ def test_the_main_job(stage: Stage, cluster: Kube, sandbox: Sandbox, folder: Pat
         stage.run("pulumi", "up", "--yes", "--skip-preview", "--stack", "sandbox-nap")
         await_condition(lambda: len(claims_of(cluster, "chat")) == 1, 60, "two NodeClaims go")
         await_condition(lambda: len(cluster.list(*CLAIM, selector="plimsoll.dev/workspace=chat")) == 1, 120, "they end")
-        await_condition(lambda: pods_ready(cluster, "chat") == 1, 60, "one pod stays")
+        await_condition(lambda: len(cluster.list("v1", "Pod", "inference")) == 1, 60, "one pod is left")
+        [claim], [pod] = claims_of(cluster, "chat"), cluster.list("v1", "Pod", "inference")
+        assert pod["metadata"]["uid"] == placed[claim["status"]["nodeName"]], "the pod of the node that stays, stays"
 
 
 def test_scale_down_by_kubectl_takes_the_not_ready_first(
