@@ -215,8 +215,12 @@ def test_what_is_sold_out_is_told_and_tried_less_and_less_often(cluster: Kube, s
         cluster.apply(workspace("wanted", 2, SOLD_OUT_TYPE))
         message = await_condition(lambda: said(cluster, "wanted", "InsufficientCapacity"), 60, "the provider's words")
         assert "resolving node class" in message
-        told = await_condition(lambda: warnings_of(cluster, "wanted"), 10, "an event")
-        assert any("resolving node class" in note for reason, note in told if reason == "InsufficientCapacity")
+
+        def told() -> list[str]:
+            return [note for reason, note in warnings_of(cluster, "wanted") if reason == "InsufficientCapacity"]
+
+        notes = await_condition(told, 10, "an event with the provider's words")
+        assert "resolving node class" in notes[0]
         await_condition(lambda: failures(cluster, "wanted") == 2, 60, "a second try")
         first.kill()
     with controller(sandbox, folder, hostname="another-host") as second:

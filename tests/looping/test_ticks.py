@@ -1,0 +1,114 @@
+"""Ticks of the loop: a burst is one delta, and own writes are awaited before the next plan."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from plimsoll.apply import Applier, Outcome
+from plimsoll.apply.applier import OwnedResource
+from plimsoll.loop import BURST, Loop
+from plimsoll.model.plan import ObjectKey, Plan
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.observe.observer import Observer
+from plimsoll.report import Reporter
+from tests.builders import NC24, a_snapshot, a_workspace
+from tests.planning.cluster import after
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Cluster:
+    """Observer, applier and reporter in one: what is applied is seen when the test says so."""
+
+    def __init__(self, *seen: Snapshot) -> None:
+        self.seen = list(seen)
+        self.now = START
+        self.applied: list[Plan] = []
+        self.reported: list[Snapshot] = []
+
+    def loop(self) -> Loop:
+        return Loop(cast(Observer, self), cast(Applier, self), cast(Reporter, self), lambda: self.now)
+
+    def snapshot(self) -> Snapshot:
+        return self.seen[0]
+
+    def wait(self, idle: float, maximum: float, timeout: float) -> bool:
+        """The next snapshot is the end of the burst."""
+        more = len(self.seen) > 1
+        if more:
+            self.seen.pop(0)
+        return more
+
+    def require_lease(self) -> None:
+        pass
+
+    def apply(self, plan: Plan) -> Outcome:
+        self.applied.append(plan)
+        return Outcome(
+            created=tuple(each.key for each in plan.creations), deleted=tuple(each.key for each in plan.deletions)
+        )
+
+    def signal(self, signals: Sequence[Any], created: Sequence[ObjectKey]) -> tuple[()]:
+        return ()
+
+    def resources(self) -> list[OwnedResource]:
+        made = [each.key for plan in self.applied for each in plan.creations]
+        return [OwnedResource("stack", key, f"uid-{key.name}", "urn") for key in made]
+
+    def report(self, snapshot: Snapshot, plan: Plan, now: datetime, failures: object) -> None:
+        self.reported.append(snapshot)
+
+
+def wanting(workspaces: int) -> Snapshot:
+    return a_snapshot(
+        *(
+            a_workspace(f"ws{number}", uid=f"u{number}", instance_type=NC24, selector={})
+            for number in range(workspaces)
+        ),
+        nap=True,
+    )
+
+
+def test_a_burst_is_awaited_to_its_end_and_is_one_delta() -> None:
+    cluster = Cluster(wanting(BURST), wanting(BURST + 7))
+    cluster.loop().tick()
+    [plan] = cluster.applied
+    assert len(plan.creations) == BURST + 7
+
+
+def test_a_few_are_not_kept_waiting() -> None:
+    cluster = Cluster(wanting(BURST - 1), wanting(BURST + 7))
+    cluster.loop().tick()
+    [plan] = cluster.applied
+    assert len(plan.creations) == BURST - 1
+
+
+def test_what_was_created_is_reported_before_it_is_seen() -> None:
+    cluster = Cluster(wanting(1))
+    cluster.loop().tick()
+    [snapshot] = cluster.reported
+    assert [claim.name for claim in snapshot.node_claims] == [cluster.applied[0].creations[0].key.name]
+
+
+def test_nothing_is_planned_until_the_last_delta_is_seen() -> None:
+    before = wanting(1)
+    cluster = Cluster(before)
+    loop = cluster.loop()
+    loop.tick()
+    cluster.now += timedelta(seconds=1)
+    assert loop.tick().plan is None
+    cluster.seen = [after(before, cluster.applied[0])]
+    tick = loop.tick()
+    assert tick.plan is not None
+    assert tick.plan.empty
+
+
+def test_a_claim_that_came_and_went_unseen_does_not_hold_up_the_next_plan() -> None:
+    before = wanting(1)
+    cluster = Cluster(before)
+    loop = cluster.loop()
+    loop.tick()
+    name = cluster.applied[0].creations[0].key.name
+    cluster.now += timedelta(seconds=1)
+    cluster.seen = [before.model_copy(update={"gone": frozenset({f"uid-{name}"})})]
+    assert loop.tick().plan is not None
