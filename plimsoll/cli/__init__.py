@@ -19,6 +19,7 @@ COMMANDS = {
     "plan": ("plimsoll.cli.plan", "What the next delta would be, from the cluster or from files; nothing is applied."),
     "run": ("plimsoll.cli.run", "Keep the capacity: as a controller, or once for a job."),
     "estimate": ("plimsoll.cli.estimate", "How many GPUs and nodes a model takes, line by line."),
+    "demand": ("plimsoll.cli.demand", "What GPUs unschedulable pods need, and what would be asked for."),
     "status": ("plimsoll.cli.status", "Workspaces, their nodes and what the engine made for them."),
     "explain": ("plimsoll.cli.explain", "The whole story of one decision."),
     "queues": (

@@ -77,6 +77,8 @@ class Demand:
     """Pods that ask for whole GPUs, by UID: an autoscaler sees them by itself, so nothing is asked for them."""
     packing: NodePacking = field(default_factory=NodePacking)
     """Of the pods onto free GPUs and new nodes, as if nothing had been asked for yet, with its lower bound."""
+    gpu_memory_mib: Mapping[str, int | None] = field(default_factory=dict)
+    """MiB of one GPU of each kind that could serve the pods, by which shares in MiB are counted; None: not known."""
     warnings: tuple[str, ...] = ()
     """What had to be assumed."""
 

@@ -7,7 +7,7 @@ from plimsoll.model.labels import NODEPOOL
 from plimsoll.model.node import Node
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.class_members import ClassMembers, pod_groups
-from plimsoll.plan.class_needs import class_needs, kinds_of
+from plimsoll.plan.class_needs import Kinds, class_needs, kinds_of
 from plimsoll.plan.class_packing import PackedClass, PromisedNode
 from plimsoll.plan.class_packings import ClassPackings, Given
 from plimsoll.plan.demand import Demand
@@ -53,6 +53,7 @@ class _Class:
     """UID to why the pod is left out."""
     by_queue: dict[str, str] = field(default_factory=dict)
     """The part of `refused` that the queue does not admit."""
+    kinds: Kinds = field(default_factory=dict)
     packed: PackedClass = field(default_factory=lambda: PackedClass(NodePacking()))
     warnings: tuple[str, ...] = ()
 
@@ -104,7 +105,7 @@ class DemandRound:
         each.refused |= each.members.unreadable
         each.shapes = tuple(shape for shape in self._offer.shapes if shape.serves(placement))
         came = [free for free, _ in supply.came_for(each.of.name)]
-        kinds = kinds_of(each.shapes, [*supply.serving(placement), *came], supply)
+        kinds = each.kinds = kinds_of(each.shapes, [*supply.serving(placement), *came], supply)
         if each.members.shares and not kinds:
             why = why_unserved(placement, self._offer.shapes, self._offer.blocked, len(self._snapshot.node_pools))
             each.refused |= dict.fromkeys(each.members.shares, why)
@@ -193,5 +194,6 @@ class DemandRound:
             blocked=next(iter(each.by_queue.values())) if blocked else "",
             spoken_for=each.members.whole,
             packing=packed.packing,
+            gpu_memory_mib=each.kinds,
             warnings=(*self._offer.warnings, *each.warnings),
         )

@@ -1,0 +1,84 @@
+"""`plimsoll demand`: what GPUs unschedulable pods need, and what would be asked for; nothing is applied."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from plimsoll.cli.options import Context, Kubeconfig
+from plimsoll.cli.output import REFUSED, SETTLED, Format, Output, print_json
+from plimsoll.model.errors import PlimsollError
+from plimsoll.model.snapshot import Snapshot
+
+app = typer.Typer(add_completion=False)
+
+_DRAWN: Final = (".html", ".svg")
+
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file", "-f", metavar="FILE_OR_DIR", help="Plan from manifests instead of a cluster; - is standard input."
+    ),
+]
+Plot = Annotated[bool, typer.Option("--plot", help="draw GPUs as bars filled with shares, before and after")]
+PlotTo = Annotated[
+    Path | None, typer.Option("--plot-to", metavar="PATH", help="draw the same into an .html or .svg file")
+]
+
+
+@app.command()
+def demand(
+    file: Files = None,
+    *,
+    plot: Plot = False,
+    plot_to: PlotTo = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """What GPUs unschedulable pods need, and what would be asked for; nothing is applied.
+
+    Exit code 2 when something cannot be provided: a request that cannot be read, that fits nowhere, or that its queue
+    would not admit.
+    """
+    from plimsoll.cli.demand_plot import print_picture
+    from plimsoll.cli.demand_report import as_json, print_demands
+    from plimsoll.cli.demand_svg import as_html, as_svg
+    from plimsoll.plan.demand_planning import demands
+    from plimsoll.plan.gpu_ledger import gpu_ledger
+    from plimsoll.plan.gpu_picture import gpu_picture
+
+    if plot_to is not None and plot_to.suffix not in _DRAWN:
+        raise PlimsollError(f"--plot-to {plot_to}: is no .html or .svg file", "give it one of these two endings")
+    snapshot = _snapshot(file, kubeconfig, context)
+    found = demands(snapshot)
+    if output is Format.JSON:
+        print_json(as_json(found, snapshot.warnings))
+    else:
+        print_demands(found, snapshot.warnings)
+    if plot or plot_to is not None:
+        picture = gpu_picture(gpu_ledger(snapshot), found)
+        if plot and output is not Format.JSON:
+            print_picture(picture)
+        if plot_to is not None:
+            drawing = as_svg(picture) if plot_to.suffix == ".svg" else as_html(picture)
+            _write(plot_to, drawing)
+    raise typer.Exit(REFUSED if any(each.refused for each in found) else SETTLED)
+
+
+def _snapshot(file: list[str] | None, kubeconfig: Path | None, context: str | None) -> Snapshot:
+    if file:
+        from plimsoll.observe.manifests import snapshot_from_files
+
+        return snapshot_from_files(file)
+    from plimsoll.connection import Connection
+    from plimsoll.observe.reading import read_cluster
+
+    return read_cluster(Connection.open(kubeconfig, context))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise PlimsollError(f"--plot-to {path}: {error.strerror}", "give a path that can be written") from None

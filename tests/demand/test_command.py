@@ -1,0 +1,65 @@
+"""`plimsoll demand`, on the manifests of examples/demand."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from plimsoll.cli import app
+from plimsoll.cli.output import FAILED, REFUSED, SETTLED
+from plimsoll.model.errors import PlimsollError
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "demand"
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["demand", *map(str, arguments)])
+    if isinstance(result.exception, PlimsollError):
+        return FAILED, str(result.exception)
+    return result.exit_code, result.output
+
+
+def test_json_says_what_each_class_needs() -> None:
+    code, output = run("-f", EXAMPLES, "-o", "json")
+    found: list[dict[str, Any]] = json.loads(output)["demands"]
+    assert code == REFUSED
+    assert [(each["gpus"], each["leastGpus"], each["gap"]) for each in found] == [(3, 3, 0), (8, 8, 0)]
+    assert [(node["nodePool"], node["instanceType"]) for each in found for node in each["nodes"]] == [
+        *[("l4", "g6.xlarge")] * 3,
+        ("a100", "p4d.24xlarge"),
+    ]
+    assert list(found[0]["onNodes"]) == ["gpu-1"]
+    assert "typo" in found[0]["refused"]["uid-typo"]
+
+
+def test_text_names_nodes_and_refusals() -> None:
+    code, output = run("-f", EXAMPLES, "--plot")
+    assert code == REFUSED
+    assert "3 x g6.xlarge with 1 x NVIDIA-L4 of NodePool l4" in output
+    assert "team-a/typo" in output
+    assert "1 GPU in use before, 8 after" in output
+
+
+@pytest.mark.parametrize("name", ["gpus.svg", "gpus.html"])
+def test_a_picture_holds_every_gpu_before_and_after(tmp_path: Path, name: str) -> None:
+    code, _ = run("-f", EXAMPLES, "--plot-to", tmp_path / name)
+    text = (tmp_path / name).read_text()
+    assert code == REFUSED
+    svg = ElementTree.fromstring(text[text.index("<svg") : text.index("</svg>") + 6])
+    titles = [each.text or "" for each in svg.iter() if each.tag.endswith("title")]
+    assert sum(title.startswith("team-a/chat-") for title in titles) == 3
+    assert sum(title.startswith("team-a/serving") for title in titles) == 2
+
+
+def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
+    code, output = run("-f", EXAMPLES, "--plot-to", tmp_path / "gpus.png")
+    assert code == FAILED
+    assert ".html or .svg" in output
+
+
+def test_no_demand(tmp_path: Path) -> None:
+    (tmp_path / "node.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: n}}")
+    assert run("-f", tmp_path) == (SETTLED, "no demand\n")
