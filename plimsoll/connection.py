@@ -19,6 +19,7 @@ from plimsoll.model.errors import PlimsollError
 log = structlog.get_logger(__name__)
 
 JSON: Final = "application/json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 

@@ -87,6 +87,7 @@ class Loop:
             done = (each for each in seen.plan.creations if each.key not in outcome.failed)
             snapshot = with_claims(snapshot, done, seen.now)
         signalled = self._applier.signal(seen.plan.signals, outcome.created)
+        self._applier.lift(seen.plan.lifts)
         self._expect(seen.plan, outcome, signalled)
         self._reporter.report(snapshot, seen.plan, seen.now, outcome.failed)
         return Tick(seen.snapshot, seen.plan, outcome)

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pulumi
 from pulumi_kubernetes.core.v1 import Namespace
 
+from components.capacity_gate import CapacityGate
 from components.declaration import metadata
 from components.environment import Environment, EnvironmentArgs
 from components.gpu_discovery import GpuDiscovery, GpuDiscoveryArgs
@@ -37,6 +38,8 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
     made += queues.values()
     namespaces = {each: Namespace(each, metadata=metadata(each)) for each in settings.namespaces}
     made += namespaces.values()
+    if settings.capacity_gate is not None:
+        made.append(CapacityGate("capacity-gate", values["capacityGate"], _after(*namespaces.values())))
     for key, workspace in settings.workspaces.items():
         needs = (environment, namespaces.get(workspace.namespace), queues.get(workspace.queue or ""))
         made.append(Workspace(key, values["workspaces"][key], _after(*needs)))

@@ -9,6 +9,7 @@ from pulumi.runtime.config import CONFIG
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from plimsoll.model.base import Declared, describe_errors
+from plimsoll.model.capacity_gate import CapacityGateSpec
 from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.gpu_discovery import GpuDiscoverySpec
@@ -60,6 +61,7 @@ class Settings(Declared):
     layer: Literal["foundation", "environment"]
     environment: EnvironmentSettings = EnvironmentSettings()
     namespaces: tuple[str, ...] = ()
+    capacity_gate: CapacityGateSpec | None = None
     gpu_discovery: GpuDiscoverySpec | None = None
     node_pools: dict[str, NodePoolSettings] = Field(default_factory=dict)
     queues: dict[str, QueueSettings] = Field(default_factory=dict)

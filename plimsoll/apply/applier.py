@@ -27,6 +27,7 @@ from plimsoll.apply.errors import (
 )
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.leaving import mark_leaving
+from plimsoll.apply.lifting import lift_gates
 from plimsoll.apply.locks import break_stale
 from plimsoll.apply.outcome import Outcome
 from plimsoll.apply.review import Reviewer, is_going
@@ -39,7 +40,7 @@ from plimsoll.apply.state import Manifest
 from plimsoll.connection import Connection
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.labels import SHARD
-from plimsoll.model.plan import ObjectKey, Plan, Signal
+from plimsoll.model.plan import Lift, ObjectKey, Plan, Signal
 from plimsoll.provider.identity import Kind
 from plimsoll.provider.objects import Objects
 
@@ -174,6 +175,11 @@ class Applier:
     def signal(self, signals: Iterable[Signal], created: Container[ObjectKey]) -> tuple[Signal, ...]:
         """Writes signals to autoscalers, as `signals.send`; nothing without the Lease."""
         return send(self._connection, signals, created) if not self._stopping and self._lease.held else ()
+
+    def lift(self, lifts: Iterable[Lift]) -> None:
+        """Takes capacity gates off pods, as `lifting.lift_gates`; nothing without the Lease."""
+        if not self._stopping and self._lease.held:
+            lift_gates(self._connection, lifts)
 
     def drain(self) -> tuple[ObjectKey, ...]:
         """Deletes every object of every capacity stack of the environment, then the stacks. The objects' keys.

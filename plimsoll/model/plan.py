@@ -62,6 +62,15 @@ class Signal(Observed):
     message: str
 
 
+class Lift(Observed):
+    """A capacity gate to be taken off a pod. It is no stack update: nobody declares the pods of others."""
+
+    key: "ObjectKey"
+    uid: str
+    message: str
+    """Why, for people."""
+
+
 class ObjectKey(Observed):
     """Names an object of the cluster."""
 
@@ -106,6 +115,8 @@ class Plan(Observed):
     """Written after the operations; they make no Plan worth an update by themselves."""
     leaving: tuple[LeavingPod, ...] = ()
     """Pods to mark before the operations are done."""
+    lifts: tuple[Lift, ...] = ()
+    """Written after them too."""
     warnings: tuple[str, ...] = ()
     next_look: datetime | None = None
     """When the plan may change though the cluster does not: a deadline passes, or a back-off ends."""
@@ -122,3 +133,4 @@ class Plan(Observed):
 
 Deletion.model_rebuild()
 Signal.model_rebuild()
+Lift.model_rebuild()

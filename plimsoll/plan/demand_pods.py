@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from plimsoll.model.demand_settings import KAI_NAMESPACES, DemandSettings
 from plimsoll.model.labels import WORKSPACE
 from plimsoll.model.pod import Pod
+from plimsoll.plan.gated_pod import gated, just_lifted
 from plimsoll.plan.shares import PodShare, ShareRefusal, UnreadableShareError, read_share
 
 
@@ -41,11 +42,13 @@ def demand_pods(pods: Iterable[Pod], settings: DemandSettings, gpu_resource: str
 def waits(pod: Pod, settings: DemandSettings) -> bool:
     """Whether a scheduler said that the pod fits nowhere, and its place is for us to provide.
 
+    So it is with a pod that the capacity gate holds, or held until just now: no scheduler has looked at it.
+
     Not so for pods that end or go, those for which another is being preempted, those of schedulers that are not
     served, and our own: pods of Workspaces, and what asks for capacity itself.
     """
     return (
-        pod.unschedulable
+        (pod.unschedulable or gated(pod) or just_lifted(pod))
         and not pod.deleting
         and not pod.finished
         and not pod.nominated_node_name

@@ -6,16 +6,18 @@ from datetime import datetime
 from plimsoll.model.environment import Provisioner as Kind
 from plimsoll.model.labels import SPEC_HASH
 from plimsoll.model.owner import DemandRef
-from plimsoll.model.plan import Deletion, LeavingPod, ObjectKey, Plan
+from plimsoll.model.plan import Deletion, LeavingPod, Lift, ObjectKey, Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace, WorkspaceRef
 from plimsoll.plan.attempts import Trying
 from plimsoll.plan.budget import Budget
+from plimsoll.plan.capacity_gate import lifts
 from plimsoll.plan.catalog import did_you_mean
 from plimsoll.plan.claim_progress import ClaimProgress
 from plimsoll.plan.delta import Delta, key_of
+from plimsoll.plan.demand_planning import demands
 from plimsoll.plan.node_claims import NodeClaimProvisioner
 from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.offered_types import OfferedType, OfferedTypes
@@ -107,6 +109,7 @@ class _Round:
             deletions=tuple(sorted(deletions, key=lambda each: _order(each.key))),
             signals=tuple(sorted(delta.signals, key=lambda each: _order(each.key))),
             leaving=tuple(self._leaving()),
+            lifts=self._lifts(),
             warnings=tuple(delta.warnings),
             next_look=min(delta.looks, default=None),
         )
@@ -187,6 +190,11 @@ class _Round:
             return Scale(start.replicas if start is not None else 0)
         running = same.replicas if same is not None else 0
         return Scale(min(wanted, max(running, nodes_there // (verdict.per_replica_node_count or 1))))
+
+    def _lifts(self) -> tuple[Lift, ...]:
+        if not any(pod.scheduling_gates for pod in self._snapshot.pods):
+            return ()
+        return lifts(self._snapshot, demands(self._snapshot))
 
     def _leaving(self) -> Iterator[LeavingPod]:
         """Pods on nodes that go, of Deployments that change: left to itself, one ends whichever pod it likes."""

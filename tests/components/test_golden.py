@@ -5,6 +5,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from components.capacity_gate import CapacityGate
 from components.environment import Environment
 from components.foundation import Foundation
 from components.gpu_discovery import GpuDiscovery
@@ -62,6 +63,14 @@ def _node_pool() -> None:
 
 def _static_node_pool() -> None:
     NodePool("fixed", {"node_class_ref": KWOK, "replicas": 3, "limits": {"nodes": "4"}})
+
+
+def _capacity_gate() -> None:
+    CapacityGate("gate", {"namespaces": ["research", "serving"]})
+
+
+def _capacity_gate_of_queues() -> None:
+    CapacityGate("gate", {"namespaces": ["research"], "queues": ["training", "notebooks"]})
 
 
 def _workspace() -> None:
@@ -153,6 +162,8 @@ def _gpu_discovery_with_everything() -> None:
         _queue,
         _node_pool,
         _static_node_pool,
+        _capacity_gate,
+        _capacity_gate_of_queues,
         _workspace,
         _workspace_with_template,
         _training_runtime,

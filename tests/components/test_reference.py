@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from plimsoll.model.capacity_gate import CapacityGateSpec
 from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.gpu_discovery import GpuDiscoverySpec
 from plimsoll.model.node_pool_spec import NodePoolSpec
@@ -42,6 +43,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         (QueueSpec, "components.md"),
         (GpuDiscoverySpec, "components.md"),
         (TrainingRuntimeSpec, "components.md"),
+        (CapacityGateSpec, "components.md"),
     ],
 )
 def test_every_field_is_in_the_reference(model: type[BaseModel], page: str) -> None:

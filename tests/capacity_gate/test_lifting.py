@@ -1,0 +1,94 @@
+"""A gate is lifted where the pod's GPUs are there and its queue admits it, and not before."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model.capacity_gate import CAPACITY_GATE, LIFTED
+from plimsoll.model.plan import Lift, ObjectKey
+from plimsoll.model.pod import Pod
+from plimsoll.model.pod_group import PodGroup
+from plimsoll.model.queue import Queue
+from plimsoll.plan.capacity_gate import lifts
+from plimsoll.plan.demand_planning import demands
+from tests.builders import NC24, a_node, a_node_pool, a_snapshot, a_waiting_pod
+from tests.queues.manifests import amounts, queue
+
+POOL = a_node_pool("gpu", [NC24])
+
+
+def a_gated_pod(name: str = "p", *, gates: tuple[str, ...] = (CAPACITY_GATE,), **fields: Any) -> Pod:
+    fields.setdefault("gpu_fraction", "0.5")
+    pod = a_waiting_pod(name, reason="SchedulingGated", **fields)
+    return pod.model_copy(update={"scheduling_gates": gates})
+
+
+def lifted(*objects: Any) -> list[str]:
+    snapshot = a_snapshot(*objects, nap=True)
+    return [lift.key.name for lift in lifts(snapshot, demands(snapshot))]
+
+
+def gpu_node(name: str = "n", **fields: Any) -> Any:
+    return a_node(name, allocatable=1, **fields)
+
+
+def test_a_gated_pod_is_demand() -> None:
+    snapshot = a_snapshot(POOL, a_gated_pod(), nap=True)
+    [demand] = demands(snapshot)
+    assert len(demand.nodes) == 1
+    assert lifts(snapshot, [demand]) == ()
+
+
+def test_it_is_lifted_once_its_gpu_is_there() -> None:
+    snapshot = a_snapshot(POOL, gpu_node(), a_gated_pod(), nap=True)
+    key = ObjectKey(api_version="v1", kind="Pod", namespace="team", name="p")
+    assert lifts(snapshot, demands(snapshot)) == (Lift(key=key, uid="uid-p", message="its GPUs are free on n"),)
+
+
+@pytest.mark.parametrize(
+    "node", [gpu_node(ready=False), gpu_node(cordoned=True), a_node("n", count=None, product=None)]
+)
+def test_a_node_that_takes_no_pod_is_not_there(node: Any) -> None:
+    assert lifted(POOL, node, a_gated_pod()) == []
+
+
+def test_no_more_are_lifted_than_there_is_room_for() -> None:
+    pods = [a_gated_pod(name, gpu_fraction="0.6") for name in ("a", "b")]
+    assert len(lifted(POOL, gpu_node(), *pods)) == 1
+
+
+def test_a_pod_that_was_just_lifted_keeps_its_place() -> None:
+    first = a_gated_pod("a", gates=(), gpu_fraction="0.6")
+    marked = first.model_copy(update={"annotations": {**first.annotations, LIFTED: "its GPUs are free on n"}})
+    assert lifted(POOL, gpu_node(), marked, a_gated_pod("b", gpu_fraction="0.6")) == []
+    assert lifted(POOL, gpu_node(), marked, a_gated_pod("b", gpu_fraction="0.4")) == ["b"]
+
+
+def test_a_queue_that_would_not_admit_it_keeps_it() -> None:
+    tree = Queue.read(queue("research", gpu=amounts(0, 0.4)))
+    assert lifted(POOL, gpu_node(), tree, a_gated_pod(queue="research")) == []
+    assert lifted(POOL, gpu_node(), Queue.read(queue("research")), a_gated_pod(queue="research")) == ["p"]
+
+
+def test_a_gang_is_lifted_whole() -> None:
+    group = PodGroup.read({"metadata": {"name": "g", "namespace": "team"}, "spec": {"minMember": 2}})
+    pods = [a_gated_pod(name, gpu_fraction="0.6", pod_group_name="g") for name in ("a", "b")]
+    assert lifted(POOL, group, gpu_node("n1"), *pods) == []
+    assert lifted(POOL, group, gpu_node("n1"), gpu_node("n2"), *pods) == ["a", "b"]
+
+
+def test_gates_of_others_are_theirs() -> None:
+    assert lifted(POOL, gpu_node(), a_gated_pod(gates=("example.com/wait",))) == []
+    assert lifted(POOL, gpu_node(), a_gated_pod(gates=(CAPACITY_GATE, "example.com/wait"))) == []
+
+
+def test_a_pod_whose_demand_is_not_planned_is_not_held() -> None:
+    assert lifted(POOL, a_gated_pod(scheduler="another")) == ["p"]
+
+
+def test_a_pod_that_cannot_be_read_is_held_and_refused() -> None:
+    assert lifted(POOL, gpu_node(), a_gated_pod(gpu_fraction="much")) == []
+
+
+def test_a_pod_that_goes_is_left_alone() -> None:
+    assert lifted(POOL, gpu_node(), a_gated_pod(deleting=True)) == []
