@@ -14,6 +14,7 @@ from components.gpu_discovery import GpuDiscovery, GpuDiscoveryArgs
 from components.guard import Guard
 from components.node_pool import NodePool
 from components.queue import Queue
+from components.share_binder import ShareBinder, ShareBinderArgs
 from components.workspace import Workspace
 from plimsoll.model.gpu_discovery import GpuDiscoverySpec
 from stacks.gpu_software import find_gpu_software
@@ -28,6 +29,8 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
     made: list[pulumi.Resource] = [environment]
     if settings.gpu_discovery is not None:
         made.append(_gpu_discovery(settings, settings.gpu_discovery, values["gpuDiscovery"]))
+    if settings.share_binder is not None:
+        made.append(ShareBinder("share-binder", cast("ShareBinderArgs", settings.share_binder.model_dump())))
     for key, pool in values.get("nodePools", {}).items():
         made.append(NodePool(key, pool))
     queues: dict[str, pulumi.Resource] = {}

@@ -16,6 +16,7 @@ from plimsoll.model.gpu_discovery import GpuDiscoverySpec
 from plimsoll.model.node_pool_spec import NodePoolSpec
 from plimsoll.model.queue import QueueSpec
 from plimsoll.model.queue_name import QueueName
+from plimsoll.model.reservation import NAMESPACE
 from plimsoll.model.training_runtime import TrainingRuntimeSpec
 from plimsoll.model.workspace import WorkspaceSpec
 from plimsoll.plan.queue_checks import check_queues
@@ -55,6 +56,13 @@ class TrainingRuntimeSettings(ClusterTrainingRuntimeSettings):
     namespace: str = "default"
 
 
+class ShareBinderSettings(Declared):
+    namespace: str = NAMESPACE
+    """Where reservations are."""
+    service_account: str = NAMESPACE
+    """Of the reservations."""
+
+
 class Settings(Declared):
     """What stands under `plimsoll:` in a stack's file."""
 
@@ -64,6 +72,8 @@ class Settings(Declared):
     capacity_gate: CapacityGateSpec | None = None
     gpu_discovery: GpuDiscoverySpec | None = None
     node_pools: dict[str, NodePoolSettings] = Field(default_factory=dict)
+    share_binder: ShareBinderSettings | None = None
+    """Absent or empty: `plimsoll bind` gets no rights."""
     queues: dict[str, QueueSettings] = Field(default_factory=dict)
     cluster_queues: tuple[QueueName, ...] = ()
     """Leaf queues of the cluster that somebody else declares; TrainJobs may name them too."""

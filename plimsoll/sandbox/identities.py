@@ -26,6 +26,11 @@ IDENTITIES: Final = {
         "system:serviceaccount:plimsoll-system:plimsoll",
         ("system:serviceaccounts", "system:serviceaccounts:plimsoll-system"),
     ),
+    # As that of `plimsoll bind`, with the roles of the component ShareBinder.
+    "binder": Identity(
+        "system:serviceaccount:plimsoll-system:plimsoll-binder",
+        ("system:serviceaccounts", "system:serviceaccounts:plimsoll-system"),
+    ),
     "viewer": Identity("viewer", ("plimsoll-sandbox:viewers",)),
     "scheduler": Identity("system:kube-scheduler", ()),
     # Stand-ins for what a cloud runs with broad roles of its own.

@@ -12,6 +12,7 @@ from components.gpu_discovery import GpuDiscovery
 from components.node_pool import NodePool
 from components.queue import Queue
 from components.queue_admission import QueueAdmission
+from components.share_binder import ShareBinder
 from components.training_runtime import ClusterTrainingRuntime, TrainingRuntime
 from components.workspace import Workspace, WorkspaceArgs
 from tests.components.declaring import assert_golden, declared, manifest
@@ -125,6 +126,10 @@ def _queue_admission() -> None:
     QueueAdmission("queues", {"leaves": ["vision", "audio"], "parents": ["research"], "action": "deny"})
 
 
+def _share_binder() -> None:
+    ShareBinder("share-binder", {})
+
+
 def _gpu_discovery() -> None:
     GpuDiscovery("gpu-discovery", {"auto_provisioning": False, "pool_taints": [{"key": "sku", "value": "gpu"}]})
 
@@ -169,6 +174,7 @@ def _gpu_discovery_with_everything() -> None:
         _training_runtime,
         _cluster_training_runtime,
         _queue_admission,
+        _share_binder,
         _gpu_discovery,
         _gpu_discovery_with_everything,
     ],

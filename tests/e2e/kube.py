@@ -31,6 +31,17 @@ class Kube:
     def close(self) -> None:
         self._connection.close()
 
+    @property
+    def server(self) -> str:
+        return self._connection.server
+
+    def token(self, namespace: str, account: str) -> str:
+        """A token of a service account, as a pod of it would have."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token: str = self._connection.request("POST", path, request)["status"]["token"]
+        return token
+
     def get(self, api_version: str, kind: str, name: str, namespace: str = "default") -> Manifest | None:
         """The object, or None where there is none."""
         try:
