@@ -2,7 +2,8 @@
 
 A reservation that is lost while pods run is made again. The device plugin chooses its GPU: while it is another one
 than that of the pods it is kept, so that the next one cannot be given it too, and once the right one is held the
-others go. Where the node has no GPU left to give, the right one is somebody else's, and the pods are evicted.
+others go. Where the node has no GPU left to give, the right one is somebody else's, and the pods are evicted. On each
+node one group is repaired after the other, else two of them could end with each other's GPU.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from plimsoll.model.binder import BinderSettings
 from plimsoll.model.pod import Pod
 from plimsoll.plan.bind_step import BindStep, Collect, Evict, MarkUnknown, Reserve
 from plimsoll.plan.first_seen import FirstSeen
+from plimsoll.plan.gpu_account import GpuAccount
 from plimsoll.plan.gpu_ledger import GpuLedger
 from plimsoll.plan.node_holds import NodeHolds
 from plimsoll.plan.reservation import reservation_name
@@ -28,18 +30,26 @@ class ReservationUpkeep:
         self._holds = holds
         self._seen = seen
         self._now = now
+        self._repairing: set[str] = set()
+        """Nodes on which a group is being repaired."""
+        self._freeing: set[str] = set()
+        """Nodes on which a reservation is about to free its GPU."""
         self.late: set[str] = set()
         """UIDs of reservations of others whose GPU did not become known in time."""
 
     def steps(self, groups: Mapping[GroupKey, ReservedGroup]) -> Iterator[BindStep]:
         for (node, name), group in sorted(groups.items()):
             for reservation in group.reservations:
-                if not reservation.deleting:
+                if reservation.deleting:
+                    self._freeing.add(node)
+                else:
                     yield from self._of_reservation(node, group, reservation)
             if group.empty:
                 yield from self._of_empty(node, name, group)
-            elif group.bound:
-                yield from self._of_bound(node, name, group)
+        # The group that holds other GPUs than its own gets its own first, and frees them.
+        bound = [(not group.reservations or group.sound(key[1]), key) for key, group in groups.items() if group.bound]
+        for _, (node, name) in sorted(bound):
+            yield from self._of_bound(node, name, groups[(node, name)])
 
     def _of_reservation(self, node: str, group: ReservedGroup, reservation: Pod) -> Iterator[BindStep]:
         if reservation.finished:
@@ -74,18 +84,27 @@ class ReservationUpkeep:
         if any(reserved_gpu(each) == gpu for each in live):
             for other in live:
                 if is_own(other) and reserved_gpu(other) != gpu:
+                    self._freeing.add(node)
                     yield Collect(other, f"it does not hold {gpu}, on which the pods run", group_is_empty=False)
             return
+        if node in self._repairing:
+            return
+        self._repairing.add(node)
         if any(not reserved_gpu(each) for each in live) or any(each.deleting for each in group.reservations):
             return
         account = self._ledger.account(node)
         if account is None or account.node.ready is False:
             return
-        if account.free_gpus and not any(each.finished for each in group.reservations):
+        if _unreserved(account) > 0 and not any(each.finished for each in group.reservations):
             yield Reserve(node, name, pods[0], self._free_attempt(node, name, group))
+            return
+        if node in self._freeing:
             return
         for pod in pods:
             yield Evict(pod, f"its GPU {gpu} on {node} is no longer reserved, and was given to another pod")
+        for other in live:
+            if is_own(other):
+                yield Collect(other, "its pods are evicted", group_is_empty=False)
 
     def _free_attempt(self, node: str, name: str, group: ReservedGroup) -> int:
         taken = {each.name for each in group.reservations}
@@ -93,3 +112,9 @@ class ReservationUpkeep:
         while reservation_name(self._settings.reservation, node, name, attempt) in taken:
             attempt += 1
         return attempt
+
+
+def _unreserved(account: GpuAccount) -> int:
+    """GPUs that the device plugin can give: those of groups that lost their reservation are among them."""
+    lost = sum(not group.reservations and not group.joinable for group in account.groups)
+    return account.gpus - account.taken + lost

@@ -9,7 +9,7 @@ from plimsoll.model.errors import PlimsollError
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.state import Settings, State
 
-USERS: Final = ("admin", "controller", "viewer")
+USERS: Final = ("admin", "controller", "binder", "viewer")
 
 
 def environ(folder: Folder, settings: Settings, state: State, user: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.model.gpu_group import RESERVED_GPU
 from plimsoll.plan.gpu_groups import gpu_groups
 from plimsoll.plan.shares import read_share
 from tests.binding.cluster import Cluster, a_gpu_node, a_share
@@ -106,3 +107,23 @@ def test_a_killed_binder_s_next_makes_nothing_twice(fractions: list[str]) -> Non
     killed.settle()
     assert sorted(killed.bound) == sorted(whole.bound)
     assert len(killed.reservations()) == len(whole.reservations())
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(FRACTIONS), st.integers(1, 2)), max_size=8), st.lists(st.integers(0, 5)))
+def test_reservations_that_are_lost_alone_cost_no_pod(shares: list[tuple[str, int]], lost: list[int]) -> None:
+    cluster = Cluster([a_gpu_node("n1", gpus=4)])
+    cluster.add(
+        *(a_share(f"p{number}", fraction, devices=devices) for number, (fraction, devices) in enumerate(shares))
+    )
+    cluster.settle()
+    for number in lost:
+        for reservation in cluster.reservations()[number : number + 1]:
+            cluster.delete(reservation)
+        cluster.round()
+        cluster.play_kubelet()
+    cluster.settle()
+    assert not cluster.evicted
+    assert_sound(cluster)
+    reserved = {each.annotations[RESERVED_GPU] for each in cluster.reservations()}
+    assert reserved == {gpu for name in cluster.bound for gpu in cluster.gpus_of(name).split(",")}

@@ -143,6 +143,20 @@ def test_a_lost_reservation_is_made_again_for_the_same_gpu() -> None:
     assert not cluster.evicted
 
 
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_reservations_that_are_lost_on_a_full_node_are_made_again(lost: int) -> None:
+    cluster = Cluster([a_gpu_node(gpus=3)])
+    cluster.add(*(a_share(name, "0.9") for name in "abc"))
+    cluster.settle()
+    for reservation in cluster.reservations()[-lost:]:
+        cluster.delete(reservation)
+    cluster.settle()
+    reserved = {each.annotations[RESERVED_GPU] for each in cluster.reservations()}
+    assert reserved == {cluster.gpus_of(name) for name in "abc"}
+    assert len(cluster.reservations()) == 3
+    assert not cluster.evicted
+
+
 def test_while_a_reservation_is_lost_nobody_joins_its_group() -> None:
     cluster = bound(2)
     cluster.delete(cluster.reservations()[0])

@@ -1,4 +1,4 @@
-"""Plays the nodes of a cluster to reservations: gives each a GPU, and runs the real probe on files like the driver's."""
+"""Plays the nodes of a cluster to reservations: gives each a GPU, and runs the real probe on files like a driver's."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`plimsoll bind` on a real control plane, with the rights of its component: shares run, share GPUs, and are looked after.
+"""`plimsoll bind` on a real control plane, with the rights of its component: shares run, and are looked after.
 
 KWOK has no GPUs, so the test plays the device plugin; the probe is the real one, with the account of reservations.
 """
