@@ -15,7 +15,9 @@ _PR_SET_PDEATHSIG: Final = 1
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
-def _dies_with(parent: int) -> Callable[[], None]:
+def dies_with(parent: int) -> Callable[[], None]:
+    """What a child does before it runs its program: the kernel kills it with the thread that made it."""
+
     def prepare() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         # The parent may have died before the call above.
@@ -45,7 +47,7 @@ class Child:
                 cwd=log.parent,
                 start_new_session=True,
                 # Safe: this process has one thread, see above.
-                preexec_fn=_dies_with(os.getpid()),  # noqa: PLW1509
+                preexec_fn=dies_with(os.getpid()),  # noqa: PLW1509
             )
         self.pid: Final = self._process.pid
         self.created: Final = psutil.Process(self.pid).create_time()

@@ -20,6 +20,8 @@ from typing import Any, Final
 import grpc
 from pulumi.runtime.proto import language_pb2
 
+from plimsoll.sandbox.child import dies_with
+
 _SERVICE: Final = "/pulumirpc.LanguageRuntime/"
 _STREAMING: Final = frozenset({f"{_SERVICE}RunPlugin", f"{_SERVICE}InstallDependencies"})
 _OPTIONS: Final = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
@@ -30,8 +32,15 @@ _THREADS: Final = 32
 def main(host: str) -> None:
     """Runs until `host` ends; prints the port first, as the engine expects of a plugin."""
     # In a group of its own: the engine interrupts the group of a plugin that it has no more use for, and a Python
-    # program that waits for the engine's end would say so with a traceback.
-    process = subprocess.Popen([host, *sys.argv[1:]], stdout=subprocess.PIPE, process_group=0)
+    # program that waits for the engine's end would say so with a traceback. It ends with this process, also with one
+    # that is interrupted before it listens to signals: the engine waits until nobody holds its pipes.
+    process = subprocess.Popen(
+        [host, *sys.argv[1:]],
+        stdout=subprocess.PIPE,
+        process_group=0,
+        # Safe: there is one thread so far.
+        preexec_fn=dies_with(os.getpid()),  # noqa: PLW1509
+    )
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: _end(process, signal.SIGTERM))
     try:

@@ -1,10 +1,15 @@
 """What the language host is told of a plugin that the engine names in the new way only."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+import psutil
 from pulumi.runtime.proto import language_pb2
 
 from plimsoll.sandbox.language_host import with_program
+from tests.e2e.awaiting import await_condition
 
 
 def asked(kind: str, program: str = "", arguments: Sequence[str] = ("127.0.0.1:1",)) -> language_pb2.RunPluginRequest:
@@ -33,3 +38,15 @@ def test_a_program_that_the_engine_names_is_left_as_it_is() -> None:
     message = asked("analyzer", program="/elsewhere")
     assert [message.program, *message.args] == ["/elsewhere", "127.0.0.1:1"]
     assert message.pwd == "/project"
+
+
+def test_the_host_ends_with_the_process_before_it_however_that_ends(tmp_path: Path) -> None:
+    host = tmp_path / "host"
+    host.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 60\n")
+    host.chmod(0o755)
+    program = f"from plimsoll.sandbox.language_host import main; main({str(host)!r})"
+    before = subprocess.Popen([sys.executable, "-c", program])
+    pid = int(await_condition(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), 30))
+    before.kill()
+    before.wait()
+    await_condition(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 10)
