@@ -21,6 +21,8 @@ def _rule(group: str, resources: list[str], verbs: list[str]) -> Rule:
 
 CONTROLLER: Final[list[Rule]] = [
     _rule("", ["nodes", "pods"], _READ),
+    # The cost of a deletion, on pods of Workspaces whose node is to go. Who may create Deployments gains nothing by it.
+    _rule("", ["pods"], ["patch"]),
     _rule("scheduling.run.ai", ["queues", "podgroups"], _READ),
     _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
     _rule("karpenter.sh", ["nodepools", "nodeclaims"], _OWN),
