@@ -82,11 +82,12 @@ class Victims:
     """Which claims go first: those that have failed or are not Ready, then the outdated, then the newest, then by name.
 
     So a Ready one goes only where more are Ready than are wanted. Of those that are not outdated, one without a pod of
-    the Workspace goes before the others: where an autoscaler has taken pods away, those that are left stay.
+    the Workspace that stays goes before the others: where an autoscaler has taken pods away, or the pods are numbered
+    and the last ones go, those that are left stay.
     """
 
     def __init__(self, progress: ClaimProgress, outdated: Collection[str], busy: Collection[str] = ()) -> None:
-        """`outdated` are names of claims, `busy` those of nodes with pods of the Workspace."""
+        """`outdated` are names of claims, `busy` those of nodes with pods that stay."""
         self._progress = progress
         self._outdated = outdated
         self._busy = busy
@@ -98,7 +99,7 @@ class Victims:
 
     def state(self, claim: NodeClaim) -> str:
         """Why it is among the first."""
-        return ("failed", "not Ready", "outdated", "without a pod", "the newest")[self._rank(claim)]
+        return ("failed", "not Ready", "outdated", "without a pod that stays", "the newest")[self._rank(claim)]
 
     def _rank(self, claim: NodeClaim) -> int:
         if not self._progress.ready(claim):

@@ -2,10 +2,14 @@
 
 from collections.abc import Container, Sequence
 from functools import cached_property
+from typing import Final
 
 from plimsoll.model.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
 from plimsoll.model.pod import Pod
 from plimsoll.model.workspace import Workspace, WorkspaceRef
+
+_REPLICA: Final = ("leaderworkerset.sigs.k8s.io/group-index", "apps.kubernetes.io/pod-index")
+"""Labels of pods that have a number: a LeaderWorkerSet or a StatefulSet that shrinks ends the highest."""
 
 
 class PodPlaces:
@@ -24,8 +28,8 @@ class PodPlaces:
         return found
 
     def nodes_of(self, workspace: Workspace) -> frozenset[str]:
-        """Names of the nodes on which the Workspace has pods."""
-        return frozenset(pod.node_name for pod in self._of(workspace.ref))
+        """Names of the nodes on which the Workspace has pods, but for those of replicas that it does not want."""
+        return frozenset(pod.node_name for pod in self._of(workspace.ref) if _replica(pod) < workspace.replicas)
 
     def on(self, nodes: Container[str], owner: WorkspaceRef) -> list[Pod]:
         """The Workspace's pods on these nodes, by name."""
@@ -33,3 +37,9 @@ class PodPlaces:
 
     def _of(self, owner: WorkspaceRef) -> list[Pod]:
         return self._by_owner.get((as_label_value(owner.namespace), as_label_value(owner.name)), [])
+
+
+def _replica(pod: Pod) -> int:
+    """The number of the pod's replica; -1 where replicas have none."""
+    number = next((pod.labels[label] for label in _REPLICA if label in pod.labels), "")
+    return int(number) if number.isdecimal() else -1

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from plimsoll.model import labels
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
@@ -268,6 +270,21 @@ def test_a_node_whose_pod_an_autoscaler_has_taken_goes_before_those_that_serve()
     [deletion] = found.deletions
     assert deletion.key.name == "c-0"
     assert "without a pod" in deletion.reason
+
+
+@pytest.mark.parametrize("label", ["apps.kubernetes.io/pod-index", "leaderworkerset.sigs.k8s.io/group-index"])
+def test_the_nodes_of_the_last_numbered_pods_go(label: str) -> None:
+    workspace = a_workspace(instance_type=NC24, replicas=2)
+    claims = [a_claim(f"c-{n}", ready=True, node=f"n-{n}", created=f"2026-01-0{n + 1}T00:00:00Z") for n in range(3)]
+    nodes = [a_node(f"n-{n}", None, allocatable=1, instance_type=NC24) for n in range(3)]
+    pods = [a_pod(f"p-{n}", workspace, f"n-{n}") for n in range(3)]
+    numbered = [
+        pod.model_copy(update={"labels": {**pod.labels, label: number}})
+        for pod, number in zip(pods, ("1", "2", "0"), strict=True)
+    ]
+    assert [each.key.name for each in of(a_snapshot(workspace, *claims, *nodes, *numbered, nap=True)).deletions] == [
+        "c-1"
+    ]
 
 
 def test_more_replicas_change_the_workload_at_once() -> None:
