@@ -7,11 +7,11 @@ from plimsoll.model.labels import NODEPOOL
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.quantity import parse_devices
+from plimsoll.model.tenancy import tenancy_violation
 from plimsoll.model.verdict import Reason
 from plimsoll.model.workspace import Workspace
 from plimsoll.plan.offered_types import OfferedTypes
 from plimsoll.plan.refusal import Refusal
-from plimsoll.plan.shortlist import shortlist
 
 
 def claim_gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
@@ -141,32 +141,13 @@ class NamespaceBudget:
 
 def forbidden(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
     """What the Workspace's namespace may not use of what it asks for."""
-    namespace = workspace.namespace
-    try:
-        access = environment.access_of(namespace)
-    except KeyError:
-        return Refusal(
-            Reason.NOT_ALLOWED,
-            f"namespace {namespace!r} may use nothing here: no entry of the Environment's access names it or '*'",
-        )
-    if access is None:
-        return None
-    queue = workspace.spec.queue
-    if queue is not None and access.queues is not None and queue not in access.queues:
-        return Refusal(
-            Reason.NOT_ALLOWED,
-            f"namespace {namespace!r} may not use queue {queue!r}: allowed are {shortlist(access.queues) or 'none'}",
-        )
-    name = workspace.spec.resource.instance_type
-    allowed = access.instance_types
-    if name is None or allowed is None or not environment.auto_provisioning:
-        return None
-    if name.casefold() not in {each.casefold() for each in allowed}:
-        return Refusal(
-            Reason.NOT_ALLOWED,
-            f"namespace {namespace!r} may not use instance type {name!r}: allowed are {shortlist(allowed) or 'none'}",
-        )
-    return None
+    violation = tenancy_violation(
+        environment,
+        workspace.namespace,
+        queue=workspace.spec.queue,
+        instance_type=workspace.spec.resource.instance_type,
+    )
+    return None if violation is None else Refusal(Reason.NOT_ALLOWED, violation)
 
 
 def reserved_keys(keys: Iterable[str], prefixes: tuple[str, ...]) -> list[str]:

@@ -1,7 +1,7 @@
 """GPUs of a node, as the labels of NVIDIA's GPU Feature Discovery (GFD) say.
 
-Label names and units: the page of gpu-feature-discovery in NVIDIA's k8s-device-plugin. Memory is MiB of one GPU,
-and is never rounded.
+Label names and units: the page of gpu-feature-discovery in NVIDIA's k8s-device-plugin. Memory is whole MiB of one GPU;
+old releases wrote bytes, and people who label by hand write units.
 """
 
 import re
@@ -33,10 +33,16 @@ READ: Final = (
 """Every label with a fixed name that tells of a node's GPUs."""
 
 MIB: Final = 2**20
+MEMORY_TO: Final = 2**24
+"""MiB of one GPU at most, 16 TiB: what is more is no MiB."""
 BYTES_FROM: Final = 2**30
-"""A memory label from here on is no MiB (it would be a PiB a GPU): old releases of GFD wrote bytes."""
+"""A memory label from here on is in bytes, as old releases of GFD wrote it."""
+COUNT_TO: Final = 1024
+"""Devices of a node at most, a bound against nonsense."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_MEMORY = re.compile(r"([+-]?[0-9]+)(?:([KMGT])iB?)?")
+_UNITS: Final = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +106,17 @@ def parse_gpu_labels(labels: Mapping[str, str]) -> GpuLabels | InvalidGpuLabel:
     count = _positive(labels, GPU_COUNT, "the number of GPUs, a whole number of at least 1, is needed")
     if isinstance(count, InvalidGpuLabel):
         return count
-    memory = _positive(labels, GPU_MEMORY, "MiB of one GPU, a whole number of at least 1, is needed")
+    memory = _memory(labels)
     if isinstance(memory, InvalidGpuLabel):
         return memory
-    in_bytes = memory >= BYTES_FROM
-    if in_bytes and memory % MIB:
-        return InvalidGpuLabel(GPU_MEMORY, labels[GPU_MEMORY], "too large for MiB, and no whole MiB in bytes")
+    memory_mib, in_bytes = memory
     replicas = _replicas(labels)
     if isinstance(replicas, InvalidGpuLabel):
         return replicas
     return GpuLabels(
         product=product,
         count=count,
-        memory_mib=memory // MIB if in_bytes else memory,
+        memory_mib=memory_mib,
         replicas=replicas,
         sharing_strategy=labels.get(GPU_SHARING, ""),
         in_bytes=in_bytes,
@@ -123,7 +127,24 @@ def _positive(labels: Mapping[str, str], label: str, problem: str) -> int | Inva
     text = labels.get(label)
     if text is None or not _INTEGER.fullmatch(text) or int(text) < 1:
         return InvalidGpuLabel(label, text, problem)
+    if int(text) > COUNT_TO:
+        return InvalidGpuLabel(label, text, f"no node has more than {COUNT_TO}")
     return int(text)
+
+
+def _memory(labels: Mapping[str, str]) -> tuple[int, bool] | InvalidGpuLabel:
+    """MiB of one GPU, and whether the label was in bytes; what is less than a MiB is cut off, as GFD itself does."""
+    text = labels.get(GPU_MEMORY)
+    match = None if text is None else _MEMORY.fullmatch(text)
+    if match is None or int(match[1]) < 1:
+        return InvalidGpuLabel(GPU_MEMORY, text, "MiB of one GPU, a whole number of at least 1, is needed")
+    number, unit = int(match[1]), match[2]
+    in_bytes = unit is None and number >= BYTES_FROM
+    mib = number // MIB if in_bytes else number if unit is None else number * _UNITS[unit] // MIB
+    if not 1 <= mib <= MEMORY_TO:
+        said = "less than a MiB" if mib < 1 else "too large for MiB, and no bytes of a GPU"
+        return InvalidGpuLabel(GPU_MEMORY, text, said)
+    return mib, in_bytes
 
 
 def _replicas(labels: Mapping[str, str]) -> int | InvalidGpuLabel:
@@ -131,4 +152,6 @@ def _replicas(labels: Mapping[str, str]) -> int | InvalidGpuLabel:
     text = labels.get(GPU_REPLICAS, "1")
     if not _INTEGER.fullmatch(text) or int(text) < 0:
         return InvalidGpuLabel(GPU_REPLICAS, text, "devices for each GPU, a whole number of at least 0, are needed")
+    if int(text) > COUNT_TO:
+        return InvalidGpuLabel(GPU_REPLICAS, text, f"no GPU is shared by more than {COUNT_TO}")
     return max(int(text), 1)

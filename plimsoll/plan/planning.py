@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from plimsoll.model.environment import Provisioner as Kind
-from plimsoll.model.labels import SPEC_HASH
+from plimsoll.model.labels import NODEPOOL, SPEC_HASH
 from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import Deletion, LeavingPod, Lift, ObjectKey, Plan
 from plimsoll.model.snapshot import Snapshot
@@ -97,8 +97,11 @@ class _Round:
                 spellings = offered.spellings(workspace.spec.resource.instance_type or "")
                 self._workload(workspace, verdict, spellings, self._nodes_there(workspace, offered))
             else:
-                self._leftover_claims(workspace)
                 self._workload(workspace, verdict, (), len(verdict.node_names))
+        if not self._environment.spec.auto_provisioning:
+            # Also of those that are refused now, because they name an instance type.
+            for workspace in sorted(self._snapshot.workspaces, key=by_age):
+                self._leftovers(workspace)
         asking = [each for each in delta.deletions if isinstance(each.owner, DemandRef)]
         capacity = [each for each in delta.deletions if not isinstance(each.owner, DemandRef)]
         deletions = [*asking, *self._capped(sorted(capacity, key=_deletion_order))]
@@ -128,13 +131,18 @@ class _Round:
         target = max(0, (verdict.target_node_count or 0) - brought)
         return Wish(workspace, verdict, offered, node_class, self._types.pool(offered, access), target)
 
-    def _leftover_claims(self, workspace: Workspace) -> None:
-        claims = alive(self._ownership.claims_of(workspace))
-        if claims:
-            self._delta.warnings.append(
-                f"Workspace {workspace.ref} has {counted(len(claims), 'NodeClaim')} from when auto-provisioning was "
-                f"enabled, and they are left alone: {shortlist(sorted(claim.name for claim in claims))}"
-            )
+    def _leftovers(self, workspace: Workspace) -> None:
+        claims = [claim for claim in alive(self._ownership.claims_of(workspace)) if NODEPOOL not in claim.labels]
+        pools = [pool for pool in self._ownership.pools_of(workspace) if not pool.deleting]
+        for kind, names in (
+            ("NodeClaim", [claim.name for claim in claims]),
+            ("static NodePool", [f"{pool.name} (replicas: {pool.replicas or 0})" for pool in pools]),
+        ):
+            if names:
+                self._delta.warnings.append(
+                    f"Workspace {workspace.ref}: {counted(len(names), kind)} from when auto-provisioning was enabled, "
+                    f"left alone: {shortlist(sorted(names))}"
+                )
 
     def _nodes_there(self, workspace: Workspace, offered: OfferedType) -> int:
         """Nodes of the Workspace that are usable and show their GPUs."""

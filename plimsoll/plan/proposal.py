@@ -64,7 +64,10 @@ class Proposals:
             if named is None and clouds and kind.cloud and kind.cloud not in clouds:
                 return False
             offered = self._types.find(kind.name)
-            return offered is not None and (self._types.node_class_ref(offered, self._environment, access) is not None)
+            if offered is None or self._types.node_class_ref(offered, self._environment, access) is None:
+                return False
+            restricted = access is not None and access.node_pools is not None
+            return not restricted or self._types.pool(offered, access) is not None
 
         candidates = self._types.catalog.feasible(
             need.need, self._estimates.with_context(need.context_length), names=named, allows=allows

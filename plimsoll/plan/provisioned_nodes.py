@@ -10,7 +10,7 @@ from plimsoll.plan.estimates import Estimates
 from plimsoll.plan.offered_types import OfferedType, OfferedTypes
 from plimsoll.plan.proposal import Proposals
 from plimsoll.plan.refusal import Refusal
-from plimsoll.plan.shortlist import counted
+from plimsoll.plan.shortlist import counted, shortlist
 from plimsoll.plan.sizing import ReplicaNeed, Sizing, nodes_in_all, nodes_per_replica, replica_need
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -46,7 +46,25 @@ class ProvisionedNodes:
                 f"Unsupported instance type {name!r}: neither the catalog nor a NodePool nor a live node has it"
                 + (f"; {did_you_mean(near)}" if near else "; change resource.instanceType"),
             )
-        return self._contradiction(workspace, offered) or self._size(workspace, need, offered, access)
+        return (
+            self._foreign_pool(workspace, offered, access)
+            or self._contradiction(workspace, offered)
+            or self._size(workspace, need, offered, access)
+        )
+
+    def _foreign_pool(
+        self, workspace: Workspace, offered: OfferedType, access: NamespaceAccess | None
+    ) -> Refusal | None:
+        """A namespace with NodePools of its own takes the types that one of them allows."""
+        if access is None or access.node_pools is None or self._types.pool(offered, access) is not None:
+            return None
+        others = [pool.name for pool in offered.pools]
+        allowing = f", NodePool {shortlist(others)} does" if others else ""
+        return Refusal(
+            Reason.NOT_ALLOWED,
+            f"namespace {workspace.namespace!r} may use the NodePools {shortlist(access.node_pools) or '(none)'} only, "
+            f"and none of them allows instance type {offered.name!r}{allowing}: change resource.instanceType",
+        )
 
     def _size(
         self, workspace: Workspace, need: ReplicaNeed | None, offered: OfferedType, access: NamespaceAccess | None

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.e2e
 
 API = "plimsoll.dev/v1alpha1"
 ADMISSION = "admissionregistration.k8s.io/v1"
-PREFIXES = "plimsoll.dev/, kaito.sh/, karpenter.sh/"
+PREFIXES = "plimsoll.dev/, kaito.sh/, karpenter.kaito.sh/, karpenter.sh/"
 
 
 @pytest.fixture(scope="module")

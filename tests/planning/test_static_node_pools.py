@@ -44,6 +44,19 @@ def pooled(snapshot: Snapshot, name: str = "pooled") -> NodeClaim:
     return claim.model_copy(update={"labels": claim.labels | {labels.NODEPOOL: snapshot.node_pools[-1].name}})
 
 
+def test_what_provisioning_has_left_is_named_where_nodes_are_brought() -> None:
+    claimed = a_claim("claim-1", wanting(1))
+    snapshot = with_pool(2, claimed)
+    name = snapshot.node_pools[0].name
+    brought = snapshot.model_copy(update={"environment": an_environment()})
+    assert of(brought).empty
+    assert of(brought).warnings == (
+        "Workspace default/ws: 1 NodeClaim from when auto-provisioning was enabled, left alone: claim-1",
+        f"Workspace default/ws: 1 static NodePool from when auto-provisioning was enabled, left alone: {name} "
+        "(replicas: 1)",
+    )
+
+
 def test_what_the_node_pool_says() -> None:
     [manifest] = pools(of(a_cluster(wanting(2, selector={"team": "red"}))))
     spec = manifest["spec"]

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.model.verdict import Reason
 from plimsoll.plan.validating import validate
-from tests.builders import NC24, a_claim, a_node, a_snapshot, a_workspace, an_environment
+from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
 
 ND96 = "Standard_ND96isr_H100_v5"
 """8 GPUs."""
@@ -40,6 +40,20 @@ def test_instance_types(types: list[str], reason: Reason) -> None:
 def test_node_pools_of_brought_nodes(pools: list[str], reason: Reason) -> None:
     node = a_node(more_labels={"karpenter.sh/nodepool": "mine"})
     assert reasons(a_workspace(), node, **only(nodePools=pools)) == [reason]
+
+
+@pytest.mark.parametrize(
+    ("pools", "allowed", "reason"),
+    [
+        ([a_node_pool("mine", [NC24])], ["mine"], Reason.ACCEPTED),
+        ([a_node_pool("mine")], ["mine"], Reason.ACCEPTED),
+        ([a_node_pool("mine", [ND96]), a_node_pool("other", [NC24])], ["mine"], Reason.NOT_ALLOWED),
+        ([], ["mine"], Reason.NOT_ALLOWED),
+        ([a_node_pool("mine", [NC24])], [], Reason.NOT_ALLOWED),
+    ],
+)
+def test_node_pools_of_provisioned_nodes(pools: list[Any], allowed: list[str], reason: Reason) -> None:
+    assert reasons(a_workspace(instance_type=NC24), *pools, nap=True, **only(nodePools=allowed)) == [reason]
 
 
 def test_gpus_of_a_namespace_go_to_the_oldest() -> None:

@@ -32,7 +32,7 @@ def test_a_missing_label_is_named(label: str) -> None:
 
 
 @pytest.mark.parametrize("label", [GPU_COUNT, GPU_MEMORY])
-@pytest.mark.parametrize("value", ["0", "-1", "many", "", "1.5", "80Gi", " 8", "٣", "1e3", "0x10"])
+@pytest.mark.parametrize("value", ["0", "-1", "many", "", "1.5", "80GB", " 8", "٣", "1e3", "0x10"])
 def test_a_number_that_is_none_is_named_with_its_value(label: str, value: str) -> None:
     found = parse_gpu_labels(gpu_labels() | {label: value})
     assert isinstance(found, InvalidGpuLabel)
@@ -50,10 +50,28 @@ def test_an_empty_product_is_refused() -> None:
 def test_bytes_of_an_old_release_become_mib() -> None:
     found = parsed(gpu_labels(memory=81559 * 2**20))
     assert (found.memory_mib, found.in_bytes) == (81559, True)
+    assert parsed(gpu_labels(memory=16945512448)).memory_mib == 16160, "a V100: cut off as GFD does"
 
 
-def test_a_value_that_is_neither_mib_nor_bytes_is_refused() -> None:
-    assert isinstance(parse_gpu_labels(gpu_labels(memory=2**36 + 1)), InvalidGpuLabel)
+@pytest.mark.parametrize(
+    ("text", "mib"), [("80Gi", 81920), ("81559Mi", 81559), ("80GiB", 81920), ("23580672Ki", 23028), ("1Ti", 2**20)]
+)
+def test_memory_may_have_a_unit(text: str, mib: int) -> None:
+    found = parsed(gpu_labels(memory=text))
+    assert (found.memory_mib, found.in_bytes) == (mib, False)
+
+
+@pytest.mark.parametrize("value", ["-80Gi", "0Gi", "1Ki", "80G", "Gi", "17Ti", str(2**24 + 1), str(2**45), "9" * 60])
+def test_memory_that_no_gpu_has_is_refused(value: str) -> None:
+    found = parse_gpu_labels(gpu_labels(memory=value))
+    assert isinstance(found, InvalidGpuLabel)
+    assert (found.label, found.value) == (GPU_MEMORY, value)
+
+
+def test_a_count_that_no_node_has_is_refused() -> None:
+    found = parse_gpu_labels(gpu_labels(count="9" * 60))
+    assert isinstance(found, InvalidGpuLabel)
+    assert "no node has more than 1024" in str(found)
 
 
 @pytest.mark.parametrize(("replicas", "devices"), [("4", 8), ("1", 2), ("0", 2)])
@@ -61,7 +79,7 @@ def test_shared_gpus_are_offered_as_more_devices(replicas: str, devices: int) ->
     assert parsed(gpu_labels(count=2) | {GPU_REPLICAS: replicas}).devices == devices
 
 
-@pytest.mark.parametrize("replicas", ["-1", "some"])
+@pytest.mark.parametrize("replicas", ["-1", "some", "99999"])
 def test_wrong_replicas_are_refused(replicas: str) -> None:
     found = parse_gpu_labels(gpu_labels() | {GPU_REPLICAS: replicas})
     assert isinstance(found, InvalidGpuLabel)
