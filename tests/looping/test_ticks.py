@@ -51,6 +51,9 @@ class Cluster:
     def signal(self, signals: Sequence[Any], created: Sequence[ObjectKey]) -> tuple[()]:
         return ()
 
+    def lift(self, lifts: Sequence[Any]) -> None:
+        assert not lifts
+
     def resources(self) -> list[OwnedResource]:
         made = [each.key for plan in self.applied for each in plan.creations]
         return [OwnedResource("stack", key, f"uid-{key.name}", "urn") for key in made]
