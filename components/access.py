@@ -35,6 +35,8 @@ CONTROLLER: Final[list[Rule]] = [
     _rule(GROUP, ["workspaces/finalizers"], ["update"]),
     _rule("", ["events"], [*_READ, "create", "patch"]),
     _rule("events.k8s.io", ["events"], ["create", "patch"]),
+    _rule(GROUP, ["gpudemands"], _OWN),
+    _rule(GROUP, ["gpudemands/status"], ["patch"]),
     _rule("", ["podtemplates"], _READ),
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], _READ),
 ]

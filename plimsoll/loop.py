@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -12,14 +12,16 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponent
 
 from plimsoll.apply import Applier, LeaseLostError, Outcome
 from plimsoll.model.errors import PlimsollError
-from plimsoll.model.plan import Plan, Signal
+from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.observe.observer import Observer
+from plimsoll.plan.demand_planning import DemandPlanner
 from plimsoll.plan.expectations import Expectations
 from plimsoll.plan.outlook import with_claims
 from plimsoll.plan.planning import plan as make_plan
 from plimsoll.plan.validating import validate
 from plimsoll.report import Reporter
+from plimsoll.report.demands import KIND as DEMAND
 
 IDLE_SECONDS = 0.02
 """A change is acted on once nothing has followed it for this long."""
@@ -69,6 +71,7 @@ class Loop:
         self._applier = applier
         self._reporter = reporter
         self._clock = clock
+        self._planner = DemandPlanner()
         self._expectations = Expectations()
         self._stopping = threading.Event()
 
@@ -80,15 +83,13 @@ class Loop:
             seen = self._look()
         if seen.plan is None:
             return Tick(seen.snapshot, None, Outcome())
-        outcome, snapshot = Outcome(), seen.snapshot
-        if not seen.plan.empty:
-            outcome = self._applier.apply(seen.plan)
+        outcome = self._applier.apply(seen.plan)
+        if not outcome.empty:
             _log_delta(outcome, seen.seconds)
-            done = (each for each in seen.plan.creations if each.key not in outcome.failed)
-            snapshot = with_claims(snapshot, done, seen.now)
-        signalled = self._applier.signal(seen.plan.signals, outcome.created)
+        done = (each for each in seen.plan.creations if each.key not in outcome.failed)
+        snapshot = with_claims(seen.snapshot, done, seen.now)
         self._applier.lift(seen.plan.lifts)
-        self._expect(seen.plan, outcome, signalled)
+        self._expect(seen.snapshot, seen.plan, outcome)
         self._reporter.report(snapshot, seen.plan, seen.now, outcome.failed)
         return Tick(seen.snapshot, seen.plan, outcome)
 
@@ -97,7 +98,7 @@ class Loop:
         if not self._expectations.met_by(snapshot, now):
             # A plan from a snapshot without our last delta would double it.
             return _Seen(snapshot, None, now, 0.0)
-        plan = make_plan(snapshot, validate(snapshot), now)
+        plan = make_plan(snapshot, validate(snapshot), now, self._planner)
         return _Seen(snapshot, plan, now, time.monotonic() - began)
 
     def _more_comes(self) -> bool:
@@ -155,15 +156,16 @@ class Loop:
         self._stopping.set()
         self._observer.wake()
 
-    def _expect(self, plan: Plan, outcome: Outcome, signalled: Sequence[Signal]) -> None:
-        if plan.empty and not signalled:
+    def _expect(self, snapshot: Snapshot, plan: Plan, outcome: Outcome) -> None:
+        if outcome.empty and not outcome.signalled:
             return
         created, deleted = set(outcome.created), set(outcome.deleted)
         self._expectations = Expectations.of(
             (resource.uid for resource in self._applier.resources() if resource.key in created),
             (deletion.uid for deletion in plan.deletions if deletion.key in deleted and deletion.uid),
             self._clock(),
-            signalled,
+            outcome.signalled,
+            plan.demands if DEMAND not in snapshot.missing_kinds else (),
         )
 
 

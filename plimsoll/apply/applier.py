@@ -1,8 +1,8 @@
 """Applies Plans as updates of the capacity stacks: one writer, several shards, updates armed ahead of need."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Self, TypeVar
 
@@ -40,7 +40,7 @@ from plimsoll.apply.state import Manifest
 from plimsoll.connection import Connection
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.labels import SHARD
-from plimsoll.model.plan import Lift, ObjectKey, Plan, Signal
+from plimsoll.model.plan import Lift, ObjectKey, Plan
 from plimsoll.provider.identity import Kind
 from plimsoll.provider.objects import Objects
 
@@ -141,14 +141,23 @@ class Applier:
         self._lease.settle()
 
     def apply(self, plan: Plan) -> Outcome:
-        """Makes the Plan's operations happen, and nothing else; returns as soon as the engine has confirmed them.
+        """Makes the Plan's operations and signals happen, and nothing else; returns as soon as they are confirmed.
 
         What fails for one object is in `Outcome.failed`. Raises a PlimsollError where nothing was done at all, such as
         PlanMismatchError, DeletionCapError, LeaseLostError, LockedError, StateFolderFullError.
         """
         check(plan, self._settings.deletion_cap)
-        if plan.empty:
+        if plan.empty and not plan.signals:
             return Outcome()
+        self.require_lease()
+        # First, as an update takes seconds: what is disarmed late buys another node.
+        early = send(self._connection, [each for each in plan.signals if each.uid])
+        outcome = Outcome() if plan.empty else self._operate(plan)
+        made = set(outcome.created)
+        late = send(self._connection, [each for each in plan.signals if not each.uid and each.key in made])
+        return replace(outcome, signalled=early + late)
+
+    def _operate(self, plan: Plan) -> Outcome:
         self._shards.wake()
         self.require_lease()
         mark_leaving(self._connection, plan.leaving)
@@ -171,10 +180,6 @@ class Applier:
         if errors and not (outcome.created or outcome.updated or outcome.deleted or outcome.forgotten):
             raise errors[0]
         return outcome
-
-    def signal(self, signals: Iterable[Signal], created: Container[ObjectKey]) -> tuple[Signal, ...]:
-        """Writes signals to autoscalers, as `signals.send`; nothing without the Lease."""
-        return send(self._connection, signals, created) if not self._stopping and self._lease.held else ()
 
     def lift(self, lifts: Iterable[Lift]) -> None:
         """Takes capacity gates off pods, as `lifting.lift_gates`; nothing without the Lease."""

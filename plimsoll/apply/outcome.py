@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from plimsoll.apply.errors import Failure
-from plimsoll.model.plan import ObjectKey
+from plimsoll.model.plan import ObjectKey, Signal
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,13 @@ class Outcome:
     """Planned for deletion, but gone already, or replaced by an object that is not ours to delete."""
     failed: Mapping[ObjectKey, Failure] = field(default_factory=lambda: MappingProxyType({}))
     timings: tuple[Timing, ...] = ()
+    signalled: tuple[Signal, ...] = ()
+    """Signals that the cluster has taken."""
+
+    @property
+    def empty(self) -> bool:
+        """Nothing was done, nor tried, to any object."""
+        return not (self.created or self.updated or self.deleted or self.forgotten or self.failed)
 
     @classmethod
     def merged(cls, parts: Iterable["Outcome"]) -> "Outcome":

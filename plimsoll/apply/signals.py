@@ -1,6 +1,6 @@
 """Writes what trigger pods say to autoscalers: a status, which no stack update declares."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -8,7 +8,7 @@ from typing import Any, Final
 import structlog
 
 from plimsoll.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
-from plimsoll.model.plan import ObjectKey, Signal
+from plimsoll.model.plan import Signal
 
 WRITERS: Final = 16
 TIMEOUT: Final = 10.0
@@ -16,18 +16,13 @@ TIMEOUT: Final = 10.0
 log = structlog.get_logger(__name__)
 
 
-def send(connection: Connection, signals: Iterable[Signal], created: Container[ObjectKey]) -> tuple[Signal, ...]:
-    """Writes the signals, and returns those that the cluster has taken.
-
-    A signal for a pod that a Plan was to create is left out where that failed: `created` is what came about. What is
-    not written is logged; the next plan has it again.
-    """
-    due = [signal for signal in signals if signal.uid or signal.key in created]
-    if not due:
+def send(connection: Connection, signals: Sequence[Signal]) -> tuple[Signal, ...]:
+    """Writes the signals, and returns those that the cluster has taken; the next plan has the others again."""
+    if not signals:
         return ()
-    with ThreadPoolExecutor(min(WRITERS, len(due)), thread_name_prefix="signals") as pool:
-        taken = list(pool.map(lambda signal: _write(connection, signal), due))
-    return tuple(signal for signal, done in zip(due, taken, strict=True) if done)
+    with ThreadPoolExecutor(min(WRITERS, len(signals)), thread_name_prefix="signals") as pool:
+        taken = list(pool.map(lambda signal: _write(connection, signal), signals))
+    return tuple(signal for signal, done in zip(signals, taken, strict=True) if done)
 
 
 def _write(connection: Connection, signal: Signal) -> bool:

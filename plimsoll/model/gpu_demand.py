@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from plimsoll.model.base import ObservedObject
+from plimsoll.model.base import Observed, ObservedObject
 
 MAX_LISTED: Final = 500
 """Pods, patterns and objects that a status lists; the counts beside them are of all. Keeps it below 100 KiB."""
@@ -62,6 +62,34 @@ class DemandObject(_Written):
     uid: str = ""
 
 
+class ClaimStage(StrEnum):
+    """How far a NodeClaim has come."""
+
+    CREATED = "Created"
+    LAUNCHING = "Launching"
+    REGISTERING = "Registering"
+    READY = "Ready"
+    FAILED = "Failed"
+
+
+class DemandClaim(_Written):
+    """A NodeClaim that an autoscaler made for what was asked."""
+
+    name: str
+    stage: ClaimStage
+    message: str = ""
+
+
+class BlockedType(_Written):
+    """An instance type that did not come: it is not asked for again before a time."""
+
+    node_pool: str = ""
+    instance_type: str
+    until: str
+    """RFC 3339."""
+    reason: str = ""
+
+
 class GPUDemandStatus(_Written):
     phase: DemandPhase = DemandPhase.PENDING
     pod_count: int = 0
@@ -82,6 +110,15 @@ class GPUDemandStatus(_Written):
     """RFC 3339: until when the capacity is waited for; empty: not asked for yet."""
     reasons: tuple[str, ...] = ()
     """What stands in the way, with what to change."""
+    since: str = ""
+    """RFC 3339: when the phase began."""
+    node_claims: tuple[DemandClaim, ...] = ()
+    """At most 500."""
+    failures: int = 0
+    """How often in a row what was asked for did not come."""
+    last_failure: str = ""
+    """RFC 3339."""
+    blocked: tuple[BlockedType, ...] = ()
 
     def as_manifest(self) -> dict[str, Any]:
         """`status` as it is written; equal demand gives an equal dict, so that it is written only when it changes."""
@@ -90,3 +127,10 @@ class GPUDemandStatus(_Written):
 
 class GPUDemand(ObservedObject):
     status: GPUDemandStatus = GPUDemandStatus()
+
+
+class DemandReport(Observed):
+    """The status that the GPUDemand of that name shall have; None: it is over, and its object goes."""
+
+    name: str
+    status: GPUDemandStatus | None

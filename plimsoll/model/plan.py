@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from plimsoll.model.base import Observed, identify
+from plimsoll.model.gpu_demand import DemandReport
 from plimsoll.model.owner import Owner
 from plimsoll.model.verdict import Verdict
 
@@ -117,6 +118,8 @@ class Plan(Observed):
     """Pods to mark before the operations are done."""
     lifts: tuple[Lift, ...] = ()
     """Written after them too."""
+    demands: tuple[DemandReport, ...] = ()
+    """What the GPUDemands are to say once the operations have been done; by name."""
     warnings: tuple[str, ...] = ()
     next_look: datetime | None = None
     """When the plan may change though the cluster does not: a deadline passes, or a back-off ends."""

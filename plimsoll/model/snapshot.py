@@ -5,6 +5,7 @@ from plimsoll.model.base import Observed
 from plimsoll.model.capacity_buffer import CapacityBuffer
 from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.environment import Environment
+from plimsoll.model.gpu_demand import GPUDemand
 from plimsoll.model.instance_type import InstanceType
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
@@ -48,6 +49,7 @@ class Snapshot(Observed):
     workloads: tuple[Workload, ...] = ()
     """Objects that carry our ownership labels, other than NodeClaims."""
     autoscalers: tuple[Autoscaler, ...] = ()
+    gpu_demands: tuple[GPUDemand, ...] = ()
     pod_templates: tuple[PodTemplate, ...] = ()
     """Those that our stacks own, as the two that follow."""
     capacity_buffers: tuple[CapacityBuffer, ...] = ()

@@ -16,6 +16,7 @@ from plimsoll.model.capacity_buffer import CapacityBuffer
 from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.environment import Environment
 from plimsoll.model.errors import InvalidObjectError
+from plimsoll.model.gpu_demand import GPUDemand
 from plimsoll.model.labels import API_VERSION, GROUP, SHARD, WORKSPACE
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
@@ -205,6 +206,13 @@ AUTOSCALERS: Final = Kind(
     Autoscaler.read,
     quiet=frozenset({"labels", "annotations"}),
 )
+GPU_DEMANDS: Final = Kind(
+    "GPUDemand",
+    API_VERSION,
+    f"/apis/{API_VERSION}/gpudemands",
+    GPUDemand.read,
+    f"gpudemands.{GROUP}",
+)
 POD_TEMPLATES: Final = Kind(
     "PodTemplate", "v1", "/api/v1/podtemplates", PodTemplate.read, selector={"labelSelector": SHARD}
 )
@@ -234,6 +242,7 @@ CUSTOM: Final[frozenset[str | None]] = frozenset(
         WORKSPACES,
         ENVIRONMENTS,
         LEADER_WORKER_SETS,
+        GPU_DEMANDS,
         CAPACITY_BUFFERS,
         PROVISIONING_REQUESTS,
     )

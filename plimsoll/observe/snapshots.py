@@ -28,6 +28,7 @@ class Stores:
         self.stateful_sets = Store(kinds.STATEFUL_SETS)
         self.leader_worker_sets = Store(kinds.LEADER_WORKER_SETS)
         self.autoscalers = Store(kinds.AUTOSCALERS)
+        self.gpu_demands = Store(kinds.GPU_DEMANDS)
         self.pod_templates = Store(kinds.POD_TEMPLATES)
         self.capacity_buffers = Store(kinds.CAPACITY_BUFFERS)
         self.provisioning_requests = Store(kinds.PROVISIONING_REQUESTS)
@@ -72,6 +73,7 @@ class Stores:
             pod_groups=self.pod_groups.values(),
             workloads=tuple(workload for store in workloads for workload in store.values()),
             autoscalers=self.autoscalers.values(),
+            gpu_demands=self.gpu_demands.values(),
             pod_templates=self.pod_templates.values(),
             capacity_buffers=self.capacity_buffers.values(),
             provisioning_requests=self.provisioning_requests.values(),

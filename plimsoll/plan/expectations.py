@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
+from plimsoll.model.gpu_demand import DemandReport
 from plimsoll.model.plan import Signal
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.asking import Asking, asking, signalled
@@ -26,14 +27,28 @@ class Expectations:
     deleted: frozenset[str] = frozenset()
     signalled: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """What trigger pods must say, by name, as long as they are there."""
+    failures: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """What GPUDemands must remember, by name: asked again without it, what failed would be tried at once."""
     deadline: datetime | None = None
 
     @classmethod
     def of(
-        cls, created: Iterable[str], deleted: Iterable[str], now: datetime, signalled: Iterable[Signal] = ()
+        cls,
+        created: Iterable[str],
+        deleted: Iterable[str],
+        now: datetime,
+        signalled: Iterable[Signal] = (),
+        demands: Iterable[DemandReport] = (),
     ) -> "Expectations":
         said = {signal.key.name: signal.reason.value for signal in signalled}
-        return cls(frozenset(created), frozenset(deleted), MappingProxyType(said), now + DEADLINE)
+        failures = {each.name: each.status.failures for each in demands if each.status and each.status.failures}
+        return cls(
+            frozenset(created),
+            frozenset(deleted),
+            MappingProxyType(said),
+            MappingProxyType(failures),
+            now + DEADLINE,
+        )
 
     def met_by(self, snapshot: Snapshot, now: datetime) -> bool:
         """Whether the snapshot shows every write, or the deadline has passed.
@@ -42,6 +57,9 @@ class Expectations:
         """
         if self.deadline is None or now >= self.deadline:
             return True
+        remembered = {each.name: each.status.failures for each in snapshot.gpu_demands}
+        if any(remembered.get(name, 0) < failures for name, failures in self.failures.items()):
+            return False
         asked = asking(snapshot)
         things: list[Owned | Asking] = [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads, *asked]
         seen = snapshot.gone.union(thing.uid for thing in things)

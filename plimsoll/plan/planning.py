@@ -6,7 +6,7 @@ from datetime import datetime
 from plimsoll.model.environment import Provisioner as Kind
 from plimsoll.model.labels import NODEPOOL, SPEC_HASH
 from plimsoll.model.owner import DemandRef
-from plimsoll.model.plan import Deletion, LeavingPod, Lift, ObjectKey, Plan
+from plimsoll.model.plan import Deletion, LeavingPod, ObjectKey, Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
 from plimsoll.model.workload import Workload
@@ -17,7 +17,8 @@ from plimsoll.plan.capacity_gate import lifts
 from plimsoll.plan.catalog import did_you_mean
 from plimsoll.plan.claim_progress import ClaimProgress
 from plimsoll.plan.delta import Delta, key_of
-from plimsoll.plan.demand_planning import demands
+from plimsoll.plan.demand_asking import DemandAsking
+from plimsoll.plan.demand_planning import DemandPlanner
 from plimsoll.plan.node_claims import NodeClaimProvisioner
 from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.offered_types import OfferedType, OfferedTypes
@@ -32,19 +33,20 @@ from plimsoll.plan.whole_replicas import startable, whole_replicas
 from plimsoll.plan.workload import LEADER_WORKER_SET, Scale, workload_kind, workload_manifest
 
 
-def plan(snapshot: Snapshot, verdicts: Sequence[Verdict], now: datetime) -> Plan:
+def plan(snapshot: Snapshot, verdicts: Sequence[Verdict], now: datetime, planner: DemandPlanner | None = None) -> Plan:
     """The delta that takes the snapshot to what its accepted Workspaces want; `verdicts` are those of `validate`.
 
     `now`, with a time zone, tells claims that have not become Ready in time, and when the next try is due. What a
     refused Workspace has is left as it is. A plan whose operations have been done is followed by an empty one, unless a
-    limit cut it short.
+    limit cut it short. `planner` keeps what it worked out of demand from one round to the next; it changes no plan.
     """
-    return _Round(scaled(snapshot), verdicts, now).plan()
+    return _Round(scaled(snapshot), verdicts, now, planner or DemandPlanner()).plan()
 
 
 class _Round:
-    def __init__(self, snapshot: Snapshot, verdicts: Sequence[Verdict], now: datetime) -> None:
+    def __init__(self, snapshot: Snapshot, verdicts: Sequence[Verdict], now: datetime, planner: DemandPlanner) -> None:
         self._snapshot = snapshot
+        self._planner = planner
         self._environment = snapshot.environment
         self._now = now
         self._verdicts = verdicts
@@ -102,17 +104,20 @@ class _Round:
             # Also of those that are refused now, because they name an instance type.
             for workspace in sorted(self._snapshot.workspaces, key=by_age):
                 self._leftovers(workspace)
-        asking = [each for each in delta.deletions if isinstance(each.owner, DemandRef)]
+        asking = DemandAsking(self._snapshot, self._planner, delta, self._now)
+        reports = asking.plan()
+        asked = [each for each in delta.deletions if isinstance(each.owner, DemandRef)]
         capacity = [each for each in delta.deletions if not isinstance(each.owner, DemandRef)]
-        deletions = [*asking, *self._capped(sorted(capacity, key=_deletion_order))]
+        deletions = [*asked, *self._capped(sorted(capacity, key=_deletion_order))]
         return Plan(
             verdicts=tuple(self._verdicts),
             creations=tuple(sorted(delta.creations, key=lambda each: _order(each.key))),
             updates=tuple(sorted(delta.updates, key=lambda each: _order(each.key))),
             deletions=tuple(sorted(deletions, key=lambda each: _order(each.key))),
             signals=tuple(sorted(delta.signals, key=lambda each: _order(each.key))),
+            demands=reports,
             leaving=tuple(self._leaving()),
-            lifts=self._lifts(),
+            lifts=lifts(self._snapshot, asking.demands),
             warnings=tuple(delta.warnings),
             next_look=min(delta.looks, default=None),
         )
@@ -198,11 +203,6 @@ class _Round:
             return Scale(start.replicas if start is not None else 0)
         running = same.replicas if same is not None else 0
         return Scale(min(wanted, max(running, nodes_there // (verdict.per_replica_node_count or 1))))
-
-    def _lifts(self) -> tuple[Lift, ...]:
-        if not any(pod.scheduling_gates for pod in self._snapshot.pods):
-            return ()
-        return lifts(self._snapshot, demands(self._snapshot))
 
     def _leaving(self) -> Iterator[LeavingPod]:
         """Pods on nodes that go, of Deployments that change: left to itself, one ends whichever pod it likes."""

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from plimsoll.model.condition import condition_of
 from plimsoll.model.environment import Environment
+from plimsoll.model.gpu_demand import DemandPhase, DemandReport, GPUDemandStatus
 from plimsoll.model.labels import API_VERSION, GROUP
 from plimsoll.model.owner import DemandRef, Owner
 from plimsoll.model.plan import ObjectKey, Plan
@@ -19,6 +20,16 @@ NOTE_LENGTH: Final = 1024
 CONTROLLER: Final = f"{GROUP}/loop"
 CROWD: Final = 40
 """So many events of one round that say the same are told as one."""
+UNMET: Final = (DemandPhase.EXPIRED, DemandPhase.FAILED, DemandPhase.QUOTA_BLOCKED)
+PHASE_NOTES: Final = {
+    DemandPhase.PENDING: "nothing has been asked for yet",
+    DemandPhase.QUOTA_BLOCKED: "the queue would not admit them",
+    DemandPhase.SCHEDULED: "capacity has been asked for",
+    DemandPhase.NODE_READY: "the GPUs are allocatable",
+    DemandPhase.COMPLETED: "no pod waits any more",
+    DemandPhase.EXPIRED: "what was asked for did not come in time",
+    DemandPhase.FAILED: "what was asked for did not come",
+}
 _REFUSALS: Final = frozenset(reason.value for reason in Reason if reason is not Reason.ACCEPTED)
 
 
@@ -116,6 +127,20 @@ def capacity_events(plan: Plan, failures: Mapping[ObjectKey, object]) -> Iterato
     for (owner, action, kind, why), names in done.items():
         note = f"{action.lower()}d {counted(len(names), kind)} ({why}): {shortlist(names)}"
         yield Event(owner, "Normal", f"Capacity{action}d", action, note)
+
+
+def demand_events(reports: Iterable[DemandReport], statuses: Mapping[str, GPUDemandStatus]) -> Iterator[Event]:
+    """One event for each demand whose phase is another one now; `statuses` are those from before, by name."""
+    for each in reports:
+        before = statuses.get(each.name)
+        if each.status is None or (before is not None and before.phase is each.status.phase):
+            continue
+        phase = each.status.phase
+        said = "; ".join(each.status.reasons) or PHASE_NOTES[phase]
+        note = f"{counted(each.status.pod_count, 'pod')}, {counted(each.status.gpus, 'new GPU')}: {said}"
+        yield Event(
+            DemandRef(name=each.name), "Warning" if phase in UNMET else "Normal", f"Demand{phase}", "Provision", note
+        )
 
 
 def verdict_events(plan: Plan, statuses: Mapping[tuple[str, str], WorkspaceStatus]) -> Iterator[Event]:

@@ -14,7 +14,9 @@ from plimsoll.model.workspace import WorkspaceRef, WorkspaceStatus
 from plimsoll.plan.conditions import differs, environment_status, refused_status, status_of
 from plimsoll.plan.finalizing import finalizing
 from plimsoll.plan.holdings import Holdings, Made
-from plimsoll.report.events import Event, capacity_events, provisioning_event, summed_up, verdict_events
+from plimsoll.report.demands import KIND as DEMAND
+from plimsoll.report.demands import DemandWriter
+from plimsoll.report.events import Event, capacity_events, demand_events, provisioning_event, summed_up, verdict_events
 from plimsoll.report.finalizers import FinalizerWriter
 from plimsoll.report.recorder import Recorder
 from plimsoll.report.statuses import TIMEOUT, StatusWrite, StatusWriter, path_of
@@ -43,6 +45,7 @@ class Reporter:
         self._recorder = Recorder(connection)
         self._writer = StatusWriter(connection)
         self._finalizers = FinalizerWriter(connection)
+        self._demands = DemandWriter(connection)
         self._unreadable: dict[str, _Known] = {}
         """By UID: Workspaces of which the snapshot holds the name alone."""
 
@@ -55,12 +58,16 @@ class Reporter:
         writing goes on beside the caller, and is done after `flush`, `close`, or at the end of the process.
         """
         known = self._known(snapshot)
+        demands = self._demands.newest({each.name: each.status for each in snapshot.gpu_demands})
+        if DEMAND not in snapshot.missing_kinds:
+            self._demands.write(plan.demands, demands)
         holdings = Holdings(snapshot, plan.verdicts, Made(plan, failures or {}))
         writes = list(_workspaces(snapshot, plan, holdings, now, known))
         events = (
             *verdict_events(plan, {key: each.status for key, each in known.items()}),
             *_provisioning_events(writes, known),
             *capacity_events(plan, failures or {}),
+            *demand_events(plan.demands, demands),
         )
         self._recorder.record(summed_up(events, snapshot.environment), now)
         self._writer.write(_environment(snapshot.environment, holdings))
@@ -71,11 +78,13 @@ class Reporter:
         """Returns when the statuses and finalizers reported so far are written, or could not be."""
         self._writer.flush()
         self._finalizers.flush()
+        self._demands.flush()
 
     def close(self) -> None:
         """Returns when all is written, events too; nothing may be reported afterwards."""
         self._writer.close()
         self._finalizers.close()
+        self._demands.close()
         self._recorder.close()
 
     def _known(self, snapshot: Snapshot) -> Mapping[Key, _Known]:

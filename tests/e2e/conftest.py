@@ -1,5 +1,6 @@
 """Sandboxes for the tests that run on real parts. They go down with the test run, in whatever way it ends."""
 
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -8,9 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from demo.stage import Stage, declare
 from plimsoll.connection import RequestError
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
+from stacks.working_copy import make
 from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube
 
@@ -55,6 +58,18 @@ def claims_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
             for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
                 cluster.apply(yaml.safe_load(path.read_text()))
             await_condition(lambda: _is_served(cluster), message="NodeClaims served")
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
+def demand_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """Karpenter, and an environment without Workspaces, for tests of demand."""
+    folder = tmp_path_factory.mktemp("demand")
+    for sandbox in up_sandbox("demand", karpenter=True):
+        environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
+        declare(Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log"), "sandbox-nap")
+        with closing(Kube(sandbox.kubeconfig)) as cluster:
+            cluster.delete("plimsoll.dev/v1alpha1", "Workspace", "chat", "inference")
         yield sandbox
 
 

@@ -11,7 +11,7 @@ _PLURALS = {"NodeClass": "nodeclasses", "Policy": "policies", "Topology": "topol
 _CLUSTERED = {
     "Node", "Namespace", "NodeClaim", "NodePool", "KWOKNodeClass", "Queue", "ClusterRole", "ClusterRoleBinding",
     "CustomResourceDefinition", "PriorityClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-    "Environment", "ClusterTrainingRuntime",
+    "Environment", "ClusterTrainingRuntime", "GPUDemand",
 }  # fmt: skip
 
 Manifest = dict[str, Any]
@@ -71,6 +71,14 @@ class Kube:
         """A merge patch, of a subresource such as `status` where one is given."""
         path = _path(api_version, kind, namespace, name) + (f"/{subresource}" if subresource else "")
         return self._connection.request("PATCH", path, patch, content_type=MERGE_PATCH)
+
+    def create(self, manifest: Manifest, subresource: str = "") -> Manifest:
+        """A new object, or one below another, such as the `binding` of a pod."""
+        metadata = manifest["metadata"]
+        kind = "Pod" if subresource else manifest["kind"]
+        version = "v1" if subresource else manifest["apiVersion"]
+        path = _path(version, kind, metadata.get("namespace", "default"), metadata["name"] if subresource else "")
+        return self._connection.request("POST", path + (f"/{subresource}" if subresource else ""), manifest)
 
     def delete(self, api_version: str, kind: str, name: str, namespace: str = "default") -> None:
         """Asks for deletion; the object may go later. None there is no error."""

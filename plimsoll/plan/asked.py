@@ -1,0 +1,143 @@
+"""Asked: nodes that an object asks for, and how many of them have come."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+import orjson
+
+from plimsoll.model.capacity_buffer import CapacityBuffer
+from plimsoll.model.condition import condition_of
+from plimsoll.model.labels import DEMAND, NODEPOOL
+from plimsoll.model.node import Node
+from plimsoll.model.plan import SignalReason
+from plimsoll.model.pod import Pod
+from plimsoll.model.provisioning_request import ProvisioningRequest
+from plimsoll.plan.asking import Asking
+from plimsoll.plan.claim_progress import parse_time
+from plimsoll.plan.demand import Promise
+from plimsoll.plan.node_ask import ATTEMPT, CAME, NodeAsk
+from plimsoll.plan.node_index import gpu_devices
+
+READY_WORDS: Final = "the GPUs are allocatable on node "
+"""Before the node's name, in the condition of a trigger that is disarmed."""
+_NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One object that asks."""
+
+    thing: Pod | CapacityBuffer | ProvisioningRequest
+    demand: str
+    ask: NodeAsk
+    attempt: int
+    since: datetime
+    outstanding: int
+    """Nodes that are still to come."""
+    came: tuple[str, ...] = ()
+    """Nodes that have come."""
+
+    @property
+    def name(self) -> str:
+        return self.thing.name
+
+    @property
+    def promises(self) -> tuple[Promise, ...]:
+        """The nodes still to come, as supply."""
+        return tuple(
+            Promise(
+                name=f"{self.name}/{number}",
+                demand=self.demand,
+                instance_types=self.ask.instance_types,
+                node_pool=self.ask.node_pool,
+                gpus=self.ask.gpus,
+                kind=self.ask.kind,
+                cpu_milli=self.ask.cpu_milli,
+                memory_mib=self.ask.memory_mib,
+            )
+            for number in range(self.outstanding)
+        )
+
+    def with_came(self, nodes: Iterable[str]) -> "Asked":
+        """As it is once these nodes have come too."""
+        new = tuple(nodes)
+        return replace(self, outstanding=self.outstanding - len(new), came=(*self.came, *new)) if new else self
+
+    def deadline(self, seconds: int) -> datetime:
+        return self.since + timedelta(seconds=seconds)
+
+
+def read_asked(thing: Asking) -> Asked | None:
+    """What an object of a demand asks for; None for a PodTemplate, headroom, and what cannot be read as ours."""
+    ask = NodeAsk.said_by(thing.annotations)
+    since = parse_time(thing.creation_timestamp)
+    demand = thing.labels.get(DEMAND)
+    if ask is None or since is None or demand is None:
+        return None
+    attempt = thing.annotations.get(ATTEMPT, "")
+    number = int(attempt) if attempt.isdecimal() and len(attempt) < 5 else 1
+    if isinstance(thing, Pod):
+        node = disarmed_by(thing)
+        return Asked(thing, demand, ask, number, since, 0 if node else 1, (node,) if node else ())
+    came = _names(thing.annotations)
+    if isinstance(thing, CapacityBuffer):
+        return Asked(thing, demand, ask, number, since, max(0, thing.replicas), came)
+    if isinstance(thing, ProvisioningRequest):
+        count = sum(_count(each) for each in thing.pod_sets)
+        return Asked(thing, demand, ask, number, since, max(0, count - len(came)), came)
+    return None
+
+
+def disarmed_by(pod: Pod) -> str:
+    """The node that came for a trigger; empty while it is armed, or was never."""
+    condition = condition_of(pod.conditions, "PodScheduled")
+    if condition is None or condition.reason != SignalReason.CAPACITY_READY:
+        return ""
+    node = condition.message.removeprefix(READY_WORDS)
+    return node if _NODE.fullmatch(node) else ""
+
+
+def came_since(asked: Sequence[Asked], nodes: Iterable[Node], gpu_resource: str) -> Mapping[str, list[str]]:
+    """Nodes that have come for what is still outstanding, by the name of what asked for them.
+
+    A node answers the oldest that it fits: of the pool and the types, made after it was asked for, Ready, its GPUs
+    allocatable, and counted for nothing else.
+    """
+    taken = {node for each in asked for node in each.came}
+    waiting = [each for each in asked if each.outstanding]
+    left = {each.name: each.outstanding for each in waiting}
+    found: dict[str, list[str]] = {}
+    for node in sorted(nodes, key=lambda node: (node.creation_timestamp, node.name)):
+        if node.name in taken or node.deleting or node.ready is not True:
+            continue
+        first = next((each for each in waiting if left[each.name] and _fits(each, node, gpu_resource)), None)
+        if first is not None:
+            left[first.name] -= 1
+            found.setdefault(first.name, []).append(node.name)
+    return found
+
+
+def _fits(asked: Asked, node: Node, gpu_resource: str) -> bool:
+    ask = asked.ask
+    return (
+        node.instance_type in ask.instance_types
+        and node.labels.get(NODEPOOL, "") == ask.node_pool
+        and node.creation_timestamp >= asked.thing.creation_timestamp
+        and (gpu_devices(node, gpu_resource) or 0) >= ask.gpus
+    )
+
+
+def _names(annotations: Mapping[str, str]) -> tuple[str, ...]:
+    try:
+        names = orjson.loads(annotations.get(CAME, "[]"))
+    except orjson.JSONDecodeError:
+        return ()
+    return tuple(str(each) for each in names) if isinstance(names, list) else ()
+
+
+def _count(pod_set: Mapping[str, object]) -> int:
+    count = pod_set.get("count")
+    return count if isinstance(count, int) else 0

@@ -1,0 +1,174 @@
+"""One round of asking for what demand lacks: what has come, what has failed, what is not needed, what is new."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from plimsoll.model.demand_settings import DemandProvisioner as Setting
+from plimsoll.model.gpu_demand import DemandReport, GPUDemandStatus
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.asked import Asked, came_since, read_asked
+from plimsoll.plan.asking import asking
+from plimsoll.plan.batch_provisioner import BatchProvisioner
+from plimsoll.plan.claim_monitor import ClaimMonitor
+from plimsoll.plan.claim_progress import parse_time
+from plimsoll.plan.delta import Delta
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.demand_planning import DemandPlanner
+from plimsoll.plan.demand_provisioner import DemandProvisioner, Names
+from plimsoll.plan.demand_record import DemandRecord, Failing
+from plimsoll.plan.demand_report import Standing, over, report
+from plimsoll.plan.headroom import keep_headroom
+from plimsoll.plan.trigger_provisioner import TriggerPodProvisioner
+
+
+class DemandAsking:
+    """One round over one snapshot. `delta` is given what it comes to."""
+
+    def __init__(self, snapshot: Snapshot, planner: DemandPlanner, delta: Delta, now: datetime) -> None:
+        self._snapshot = snapshot
+        self._settings = snapshot.environment.spec.demand
+        self._planner = planner
+        self._delta = delta
+        self._now = now
+        self._things = asking(snapshot)
+        self._known = {each.name: each.status for each in snapshot.gpu_demands}
+        self._provisioner = self._choose()
+        found = [each for thing in self._things if not thing.deleting and (each := read_asked(thing)) is not None]
+        own = [each for each in found if self._provisioner is not None and self._provisioner.makes(each.thing)]
+        gpu_resource = snapshot.environment.spec.gpu_resource
+        self._new_nodes = came_since(own, snapshot.nodes, gpu_resource)
+        self._asked = [each.with_came(self._new_nodes.get(each.name, ())) for each in own]
+        self._claims = ClaimMonitor(snapshot, self._asked, now)
+        self._failing = self._judge()
+        self._records = self._remember()
+        self.demands: tuple[Demand, ...] = ()
+        """What is lacking, once `plan` has been called."""
+
+    def _choose(self) -> DemandProvisioner | None:
+        namespace = self._settings.namespace
+        taken = {each.name for each in self._things}
+        taken |= {pod.name for pod in self._snapshot.pods if pod.namespace == namespace}
+        names = Names(taken)
+        match self._settings.provisioner:
+            case Setting.TRIGGER_POD:
+                return TriggerPodProvisioner(self._snapshot.environment, names)
+            case Setting.CAPACITY_BUFFER | Setting.PROVISIONING_REQUEST:
+                return BatchProvisioner(self._snapshot.environment, names)
+            case _:
+                return None
+
+    def plan(self) -> tuple[DemandReport, ...]:
+        """What every GPUDemand is to say."""
+        waiting = [each for each in self._asked if each.name not in self._failing]
+        promises = [promise for each in waiting for promise in each.promises]
+        came = {node: each.demand for each in waiting for node in each.came}
+        self.demands = demands = self._planner.demands(
+            self._snapshot, promises, self._blocked(), self._failed_claims(), came
+        )
+        self._delta.warnings += sorted({warning for demand in demands for warning in demand.warnings})
+        kept = self._keep(waiting, demands)
+        standings = [self._ask(demand, [each for each in kept if each.demand == demand.name]) for demand in demands]
+        standing = keep_headroom(self._snapshot.environment, self._things, self._delta)
+        self._retire({each.name for each in kept} | standing)
+        self._look_again(kept, standings)
+        return self._reports(standings)
+
+    def _judge(self) -> Mapping[str, Failing]:
+        """What was asked for and will not come, by the name of what asked for it."""
+        failing: dict[str, Failing] = {}
+        for each in self._asked:
+            ask = each.ask
+            late = next(self._claims.failed(each), None)
+            if late is not None:
+                said = f"NodeClaim {late.name}: {late.message}"
+                failing[each.name] = Failing(said, ask.node_pool, late.instance_types)
+            elif each.outstanding and self._now > each.deadline(self._settings.deadline_seconds):
+                said = f"nothing came within {self._settings.deadline_seconds} s"
+                failing[each.name] = Failing(said, ask.node_pool, ask.instance_types)
+        return failing
+
+    def _remember(self) -> Mapping[str, DemandRecord]:
+        names = {*self._known, *(each.demand for each in self._asked)}
+        records = {}
+        for name in names:
+            own = [each for each in self._asked if each.demand == name]
+            failing = [self._failing[each.name] for each in own if each.name in self._failing]
+            record = DemandRecord.of(self._known.get(name, GPUDemandStatus()), self._now).rested(
+                self._settings, self._now
+            )
+            came = [each.since for each in own if each.came]
+            records[name] = record.succeeded(came).failed(failing, self._settings, self._now)
+        return records
+
+    def _blocked(self) -> set[tuple[str, str]]:
+        """(instance type, NodePool): of every demand, for what does not come for one comes for none."""
+        return {(each.instance_type, each.node_pool) for record in self._records.values() for each in record.blocked}
+
+    def _failed_claims(self) -> set[str]:
+        return {claim.name for each in self._asked for claim in self._claims.failed(each)}
+
+    def _keep(self, waiting: Sequence[Asked], demands: Sequence[Demand]) -> list[Asked]:
+        """What is still needed: nodes are awaited, or have come and pods are still to be bound to them."""
+        wanted = {name for demand in demands for name in demand.on_promises}
+        busy = {name for demand in demands for name in demand.on_nodes}
+        kept = []
+        for each in waiting:
+            needed = sum(promise.name in wanted for promise in each.promises)
+            new = self._new_nodes.get(each.name, ())
+            if self._provisioner is None:
+                continue
+            if needed or busy.intersection(each.came):
+                kept.append(each)
+                self._provisioner.keep(each, needed, new, self._delta)
+            else:
+                self._provisioner.disarm(each, new, self._delta)
+        return kept
+
+    def _ask(self, demand: Demand, kept: Sequence[Asked]) -> Standing:
+        record = self._records.get(demand.name, DemandRecord())
+        rests = record.rests_until(self._settings, self._now)
+        asked = 0
+        if self._provisioner is not None and demand.nodes and rests is None:
+            asked = self._provisioner.ask(demand, demand.nodes, record.failures + 1, self._delta)
+        failing = [each for name, each in self._failing.items() if self._demand_of(name) == demand.name]
+        claims = [claim for each in kept for claim in self._claims.of(each)]
+        return Standing(demand, tuple(kept), asked, record, rests, tuple(failing), tuple(claims))
+
+    def _demand_of(self, name: str) -> str:
+        return next(each.demand for each in self._asked if each.name == name)
+
+    def _retire(self, kept: Collection[str]) -> None:
+        for thing in self._things:
+            if thing.name not in kept:
+                self._delta.delete(thing, self._why_over(thing.name))
+
+    def _why_over(self, name: str) -> str:
+        if name in self._failing:
+            return self._failing[name].message
+        if self._provisioner is None:
+            return "the Environment's demand provisioner is another one now"
+        return "no pod waits for it any more"
+
+    def _look_again(self, kept: Sequence[Asked], standings: Sequence[Standing]) -> None:
+        """When a deadline passes, or types may be asked for again."""
+        looks = self._delta.looks
+        looks += [each.deadline(self._settings.deadline_seconds) for each in kept if each.outstanding]
+        looks += [claim.due for each in kept for claim in self._claims.of(each) if claim.due is not None]
+        for standing in standings:
+            if standing.unmet:
+                looks += [until for each in standing.record.blocked if (until := parse_time(each.until)) is not None]
+                looks += [standing.rests] if standing.rests is not None else []
+
+    def _reports(self, standings: Sequence[Standing]) -> tuple[DemandReport, ...]:
+        found = {
+            each.demand.name: report(each, self._known.get(each.demand.name), self._settings, self._delta, self._now)
+            for each in standings
+        }
+        retention = timedelta(seconds=self._settings.retention_seconds)
+        for name, status in self._known.items():
+            if name not in found:
+                ended = over(status, self._now)
+                since = parse_time(ended.since)
+                gone = since is None or self._now >= since + retention
+                found[name] = DemandReport(name=name, status=None if gone else ended)
+        return tuple(found[name] for name in sorted(found))

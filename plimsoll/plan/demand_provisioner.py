@@ -1,0 +1,47 @@
+"""Demand provisioners: how planned nodes become objects that an autoscaler reads."""
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from plimsoll.plan.asked import Asked
+from plimsoll.plan.asking import Asking
+from plimsoll.plan.delta import Delta
+from plimsoll.plan.demand import Demand, PlannedNode
+from plimsoll.plan.node_ask import NodeAsk
+
+
+class DemandProvisioner(Protocol):
+    """One way to ask for nodes; one object serves a whole round."""
+
+    def makes(self, thing: Asking) -> bool:
+        """Whether the object is of the kind that this provisioner asks by."""
+
+    def ask(self, demand: Demand, nodes: Sequence[PlannedNode], attempt: int, delta: Delta) -> int:
+        """Adds what asks for new nodes; how many objects do."""
+
+    def keep(self, asked: Asked, needed: int, came: Collection[str], delta: Delta) -> None:
+        """Adds what an object that stays lacks: `came` are nodes that are new since, `needed` those still awaited."""
+
+    def disarm(self, asked: Asked, came: Collection[str], delta: Delta) -> None:
+        """Adds what an object that goes must still say: an autoscaler may look again before it has gone."""
+
+
+class Names:
+    """Names of new objects: the smallest ordinals that are free, so that a repeated plan asks for the same."""
+
+    def __init__(self, taken: Collection[str]) -> None:
+        self._taken = set(taken)
+        self._next: dict[tuple[str, str], int] = {}
+
+    def new(self, demand: str, ask: NodeAsk, make: "NameMaker") -> str:
+        key = (demand, ask.slug)
+        ordinal = self._next.get(key, 0)
+        while (name := make(demand, ask, ordinal)) in self._taken:
+            ordinal += 1
+        self._next[key] = ordinal + 1
+        self._taken.add(name)
+        return name
+
+
+class NameMaker(Protocol):
+    def __call__(self, demand: str, ask: NodeAsk, ordinal: int) -> str: ...

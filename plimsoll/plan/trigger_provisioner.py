@@ -1,0 +1,47 @@
+"""The provisioner `trigger-pod`: a pod for each planned node, armed while its node is to come."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from plimsoll.model.environment import Environment
+from plimsoll.model.owner import DemandRef
+from plimsoll.model.plan import ObjectKey, SignalReason
+from plimsoll.model.pod import Pod
+from plimsoll.plan.asked import READY_WORDS, Asked
+from plimsoll.plan.asking import Asking, signalled
+from plimsoll.plan.delta import Delta, key_of
+from plimsoll.plan.demand import Demand, PlannedNode
+from plimsoll.plan.demand_provisioner import Names
+from plimsoll.plan.node_ask import NodeAsk
+from plimsoll.plan.shortlist import counted
+from plimsoll.plan.trigger_pod import trigger_name, trigger_pod
+
+ARMED: Final = "asks for a node of these GPUs; never to be scheduled"
+
+
+class TriggerPodProvisioner:
+    def __init__(self, environment: Environment, names: Names) -> None:
+        self._environment = environment
+        self._names = names
+
+    def makes(self, thing: Asking) -> bool:
+        return isinstance(thing, Pod)
+
+    def ask(self, demand: Demand, nodes: Sequence[PlannedNode], attempt: int, delta: Delta) -> int:
+        for node in nodes:
+            name = self._names.new(demand.name, NodeAsk.of(node), trigger_name)
+            manifest = trigger_pod(demand, node, self._environment, name, attempt)
+            reason = f"{counted(len(node.pods), 'pod')} of demand {demand.name} fit no node"
+            delta.create(manifest, DemandRef(name=demand.name), reason)
+            delta.signal(ObjectKey.of(manifest), "", SignalReason.UNSCHEDULABLE, ARMED)
+        return len(nodes)
+
+    def keep(self, asked: Asked, needed: int, came: Collection[str], delta: Delta) -> None:
+        self.disarm(asked, came, delta)
+        if asked.outstanding and not signalled(asked.thing):
+            # The arming after its creation did not come about.
+            delta.signal(key_of(asked.thing), asked.thing.uid, SignalReason.UNSCHEDULABLE, ARMED)
+
+    def disarm(self, asked: Asked, came: Collection[str], delta: Delta) -> None:
+        for node in came:
+            delta.signal(key_of(asked.thing), asked.thing.uid, SignalReason.CAPACITY_READY, READY_WORDS + node)

@@ -1,0 +1,198 @@
+"""A cluster on which demand is asked for: pods with shares, a NodePool, and what a plan of it comes to."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from plimsoll.model import labels
+from plimsoll.model.capacity_buffer import CapacityBuffer
+from plimsoll.model.environment import Environment
+from plimsoll.model.gpu_demand import GPUDemand
+from plimsoll.model.node import Node
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.node_pool import NodePool
+from plimsoll.model.plan import Plan
+from plimsoll.model.pod import Pod
+from plimsoll.model.provisioning_request import ProvisioningRequest
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.template import PodTemplate
+from plimsoll.plan.planning import plan as make_plan
+from tests.builders import an_environment
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+TYPE = "p4d.24xlarge"
+"""8 x A100 of 40 GiB, in the built-in catalog."""
+PRODUCT = "NVIDIA-A100-SXM4-40GB"
+SHARD = "capacity-test-0"
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def text(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def share_pod(name: str, fraction: str = "0.5", *, unschedulable: bool = True, **spec: Any) -> Pod:
+    """A pod of KAI that asks for a part of a GPU and that its scheduler could not place."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return Pod.read(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": "team",
+                "uid": f"uid-{name}",
+                "annotations": {"gpu-fraction": fraction},
+                "creationTimestamp": text(START),
+            },
+            "spec": {
+                "schedulerName": "kai-scheduler",
+                "containers": [{"name": "main", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}],
+                "tolerations": [{"key": labels.GPU_RESOURCE, "operator": "Exists"}],
+                **spec,
+            },
+            "status": {"phase": "Pending", "conditions": [condition] if unschedulable else []},
+        }
+    )
+
+
+def pool(name: str = "gpu", *types: str, weight: int = 0) -> NodePool:
+    requirement = {"key": labels.INSTANCE_TYPE, "operator": "In", "values": list(types or (TYPE,))}
+    return NodePool.read(
+        {
+            "metadata": {"name": name},
+            "spec": {"weight": weight, "template": {"spec": {"requirements": [requirement]}}},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        }
+    )
+
+
+def node(
+    name: str, created: datetime, *, gpus: int = 8, instance_type: str = TYPE, of_pool: str = "gpu", ready: bool = True
+) -> Node:
+    """A node that Karpenter made."""
+    return Node.read(
+        {
+            "metadata": {
+                "name": name,
+                "creationTimestamp": text(created),
+                "labels": {
+                    labels.INSTANCE_TYPE: instance_type,
+                    labels.NODEPOOL: of_pool,
+                    labels.GPU_PRODUCT: PRODUCT,
+                    labels.GPU_COUNT: "8",
+                    labels.GPU_MEMORY: "40960",
+                },
+            },
+            "status": {
+                "conditions": [{"type": "Ready", "status": str(ready)}],
+                "allocatable": {
+                    "cpu": "95",
+                    "memory": "1100Gi",
+                    "pods": "110",
+                    **({labels.GPU_RESOURCE: str(gpus)} if gpus else {}),
+                },
+            },
+        }
+    )
+
+
+def claim(name: str, created: datetime, **status: Any) -> NodeClaim:
+    """A NodeClaim that Karpenter made for the pool `gpu`."""
+    requirement = {"key": labels.INSTANCE_TYPE, "operator": "In", "values": [TYPE]}
+    return NodeClaim.read(
+        {
+            "metadata": {
+                "name": name,
+                "creationTimestamp": text(created),
+                "labels": {labels.NODEPOOL: "gpu", labels.INSTANCE_TYPE: TYPE},
+            },
+            "spec": {
+                "requirements": [requirement],
+                "resources": {"requests": {labels.GPU_RESOURCE: "8", "cpu": "1"}},
+            },
+            "status": status,
+        }
+    )
+
+
+def demand_environment(provisioner: str = "trigger-pod", **demand: Any) -> Environment:
+    return an_environment(demand={"provisioner": provisioner, **demand})
+
+
+class Cluster:
+    """Holds objects; `tick` plans at a time and does what the plan says, as the loop would."""
+
+    def __init__(self, *objects: Any, environment: Environment | None = None) -> None:
+        self.environment = environment or demand_environment()
+        self.objects: list[Any] = list(objects)
+        self.demands: dict[str, GPUDemand] = {}
+        self.asking: dict[tuple[str, str], dict[str, Any]] = {}
+        self.uids = 0
+
+    def snapshot(self) -> Snapshot:
+        read: Mapping[str, Any] = {
+            "Pod": Pod,
+            "PodTemplate": PodTemplate,
+            "CapacityBuffer": CapacityBuffer,
+            "ProvisioningRequest": ProvisioningRequest,
+        }
+        made = [read[manifest["kind"]].read(manifest) for manifest in self.asking.values()]
+
+        def of(kind: type[Any]) -> tuple[Any, ...]:
+            return tuple(each for each in [*self.objects, *made] if isinstance(each, kind))
+
+        return Snapshot(
+            environment=self.environment,
+            nodes=of(Node),
+            node_claims=of(NodeClaim),
+            node_pools=of(NodePool),
+            pods=of(Pod),
+            pod_templates=of(PodTemplate),
+            capacity_buffers=of(CapacityBuffer),
+            provisioning_requests=of(ProvisioningRequest),
+            gpu_demands=tuple(self.demands.values()),
+        )
+
+    def plan(self, now: datetime) -> Plan:
+        return make_plan(self.snapshot(), (), now)
+
+    def tick(self, now: datetime) -> Plan:
+        """Plans, and does it."""
+        plan = self.plan(now)
+        for creation in plan.creations:
+            self.uids += 1
+            metadata = creation.manifest["metadata"]
+            stamped = {
+                **metadata,
+                "uid": f"uid-{self.uids}",
+                "creationTimestamp": text(now),
+                "labels": {**metadata["labels"], labels.SHARD: SHARD},
+            }
+            self.asking[creation.key.kind, creation.key.name] = {**creation.manifest, "metadata": stamped}
+        for update in plan.updates:
+            known = self.asking[update.key.kind, update.key.name]
+            metadata = {**known["metadata"], "annotations": update.manifest["metadata"]["annotations"]}
+            self.asking[update.key.kind, update.key.name] = {**update.manifest, "metadata": metadata}
+        for signal in plan.signals:
+            condition = {"type": "PodScheduled", "status": "False", "reason": signal.reason, "message": signal.message}
+            self.asking["Pod", signal.key.name]["status"] = {"conditions": [condition]}
+        for deletion in plan.deletions:
+            del self.asking[deletion.key.kind, deletion.key.name]
+        for report in plan.demands:
+            self.demands.pop(report.name, None)
+            if report.status is not None:
+                manifest = {"metadata": {"name": report.name}, "status": report.status.as_manifest()}
+                self.demands[report.name] = GPUDemand.read(manifest)
+        return plan
+
+    def phase(self) -> str:
+        """Of the only demand."""
+        (demand,) = self.demands.values()
+        return demand.status.phase
+
+    def remove(self, kind: type[Any]) -> None:
+        self.objects = [each for each in self.objects if not isinstance(each, kind)]

@@ -1,0 +1,99 @@
+"""CapacityBuffers and ProvisioningRequests: one object for nodes that are alike."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from plimsoll.model import labels
+from plimsoll.model.pod import Pod
+from tests.asking.cluster import TYPE, Cluster, at, demand_environment, node, pool, share_pod
+
+HEADROOM = {"name": "warm", "nodePool": "gpu", "instanceType": TYPE, "gpus": 8, "nodes": 2}
+
+
+def cluster(provisioner: str = "capacity-buffer", count: int = 33, **demand: Any) -> Cluster:
+    pods = [share_pod(f"share-{number:03}") for number in range(count)]
+    return Cluster(pool(), *pods, environment=demand_environment(provisioner, **demand))
+
+
+def only(held: Cluster, kind: str) -> dict[str, Any]:
+    (found,) = [manifest for (of, _), manifest in held.asking.items() if of == kind]
+    return found
+
+
+def test_nodes_that_are_alike_are_one_buffer() -> None:
+    held = cluster()
+    held.tick(at(0))
+    buffer, template = only(held, "CapacityBuffer"), only(held, "PodTemplate")
+    assert buffer["spec"]["replicas"] == 3
+    assert buffer["spec"]["podTemplateRef"]["name"] == template["metadata"]["name"]
+    spec = template["template"]["spec"]
+    assert spec["nodeSelector"] == {labels.INSTANCE_TYPE: TYPE, labels.NODEPOOL: "gpu"}
+    requests = spec["containers"][0]["resources"]["requests"]
+    assert requests == {"nvidia.com/gpu": "8", "cpu": "16000m", "memory": "16384Mi"}, "of the fullest node"
+    assert held.tick(at(1)).empty
+    assert held.phase() == "Scheduled"
+
+
+def test_a_buffer_shrinks_as_its_nodes_come_and_goes_with_the_last_pod() -> None:
+    held = cluster()
+    held.tick(at(0))
+    held.objects.append(node("n1", at(30)))
+    (update,) = held.tick(at(31)).updates
+    assert update.manifest["spec"]["replicas"] == 2
+    assert orjson.loads(update.manifest["metadata"]["annotations"]["plimsoll.dev/came"]) == ["n1"]
+    assert held.tick(at(32)).empty, "a restart sees which node was counted"
+    held.objects += [node("n2", at(33)), node("n3", at(33))]
+    held.tick(at(34))
+    assert only(held, "CapacityBuffer")["spec"]["replicas"] == 0
+    assert held.phase() == "NodeReady"
+    held.remove(Pod)
+    plan = held.tick(at(35))
+    assert sorted(deletion.key.kind for deletion in plan.deletions) == ["CapacityBuffer", "PodTemplate"]
+
+
+def test_a_buffer_shrinks_with_its_demand() -> None:
+    held = cluster()
+    held.tick(at(0))
+    held.objects = [each for each in held.objects if not isinstance(each, Pod) or each.name < "share-010"]
+    held.tick(at(1))
+    assert only(held, "CapacityBuffer")["spec"]["replicas"] == 1
+
+
+def test_headroom_stands_only_where_it_is_declared() -> None:
+    held = cluster(count=0, headroom=[HEADROOM])
+    (template, buffer) = sorted(held.tick(at(0)).creations, key=lambda each: -len(each.key.kind))[::-1]
+    assert {buffer.key.kind, template.key.kind} == {"CapacityBuffer", "PodTemplate"}
+    assert only(held, "CapacityBuffer")["spec"]["replicas"] == 2
+    assert held.tick(at(1)).empty
+    held.objects.append(node("n1", at(30)))
+    assert held.tick(at(31)).empty, "it is filled again when somebody takes it"
+    held.environment = demand_environment("capacity-buffer", headroom=[{**HEADROOM, "nodes": 3}])
+    held.tick(at(32))
+    assert only(held, "CapacityBuffer")["spec"]["replicas"] == 3
+    held.environment = demand_environment("capacity-buffer")
+    assert len(held.tick(at(33)).deletions) == 2
+
+
+def test_a_provisioning_request_asks_for_all_nodes_at_once() -> None:
+    held = cluster("provisioning-request")
+    held.tick(at(0))
+    request = only(held, "ProvisioningRequest")
+    (pods,) = request["spec"]["podSets"]
+    assert pods["count"] == 3
+    assert pods["podTemplateRef"]["name"] == only(held, "PodTemplate")["metadata"]["name"]
+    held.objects.append(node("n1", at(30)))
+    held.tick(at(31))
+    assert only(held, "ProvisioningRequest")["spec"] == request["spec"], "its spec can never change"
+    held.remove(Pod)
+    assert len(held.tick(at(32)).deletions) == 2
+
+
+@pytest.mark.parametrize("provisioner", ["capacity-buffer", "provisioning-request"])
+def test_what_expires_is_asked_again_by_another_object(provisioner: str) -> None:
+    held = cluster(provisioner, deadlineSeconds=60, retrySeconds=10)
+    held.tick(at(0))
+    assert len(held.tick(at(61)).deletions) == 2
+    held.tick(at(72))
+    assert {manifest["metadata"]["annotations"]["plimsoll.dev/attempt"] for manifest in held.asking.values()} == {"2"}

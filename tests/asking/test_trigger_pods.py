@@ -1,0 +1,196 @@
+"""The life of trigger pods, from a demand to its end."""
+
+from typing import Any
+
+import orjson
+
+from plimsoll.model import labels
+from plimsoll.model.plan import SignalReason
+from plimsoll.model.pod import Pod
+from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod
+
+
+def pods(count: int, fraction: str = "0.5") -> list[Pod]:
+    return [share_pod(f"share-{number:03}", fraction) for number in range(count)]
+
+
+def triggers(cluster: Cluster) -> list[dict[str, Any]]:
+    return [manifest for (kind, _), manifest in sorted(cluster.asking.items()) if kind == "Pod"]
+
+
+def test_a_burst_is_one_trigger_for_each_node_in_one_round() -> None:
+    cluster = Cluster(pool(), *pods(33))
+    plan = cluster.tick(at(0))
+    assert len(plan.creations) == 3, "33 halves are 17 GPUs, which are 3 nodes of 8"
+    assert [signal.reason for signal in plan.signals] == [SignalReason.UNSCHEDULABLE] * 3
+    assert cluster.phase() == "Scheduled"
+    again = cluster.tick(at(1))
+    assert again.empty
+    assert not again.signals
+
+
+def test_what_a_trigger_asks() -> None:
+    cluster = Cluster(pool(), *pods(3))
+    (creation,) = cluster.tick(at(0)).creations
+    manifest = creation.manifest
+    metadata, spec = manifest["metadata"], manifest["spec"]
+    assert metadata["name"].startswith("smart-gpu-scheduler-nvidia-a100")
+    assert len(metadata["name"]) <= 63
+    assert metadata["namespace"] == "plimsoll-triggers"
+    assert metadata["labels"]["plimsoll.dev/component"] == "smart-scheduler"
+    assert metadata["labels"]["plimsoll.dev/pool"] == "gpu"
+    assert metadata["labels"]["plimsoll.dev/trigger-type"] == "gpu-scaling"
+    assert orjson.loads(metadata["annotations"]["plimsoll.dev/original-request"]) == [
+        {"pods": 3, "share": "0.5 of a GPU"}
+    ]
+    assert spec["nodeSelector"] == {labels.INSTANCE_TYPE: TYPE, labels.NODEPOOL: "gpu"}
+    assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
+    assert (spec["restartPolicy"], spec["activeDeadlineSeconds"]) == ("Never", 900)
+    assert spec["schedulerName"] == "plimsoll-trigger"
+    (container,) = spec["containers"]
+    assert container["image"] == "registry.k8s.io/pause:3.9"
+    assert container["resources"]["requests"] == {"nvidia.com/gpu": "8", "cpu": "3000m", "memory": "3072Mi"}
+    assert container["resources"]["limits"] == container["resources"]["requests"]
+
+
+def test_the_label_prefix_is_a_setting() -> None:
+    environment = demand_environment(labelPrefix="tensor-fusion.ai")
+    (creation,) = Cluster(pool(), *pods(1), environment=environment).tick(at(0)).creations
+    assert creation.manifest["metadata"]["labels"]["tensor-fusion.ai/component"] == "smart-scheduler"
+    assert labels.DEMAND in creation.manifest["metadata"]["labels"], "the engine finds it by its own label"
+
+
+def test_a_trigger_is_disarmed_when_its_gpus_are_allocatable_and_goes_when_the_pods_are_bound() -> None:
+    cluster = Cluster(pool(), *pods(3))
+    cluster.tick(at(0))
+    cluster.objects.append(node("n1", at(30), gpus=0))
+    assert not cluster.tick(at(31)).signals, "the node shows no GPUs yet"
+    cluster.remove(type(cluster.objects[-1]))
+    cluster.objects.append(node("n1", at(30)))
+    plan = cluster.tick(at(40))
+    assert [signal.reason for signal in plan.signals] == [SignalReason.CAPACITY_READY]
+    assert plan.signals[0].message.endswith(" n1")
+    assert plan.empty, "it stays until the pods are bound"
+    assert cluster.phase() == "NodeReady"
+    quiet = cluster.tick(at(41))
+    assert quiet.empty
+    assert not quiet.signals
+    cluster.remove(Pod)
+    plan = cluster.tick(at(42))
+    assert len(plan.deletions) == 1
+    assert cluster.phase() == "Completed"
+    assert not cluster.asking
+
+
+def test_a_restart_forgets_nothing() -> None:
+    """All is read from the cluster: another loop sees the same and does nothing."""
+    cluster = Cluster(pool(), *pods(17))
+    cluster.tick(at(0))
+    cluster.objects.append(node("n1", at(30)))
+    cluster.tick(at(31))
+    other = Cluster(*cluster.objects, environment=cluster.environment)
+    other.asking, other.demands = cluster.asking, cluster.demands
+    plan = other.plan(at(32))
+    assert plan.empty
+    assert not plan.signals
+
+
+def test_an_arming_that_did_not_come_about_is_made_up_for() -> None:
+    cluster = Cluster(pool(), *pods(1))
+    cluster.tick(at(0))
+    (trigger,) = triggers(cluster)
+    trigger["status"] = {}
+    plan = cluster.tick(at(1))
+    assert plan.empty
+    assert [(signal.reason, signal.uid) for signal in plan.signals] == [(SignalReason.UNSCHEDULABLE, "uid-1")]
+
+
+def test_later_pods_fill_what_is_on_its_way() -> None:
+    cluster = Cluster(pool(), *pods(3))
+    cluster.tick(at(0))
+    cluster.objects += [share_pod(f"later-{number}") for number in range(13)]
+    assert cluster.tick(at(1)).empty, "16 halves are the 8 GPUs of the node that is on its way"
+    cluster.objects.append(share_pod("one-more"))
+    assert len(cluster.tick(at(2)).creations) == 1
+
+
+def test_demand_that_goes_takes_its_triggers_along() -> None:
+    cluster = Cluster(pool(), *pods(33))
+    cluster.tick(at(0))
+    cluster.remove(Pod)
+    plan = cluster.tick(at(1))
+    assert len(plan.deletions) == 3
+    assert cluster.phase() == "Completed"
+    cluster.tick(at(602))
+    assert not cluster.demands, "it is over for as long as demand.retentionSeconds"
+
+
+def test_a_trigger_that_expires_is_asked_again_with_the_next_attempt_and_not_without_end() -> None:
+    environment = demand_environment(deadlineSeconds=60, retries=1, retrySeconds=10, pauseSeconds=100)
+    cluster = Cluster(pool(), *pods(1), environment=environment)
+    cluster.tick(at(0))
+    plan = cluster.tick(at(61))
+    assert len(plan.deletions) == 1
+    assert not plan.creations, "the type is not asked for again at once"
+    assert cluster.phase() == "Expired"
+    assert plan.next_look == at(71)
+    (creation,) = cluster.tick(at(72)).creations
+    assert creation.manifest["metadata"]["annotations"]["plimsoll.dev/attempt"] == "2"
+    cluster.tick(at(133))
+    assert cluster.phase() == "Failed"
+    assert not cluster.tick(at(150)).creations
+    (creation,) = cluster.tick(at(234)).creations
+    assert creation.manifest["metadata"]["annotations"]["plimsoll.dev/attempt"] == "1"
+
+
+def test_a_type_that_does_not_come_gives_way_to_the_next() -> None:
+    """The claim's node never shows GPUs: Karpenter has no deadline for that, we have."""
+    other = "p4de.24xlarge"
+    cluster = Cluster(pool("gpu", TYPE), pool("more", other), *pods(1))
+    (creation,) = cluster.tick(at(0)).creations
+    first = creation.manifest["spec"]["nodeSelector"][labels.INSTANCE_TYPE]
+    assert first == TYPE, "the cheaper one"
+    registered = {"type": "Registered", "status": "True", "lastTransitionTime": "2026-01-01T00:00:20Z"}
+    launched = {"type": "Launched", "status": "True"}
+    cluster.objects.append(claim("gpu-abc", at(2), conditions=[launched, registered]))
+    assert cluster.tick(at(100)).empty
+    (demand,) = cluster.demands.values()
+    assert [(each.name, each.stage) for each in demand.status.node_claims] == [("gpu-abc", "Registering")]
+    plan = cluster.tick(at(700))
+    (creation,) = plan.creations
+    assert creation.manifest["spec"]["nodeSelector"][labels.INSTANCE_TYPE] == other
+    assert len(plan.deletions) == 1
+    (demand,) = cluster.demands.values()
+    assert [(each.node_pool, each.instance_type) for each in demand.status.blocked] == [("gpu", TYPE)]
+
+
+def test_two_demands_have_names_of_their_own() -> None:
+    selecting = share_pod("other", nodeSelector={labels.INSTANCE_TYPE: TYPE})
+    cluster = Cluster(pool(), *pods(1), selecting)
+    plan = cluster.tick(at(0))
+    assert len({creation.key.name for creation in plan.creations}) == 2
+    assert len({creation.owner.name for creation in plan.creations}) == 2
+
+
+def test_pods_with_our_labels_elsewhere_are_nobodys() -> None:
+    cluster = Cluster(pool(), *pods(1))
+    cluster.tick(at(0))
+    (trigger,) = triggers(cluster)
+    trigger["metadata"]["namespace"] = "team"
+    plan = cluster.plan(at(1))
+    assert not plan.deletions
+
+
+def test_without_a_provisioner_demand_is_reported_alone() -> None:
+    cluster = Cluster(pool(), *pods(1), environment=demand_environment("none"))
+    assert cluster.tick(at(0)).empty
+    (demand,) = cluster.demands.values()
+    assert demand.status.phase == "Pending"
+    assert "demand.provisioner" in demand.status.reasons[0]
+
+
+def test_another_provisioner_takes_the_triggers_away() -> None:
+    cluster = Cluster(pool(), *pods(1))
+    cluster.tick(at(0))
+    cluster.environment = demand_environment("none")
+    assert len(cluster.tick(at(1)).deletions) == 1

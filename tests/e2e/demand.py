@@ -1,0 +1,127 @@
+"""Demand as its end-to-end tests make it: share pods that no scheduler takes, NodePools for them, and what asks."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from tests.e2e.kube import Kube
+
+API = "plimsoll.dev/v1alpha1"
+CLAIM = ("karpenter.sh/v1", "NodeClaim")
+POOL = ("karpenter.sh/v1", "NodePool")
+NODE_CLASS = ("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass")
+ENVIRONMENT = "sandbox-nap"
+TRIGGERS = "plimsoll-triggers"
+NAMESPACE = "default"
+EIGHT_GPUS = "p4d.24xlarge"
+"""8 x A100 of 40 GiB."""
+TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+RULES = {
+    "deadlineSeconds": 300,
+    "retries": 1,
+    "retrySeconds": 3,
+    "pauseSeconds": 600,
+    "retentionSeconds": 600,
+}
+
+
+def declare_demand(cluster: Kube, provisioner: str, **rules: Any) -> None:
+    """What the Environment says of demand."""
+    deadlines = {"launchDeadlineSeconds": 300, "registrationDeadlineSeconds": 300, "gpuDeadlineSeconds": 4}
+    spec = {"demand": {**RULES, **rules, "provisioner": provisioner}, "nodeClaims": deadlines}
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": spec})
+
+
+def add_pool(cluster: Kube, name: str, instance_type: str, delay: str = "", **labels: str) -> None:
+    """A NodePool of one instance type, whose nodes join after a while and are never consolidated."""
+    reference = {"group": "karpenter.kwok.sh", "kind": NODE_CLASS[1], "name": name}
+    spec = {"nodeRegistrationDelay": delay} if delay else {}
+    cluster.apply({"apiVersion": NODE_CLASS[0], "kind": NODE_CLASS[1], "metadata": {"name": name}, "spec": spec})
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {
+            "nodeClassRef": reference,
+            "requirements": [
+                {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]},
+                {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+            ],
+        },
+    }
+    disruption = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}
+    cluster.apply(
+        {
+            "apiVersion": POOL[0],
+            "kind": POOL[1],
+            "metadata": {"name": name},
+            "spec": {"template": template, "disruption": disruption},
+        }
+    )
+
+
+def add_shares(cluster: Kube, names: Iterable[str], fraction: str = "0.5", **selector: str) -> None:
+    """Pods of KAI, and what KAI would say of them: they fit no node."""
+    for name in names:
+        resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
+        cluster.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": NAMESPACE, "annotations": {"gpu-fraction": fraction}},
+                "spec": {
+                    "schedulerName": "kai-scheduler",
+                    "nodeSelector": selector,
+                    "tolerations": [TOLERATION],
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [{"name": "main", "image": "registry.k8s.io/pause:3.9", "resources": resources}],
+                },
+            }
+        )
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no GPU"}
+        cluster.patch("v1", "Pod", name, {"status": {"conditions": [condition]}}, NAMESPACE, "status")
+
+
+def bind(cluster: Kube, pod: str, node: str) -> None:
+    """What KAI's binder does once there is room."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    metadata = {"name": pod, "namespace": NAMESPACE}
+    cluster.create({"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}, "binding")
+
+
+def remove_shares(cluster: Kube, names: Iterable[str]) -> None:
+    for name in names:
+        cluster.delete("v1", "Pod", name, NAMESPACE)
+
+
+def triggers(cluster: Kube) -> list[dict[str, Any]]:
+    """Trigger pods that are not going."""
+    found = cluster.list("v1", "Pod", TRIGGERS, selector="plimsoll.dev/demand")
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+def reasons(cluster: Kube) -> list[str]:
+    """What the triggers say to the autoscaler."""
+    return [
+        condition["reason"]
+        for pod in triggers(cluster)
+        for condition in pod["status"].get("conditions", ())
+        if condition["type"] == "PodScheduled"
+    ]
+
+
+def claims_of(cluster: Kube, pool: str) -> set[str]:
+    """NodeClaims that Karpenter has made for a NodePool."""
+    return {each["metadata"]["name"] for each in cluster.list(*CLAIM, selector=f"karpenter.sh/nodepool={pool}")}
+
+
+def nodes_of(cluster: Kube, pool: str) -> list[str]:
+    """Nodes of a NodePool that show their GPUs."""
+    found = cluster.list("v1", "Node", selector=f"karpenter.sh/nodepool={pool}")
+    return sorted(
+        node["metadata"]["name"]
+        for node in found
+        if int(node["status"].get("allocatable", {}).get("nvidia.com/gpu", "0"))
+    )
+
+
+def demands(cluster: Kube, *phases: str) -> list[dict[str, Any]]:
+    """Statuses of the GPUDemands in one of these phases."""
+    return [each["status"] for each in cluster.list(API, "GPUDemand") if each.get("status", {}).get("phase") in phases]
