@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, field_validator, model_validator
 
 from plimsoll.model.base import Declared
-from plimsoll.model.pod_template import check_pod_template, dig
+from plimsoll.model.pod_template import check_pod_template, dig, with_canonical_quantities
 
 ANCESTOR_STEP: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 """Label of a Job's template: which part of a TrainJob goes into it."""
@@ -33,7 +33,8 @@ class ReplicatedJob(Declared):
     depends_on: tuple[dict[str, Any], ...] | None = None
     """`name` and `status` (`Ready`, `Complete`) of another Job that comes first."""
     template: dict[str, Any]
-    """A JobTemplateSpec, handed over as it is."""
+    """A JobTemplateSpec, handed over as it is, with quantities as Kubernetes writes them: Trainer writes each runtime
+    back, to hold it with a finalizer."""
 
     @field_validator("template")
     @classmethod
@@ -43,9 +44,10 @@ class ReplicatedJob(Declared):
             raise ValueError("needs spec.template, the template of the Pods")
         try:
             check_pod_template(pods)
+            pods = with_canonical_quantities(pods)
         except ValueError as error:
             raise ValueError(f"spec.template.{error}") from None
-        return template
+        return {**template, "spec": {**template["spec"], "template": pods}}
 
     @model_validator(mode="after")
     def _step(self) -> "ReplicatedJob":

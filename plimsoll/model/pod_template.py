@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from plimsoll.model.quantity import canonical_quantity
+
 _SHAPES: Final[tuple[tuple[str, type, str], ...]] = (
     ("metadata", dict, "an object"),
     ("metadata.labels", dict, "an object"),
@@ -21,6 +23,11 @@ _SHAPES: Final[tuple[tuple[str, type, str], ...]] = (
     ("spec.affinity.podAntiAffinity", dict, "an object"),
     ("spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution", list, "a list"),
 )
+
+
+_QUANTITIES: Final = ("limits", "requests", "overhead")
+_QUANTITY: Final = ("sizeLimit", "divisor")
+"""Fields of a PodSpec that hold quantities, by name, and one of them."""
 
 
 def check_pod_template(template: Mapping[str, Any]) -> None:
@@ -46,6 +53,39 @@ def check_pod_template(template: Mapping[str, Any]) -> None:
     for term in terms or ():
         if not isinstance(term, dict) or not isinstance(term.get("matchExpressions") or [], list):
             raise ValueError("spec.affinity.nodeAffinity: a nodeSelectorTerm must have matchExpressions as a list")
+
+
+def with_canonical_quantities(template: Mapping[str, Any]) -> dict[str, Any]:
+    """The template with each quantity as Kubernetes writes it.
+
+    A controller that reads an object of which the template is a part, and writes it back, otherwise becomes the owner
+    of the fields that it wrote in its own spelling. Raises ValueError naming the field that is no quantity.
+    """
+    return {**template, "spec": _canonical(template["spec"], "spec")}
+
+
+def _canonical(value: Any, path: str) -> Any:
+    if isinstance(value, list):
+        return [_canonical(item, f"{path}[{position}]") for position, item in enumerate(value)]
+    if not isinstance(value, Mapping):
+        return value
+    made: dict[str, Any] = {}
+    for name, item in value.items():
+        here = f"{path}.{name}"
+        if name in _QUANTITIES and isinstance(item, Mapping):
+            made[name] = {key: _quantity(amount, f"{here}.{key}") for key, amount in item.items()}
+        elif name in _QUANTITY and not isinstance(item, Mapping | list | None):
+            made[name] = _quantity(item, here)
+        else:
+            made[name] = _canonical(item, here)
+    return made
+
+
+def _quantity(amount: Any, path: str) -> str:
+    try:
+        return canonical_quantity(amount)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def labels_of(template: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,8 @@ _SUFFIX: Final[dict[str, Decimal]] = {
     "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30), "Ti": Decimal(2**40), "Pi": Decimal(2**50),
     "Ei": Decimal(2**60),
 }  # fmt: skip
+_DECIMAL: Final = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
+_BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,2})|(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E))?")
 
 
@@ -24,6 +26,24 @@ def parse_quantity(text: str | int | float) -> Decimal:
         raise ValueError(f"{text!r} is not a Kubernetes quantity such as 8, 500m or 64Gi")
     number, exponent, suffix = match.groups()
     return Decimal(number + (exponent or "")) * _SUFFIX[suffix or ""]
+
+
+def canonical_quantity(text: str | int | float) -> str:
+    """The quantity as Kubernetes writes it: `8` for 8, `500m` for 0.5, `1Gi` for 1024Mi, `1k` for 1000.
+
+    Whoever reads an object and writes it back writes it so. Raises ValueError as `parse_quantity`.
+    """
+    value = parse_quantity(text)
+    suffix = str(text).strip().lstrip("+-.0123456789")
+    if suffix.endswith("i") and abs(value) >= 1024 and value == int(value):
+        number, power = _without_factors(int(value), 1024)
+        return f"{number}{_BINARY[power]}"
+    # Nothing is smaller than 1e-9.
+    number, power = _without_factors(_ceil(value * 10**9), 1000)
+    exponent = 3 * (power - 3)
+    if suffix[:1] in ("e", "E") and suffix[1:] not in ("", "i"):
+        return f"{number}e{exponent}" if exponent else str(number)
+    return f"{number}{_DECIMAL[power]}"
 
 
 def parse_cpu_milli(text: str | int | float) -> int:
@@ -42,6 +62,16 @@ def parse_devices(text: str | int | float) -> int:
     if value != int(value):
         raise ValueError(f"{text!r} is not a whole number of devices")
     return int(value)
+
+
+def _without_factors(number: int, base: int) -> tuple[int, int]:
+    """The number without its factors of `base`, and how many they were: as many as there are suffixes."""
+    if number == 0:
+        return 0, 3
+    power, most = 0, len(_DECIMAL if base == 1000 else _BINARY) - 1
+    while number % base == 0 and power < most:
+        number, power = number // base, power + 1
+    return number, power
 
 
 def _ceil(value: Decimal) -> int:

@@ -1,5 +1,9 @@
 """From a TrainJob to its Pods by the real Trainer and the real JobSet controller, in queues of KAI."""
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +21,7 @@ from plimsoll.plan.queue_tree import QueueTree
 from plimsoll.plan.queue_users import queue_uses
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
+from stacks.working_copy import CHECKOUT
 from tests.e2e.awaiting import await_condition
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
@@ -28,25 +33,10 @@ TRAINER = "trainer.kubeflow.org/v1alpha1"
 JOBSET = "jobset.x-k8s.io/v1alpha2"
 NAMESPACE = "vision"
 QUEUE = "kai.scheduler/queue"
-STACK = "training"
-
-TRAINING = {
-    "name": "node",
-    "template": {
-        "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
-        "spec": {"template": {"spec": {"containers": [{"name": "node", "image": "torch:1"}]}}},
-    },
-}
-WATCHING = {
-    "name": "watcher",
-    "template": {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "watcher:1"}]}}}},
-}
-RUNTIME = {
-    "mlPolicy": {"numNodes": 1, "torch": {"numProcPerNode": "auto"}},
-    "podGroupPolicy": {"kaiScheduler": {"queue": "training"}},
-    "template": {"spec": {"replicatedJobs": [TRAINING, WATCHING]}},
-}
-QUEUES: dict[str, dict[str, Any]] = {"research": {}, "training": {"parentQueue": "research"}}
+STACK = "sandbox-training"
+GUIDE = CHECKOUT / "docs" / "guides" / "trainer.md"
+PARENTS = {"research": "", "vision": "research", "language": "research"}
+"""Of each queue of the stack."""
 
 
 @pytest.fixture(scope="module")
@@ -60,17 +50,24 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module")
 def project(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """What the guide's commands make, once its sandbox is up."""
     made = Project(sandbox, tmp_path_factory.mktemp("training"))
-    made.apply("sandbox-foundation")
-    made.declare(
-        STACK,
-        layer="environment",
-        namespaces=[NAMESPACE],
-        queues=QUEUES,
-        trainingRuntimes={"own": {"namespace": NAMESPACE, **RUNTIME}},
-        clusterTrainingRuntimes={"shared": RUNTIME},
+    (made.folder / "examples").symlink_to(CHECKOUT / "examples")
+    _, *blocks = re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    environ = {**os.environ, **sandbox.environ()}
+    environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "".join(blocks)],
+        cwd=made.folder,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
     )
-    made.apply(STACK)
+    assert done.returncode == 0, done.stdout
     return made
 
 
@@ -95,7 +92,7 @@ def a_runtime(name: str, queue: str, **more: Any) -> dict[str, Any]:
 
 
 def a_train_job(
-    name: str, runtime: str = "ClusterTrainingRuntime/shared", queue: str | None = None, **spec: Any
+    name: str, runtime: str = "ClusterTrainingRuntime/torch-research", queue: str | None = None, **spec: Any
 ) -> dict[str, Any]:
     kind, _, runtime_name = runtime.partition("/")
     metadata = {"name": name, "namespace": NAMESPACE} | ({"labels": {QUEUE: queue}} if queue is not None else {})
@@ -121,28 +118,27 @@ def owner(manifest: dict[str, Any]) -> tuple[str, str]:
     return found["kind"], found["name"]
 
 
-@pytest.mark.parametrize("runtime", ["ClusterTrainingRuntime/shared", "TrainingRuntime/own"])
-def test_every_pod_of_a_train_job_is_in_the_queue(cluster: Kube, runtime: str) -> None:
-    name = runtime.partition("/")[2]
-    cluster.apply(a_train_job(name, runtime, trainer={"numNodes": 2}))
-    await_condition(lambda: len(pods_of(cluster, name)) == 3, message="two nodes and a watcher")
-    pods = pods_of(cluster, name)
-    assert {pod["metadata"]["labels"][QUEUE] for pod in pods} == {"training"}
+def test_every_pod_of_a_train_job_is_in_the_queue_of_its_runtime(cluster: Kube) -> None:
+    await_condition(lambda: len(pods_of(cluster, "segment")) == 3, message="two nodes and a dashboard")
+    pods = pods_of(cluster, "segment")
+    assert {pod["metadata"]["labels"][QUEUE] for pod in pods} == {"vision"}
     assert {pod["spec"]["schedulerName"] for pod in pods} == {"kai-scheduler"}
     # The way by which KAI finds the gang and makes its PodGroup.
     for pod in pods:
         kind, job_name = owner(pod)
         job = cluster.get("batch/v1", kind, job_name, NAMESPACE)
         assert job is not None
-        assert owner(job) == ("JobSet", name)
-    job_set = cluster.get(JOBSET, "JobSet", name, NAMESPACE)
+        assert owner(job) == ("JobSet", "segment")
+    job_set = cluster.get(JOBSET, "JobSet", "segment", NAMESPACE)
     assert job_set is not None
-    assert owner(job_set) == ("TrainJob", name)
+    assert owner(job_set) == ("TrainJob", "segment")
 
 
 def test_nothing_but_label_and_scheduler_is_made_for_kai(cluster: Kube) -> None:
-    cluster.apply(a_train_job("plain"))
-    await_condition(lambda: len(pods_of(cluster, "plain")) == 2, message="a node and a watcher")
+    cluster.apply(a_train_job("plain", trainer={"numNodes": 2}))
+    await_condition(lambda: len(pods_of(cluster, "plain")) == 2, message="two nodes")
+    assert {pod["metadata"]["labels"][QUEUE] for pod in pods_of(cluster, "plain")} == {"language"}
+    assert {pod["spec"]["schedulerName"] for pod in pods_of(cluster, "plain")} == {"kai-scheduler"}
     assert cluster.list("scheduling.run.ai/v2alpha2", "PodGroup") == []
     for pod in pods_of(cluster, "plain"):
         keys = {*pod["metadata"]["labels"], *pod["metadata"].get("annotations", {})}
@@ -160,7 +156,7 @@ def test_a_train_job_of_no_queue_is_refused_before_it_runs(cluster: Kube, queue:
     with pytest.raises(RequestError) as caught:
         cluster.apply(a_train_job("refused", queue=queue))
     assert words in caught.value.message
-    assert "(known: training)" in caught.value.message
+    assert "(known: language, vision)" in caught.value.message
     assert cluster.get(TRAINER, "TrainJob", "refused", NAMESPACE) is None
 
 
@@ -179,7 +175,7 @@ def test_a_train_job_of_an_older_runtime_whose_queue_is_gone_gets_no_pods(cluste
     assert "names Queue other" in refusal(cluster, a_runtime("by-hand", "other"))
 
 
-named = st.sampled_from([None, "training", "research", "nobody"])
+named = st.sampled_from([None, "vision", "language", "research", "nobody"])
 
 
 def labelled(queue: str | None) -> dict[str, Any]:
@@ -207,12 +203,12 @@ def job_sets(draw: Callable[[st.SearchStrategy[str | None]], str | None]) -> lis
 def test_the_cluster_and_python_agree_on_who_names_a_queue(
     cluster: Kube, train_job: dict[str, Any], jobs: list[dict[str, Any]], queue: str | None
 ) -> None:
-    runtime = a_runtime("generated", "training")
+    runtime = a_runtime("generated", "vision")
     runtime["spec"]["template"] = {**labelled(queue), "spec": {"replicatedJobs": jobs}}
     owned = [{"apiVersion": TRAINER, "kind": "TrainJob", "name": "generated", "uid": "0"}]
     metadata = {"name": "generated", "namespace": NAMESPACE, "ownerReferences": owned}
     job_set = {"apiVersion": JOBSET, "kind": "JobSet", "metadata": metadata, "spec": {"replicatedJobs": jobs}}
-    tree = QueueTree([Queue(name=name, spec=spec) for name, spec in QUEUES.items()])
+    tree = QueueTree([Queue(name=name, spec={"parentQueue": parent}) for name, parent in PARENTS.items()])
     for manifest in (train_job, runtime, job_set):
         wrong = {use.queue for use in queue_uses(manifest) if use_problem(use.queue, tree, ())}
         told = refusal(cluster, manifest)
@@ -227,10 +223,18 @@ def test_a_trainer_with_the_field_for_kai_gets_it(cluster: Kube, project: Projec
         policy = schema["properties"]["spec"]["properties"]["podGroupPolicy"]
         policy["properties"]["kaiScheduler"] = {"type": "object", "properties": {"queue": {"type": "string"}}}
         cluster.apply(definition)
+    declared = yaml.safe_load((project.folder / "stacks" / f"Pulumi.{STACK}.yaml").read_text())["config"]
+    for runtimes in ("clusterTrainingRuntimes", "trainingRuntimes"):
+        for runtime in declared[f"plimsoll:{runtimes}"].values():
+            del runtime["kaiSchedulerField"]
+    project.declare(STACK, **{key.removeprefix("plimsoll:"): value for key, value in declared.items()})
     project.up(STACK, "--skip-preview")
-    for kind, name in (("ClusterTrainingRuntime", "shared"), ("TrainingRuntime", "own")):
-        runtime = cluster.get(TRAINER, kind, name, NAMESPACE)
-        assert runtime is not None
-        assert runtime["spec"]["podGroupPolicy"] == RUNTIME["podGroupPolicy"]
-        for job in runtime["spec"]["template"]["spec"]["replicatedJobs"]:
-            assert job["template"]["spec"]["template"]["metadata"]["labels"][QUEUE] == "training"
+    for kind, name, queue in (
+        ("ClusterTrainingRuntime", "torch-research", "language"),
+        ("TrainingRuntime", "torch-vision", "vision"),
+    ):
+        found = cluster.get(TRAINER, kind, name, NAMESPACE)
+        assert found is not None
+        assert found["spec"]["podGroupPolicy"] == {"kaiScheduler": {"queue": queue}}
+        for job in found["spec"]["template"]["spec"]["replicatedJobs"]:
+            assert job["template"]["spec"]["template"]["metadata"]["labels"][QUEUE] == queue

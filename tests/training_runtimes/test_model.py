@@ -60,6 +60,23 @@ def test_what_was_declared_is_left_as_it_was() -> None:
     assert declared == before
 
 
+def test_quantities_are_written_as_trainer_writes_them_back() -> None:
+    container = {"name": "node", "resources": {"limits": {"nvidia.com/gpu": 8, "cpu": 0.5, "memory": "1024Mi"}}}
+    volumes = [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "2048Mi"}}]
+    declared = runtime(job(spec={"containers": [container], "volumes": volumes}))
+    (pods,) = pods_of(TrainingRuntimeSpec.model_validate(declared).trainer_manifest())
+    assert pods["spec"]["containers"][0]["resources"]["limits"] == {
+        "nvidia.com/gpu": "8",
+        "cpu": "500m",
+        "memory": "1Gi",
+    }
+    assert pods["spec"]["volumes"][0]["emptyDir"] == {"medium": "Memory", "sizeLimit": "2Gi"}
+    container["resources"]["limits"]["cpu"] = "many"
+    assert "spec.template.spec.containers[0].resources.limits.cpu: 'many' is not a Kubernetes quantity" in refusal(
+        declared
+    )
+
+
 def test_without_a_queue_of_kai_nothing_is_added() -> None:
     declared = runtime(
         job(metadata={"labels": {QUEUE: "by-hand"}}), policy={"coscheduling": {"scheduleTimeoutSeconds": 60}}
