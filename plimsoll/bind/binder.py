@@ -39,7 +39,14 @@ class ShareBinder:
         self._cluster = Cluster(connection, settings, clock)
         self._planner = BindPlanner(settings)
         self._refused: list[tuple[str, str]] = []
-        self._writing = Writing(connection, settings, self._cluster, lambda *refused: self._refused.append(refused))
+        self._unbindable: list[str] = []
+        self._writing = Writing(
+            connection,
+            settings,
+            self._cluster,
+            lambda *refused: self._refused.append(refused),
+            self._unbindable.append,
+        )
         self._stopping = threading.Event()
         self._ended_by: PlimsollError | None = None
         self._looked_for_kai = float("-inf")
@@ -88,6 +95,8 @@ class ShareBinder:
             self._looked_for_kai = self._clock()
         while self._refused:
             self._planner.failed(*self._refused.pop(), self._clock())
+        while self._unbindable:
+            self._planner.leave(self._unbindable.pop())
         now = self._clock()
         plan = self._planner.plan(self._cluster.nodes(), self._cluster.pods(), now)
         if self._stopping.is_set():

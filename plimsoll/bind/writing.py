@@ -29,7 +29,8 @@ _OVERTAKEN: Final = (404, 409)
 
 
 class Writing:
-    """`on_refused` is called with the node and the reservation's name where the cluster refuses a reservation."""
+    """`on_refused` is called with the node and what tells refusals apart where the cluster refuses a reservation;
+    `on_unbindable` with the UID of a pod that cannot be given its GPU."""
 
     def __init__(
         self,
@@ -37,11 +38,13 @@ class Writing:
         settings: BinderSettings,
         cluster: Cluster,
         on_refused: Callable[[str, str], None],
+        on_unbindable: Callable[[str], None],
     ) -> None:
         self._connection = connection
         self._settings = settings
         self._cluster = cluster
         self._on_refused = on_refused
+        self._on_unbindable = on_unbindable
         self._pool = ThreadPoolExecutor(_WRITERS, thread_name_prefix="bind")
 
     def close(self) -> None:
@@ -106,6 +109,7 @@ class Writing:
         try:
             hand_over(self._connection, pod, step.gpus, step.portion)
         except ForeignConfigMapError as error:
+            self._on_unbindable(pod.uid)
             self._say(Say(pod, Said.REFUSED, str(error)))
             return
         # The apiserver merges the annotations into the pod in the same write as the node.

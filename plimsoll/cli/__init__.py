@@ -29,6 +29,7 @@ COMMANDS = {
     "import": ("plimsoll.cli.import_", "Manifests of other systems as ours."),
     "policy": ("plimsoll.cli.policy", "The rules on plain manifests, without Pulumi and without a cluster."),
     "destroy": ("plimsoll.cli.destroy", "Drain capacity, then environment, then foundation."),
+    "gpus": ("plimsoll.cli.gpus", "What is taken and free of every GPU."),
     "bind": ("plimsoll.cli.bind", "Bind share pods to parts of GPUs, where no KAI does."),
     "probe": ("plimsoll.cli.probe", "What runs in a reservation: find its GPU, and say which one it is."),
     "sandbox": ("plimsoll.sandbox.cli", "A real control plane on this machine."),

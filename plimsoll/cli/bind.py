@@ -43,7 +43,7 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.connection import Connection
 
     log_to_stderr()
-    chosen = _settings(settings, image, scheduler_name)
+    chosen = read_settings(settings, image, scheduler_name)
     connection = Connection.open(kubeconfig, context)
     try:
         refuse_beside_kai(connection)
@@ -59,7 +59,7 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
         connection.close()
 
 
-def _settings(file: Path | None, image: str | None, scheduler_name: str | None) -> "BinderSettings":
+def read_settings(file: Path | None, image: str | None, scheduler_name: str | None) -> "BinderSettings":
     """The file's, with what the options say instead. Raises PlimsollError naming each wrong field."""
     import yaml
     from pydantic import ValidationError

@@ -30,10 +30,15 @@ class BindPlanner:
         self._ledger = GpuLedger(settings.reservation.gpu_resource, settings.reservation.namespaces)
         self._holds = NodeHolds(settings.hold_seconds, settings.hold_limit_seconds)
         self._seen = FirstSeen()
+        self._left: set[str] = set()
 
     def failed(self, node: str, what: str, now: float) -> None:
         """The cluster refused a reservation on the node; `what` tells one refusal from another."""
         self._holds.failed(node, what, now)
+
+    def leave(self, uid: str) -> None:
+        """That pod cannot be bound whatever the nodes: it is left alone, as long as this planner lives."""
+        self._left.add(uid)
 
     def plan(self, nodes: Iterable[Node], pods: Iterable[Pod], now: float) -> BindPlan:
         """`pods` are all that are not finished, and reservations in any phase; `now` in seconds that only grow."""
@@ -43,7 +48,7 @@ class BindPlanner:
         groups = reserved_groups(there, self._settings.reservation.namespaces)
         upkeep = ReservationUpkeep(self._settings, self._ledger, self._holds, self._seen, now)
         steps = list(upkeep.steps(groups))
-        binding = ShareBinding(self._settings, self._ledger, groups, self._holds.held(now), upkeep.late)
+        binding = ShareBinding(self._settings, self._ledger, groups, self._holds.held(now), upkeep.late, self._left)
         steps += binding.steps(there)
         ends = [end for end in (self._seen.next_end(), self._holds.next_end(now)) if end is not None]
         return BindPlan(tuple(steps), min(ends, default=None))

@@ -17,7 +17,8 @@ from plimsoll.plan.shares import UnreadableShareError, read_share
 
 
 class ShareBinding:
-    """Steps for the pending pods of one moment. `late` are UIDs of reservations that are no longer waited for."""
+    """Steps for the pending pods of one moment. `late` are UIDs of reservations that are no longer waited for, `left`
+    those of pods that are not bound."""
 
     def __init__(
         self,
@@ -26,12 +27,14 @@ class ShareBinding:
         groups: Mapping[GroupKey, ReservedGroup],
         held: Collection[str],
         late: Collection[str],
+        left: Collection[str] = (),
     ) -> None:
         self._settings = settings
         self._ledger = ledger
         self._groups = groups
         self._held = held
         self._late = late
+        self._left = left
         self._refused: dict[tuple[object, ...], NoSpot] = {}
         self._reserving: set[GroupKey] = set()
 
@@ -40,7 +43,7 @@ class ShareBinding:
         waiting = [pod for pod in pods if self._waits(pod)]
         for pod in by_turn([pod for pod in waiting if selected_node(pod)]):
             yield from self._of_claimed(pod, selected_node(pod))
-        unclaimed = by_turn([pod for pod in waiting if not selected_node(pod)])
+        unclaimed = by_turn([pod for pod in waiting if not selected_node(pod) and pod.uid not in self._left])
         for pod in unclaimed:
             if gpu_groups(pod):  # a copy of another pod: it takes no place there
                 self._ledger.put_pod(without_groups(pod))
@@ -110,6 +113,8 @@ class ShareBinding:
 
     def _void(self, pod: Pod, node: str, names: tuple[str, ...]) -> str:
         """Why the claim does not hold; empty where it does. Anybody may have written it."""
+        if pod.uid in self._left:
+            return "it cannot be given its GPU"
         account = self._ledger.account(node)
         if account is None:
             return f"there is no node {node}"

@@ -179,3 +179,13 @@ def test_a_claim_on_a_node_that_went_is_taken_off() -> None:
     cluster.nodes = [a_gpu_node("n2")]
     cluster.settle()
     assert cluster.pod("a").node_name == "n2"
+
+
+def test_a_pod_that_cannot_be_given_its_gpu_gives_its_place_back() -> None:
+    cluster = Cluster([a_gpu_node(gpus=1)])
+    cluster.add(a_share("a", "0.8"), a_share("b", "0.8"))
+    cluster.settle(kubelet=False)
+    cluster.planner.leave("uid-a")
+    cluster.settle()
+    assert cluster.bound == ["b"]
+    assert SELECTED_NODE not in cluster.pod("a").annotations

@@ -1,0 +1,48 @@
+"""`plimsoll gpus`: the ledger of GPUs, node by node; it reads alone, so it may be run beside KAI."""
+
+from typing import Annotated
+
+import typer
+
+from plimsoll.cli.options import Context, Kubeconfig
+from plimsoll.cli.output import REFUSED, SETTLED, Format, Output, print_json
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def gpus(
+    file: Annotated[
+        list[str] | None,
+        typer.Option("--file", "-f", metavar="FILE_OR_DIR", help="manifests instead of a cluster; - is standard input"),
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """What is taken and free of every GPU: shares by group, whole GPUs, and what contradicts itself.
+
+    Exit code 2 where something does.
+    """
+    from plimsoll.cli.gpus_report import as_json, print_ledger
+    from plimsoll.plan.gpu_ledger import gpu_ledger
+
+    if file:
+        from plimsoll.observe.manifests import snapshot_from_files
+
+        snapshot = snapshot_from_files(file)
+    else:
+        from plimsoll.connection import Connection
+        from plimsoll.observe.reading import read_cluster
+
+        connection = Connection.open(kubeconfig, context)
+        try:
+            snapshot = read_cluster(connection, only=("Environment", "Node", "Pod"))
+        finally:
+            connection.close()
+    accounts = [account for account in gpu_ledger(snapshot).accounts() if account.gpus or account.taken]
+    if output is Format.JSON:
+        print_json(as_json(accounts))
+    else:
+        print_ledger(accounts)
+    raise typer.Exit(REFUSED if any(account.discrepancies for account in accounts) else SETTLED)

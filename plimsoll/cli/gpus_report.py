@@ -1,0 +1,72 @@
+"""How the ledger of GPUs is shown."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from plimsoll.cli.output import OUT
+from plimsoll.model.share import WHOLE_MILLI
+from plimsoll.plan.gpu_account import GpuAccount, GpuGroup
+
+
+def as_json(accounts: Sequence[GpuAccount]) -> dict[str, Any]:
+    """Memory in MiB, parts of GPUs in thousandths."""
+    return {"nodes": [_node(account) for account in accounts]}
+
+
+def _node(account: GpuAccount) -> dict[str, Any]:
+    return {
+        "name": account.node.name,
+        "product": account.kind,
+        "gpus": account.gpus,
+        "memoryMiB": account.memory_mib,
+        "shareable": account.shareable,
+        "groups": [_group(group) for group in account.groups],
+        "wholeGPUs": account.whole,
+        "releasingWholeGPUs": account.releasing_whole,
+        "freeGPUs": account.free_gpus,
+        "freeMilli": list(account.free_milli),
+        "discrepancies": [{"reason": each.reason.value, "message": each.message} for each in account.discrepancies],
+    }
+
+
+def _group(group: GpuGroup) -> dict[str, Any]:
+    return {
+        "name": group.name,
+        "gpu": group.gpu or None,
+        "reservations": list(group.reservations),
+        "pods": list(group.pods),
+        "usedMiB": group.used_mib,
+        "allocatedMiB": group.allocated_mib,
+        "releasingMiB": group.releasing_mib,
+        "usedMilli": group.used_milli,
+        "freeMilli": group.free_milli,
+        "releasing": group.releasing,
+    }
+
+
+def print_ledger(accounts: Sequence[GpuAccount]) -> None:
+    """One line a group, and one for what is whole; then what contradicts itself."""
+    table = Table("NODE", "PRODUCT", "GPU", "USED", "FREE", "PODS", box=box.SIMPLE)
+    for account in accounts:
+        node, product = account.node.name, account.kind or "?"
+        for group in account.groups:
+            memory = f", {group.used_mib} MiB" if group.used_mib is not None else ""
+            releasing = " (releasing)" if group.releasing else ""
+            used = f"{group.used_milli / WHOLE_MILLI:g}{memory}{releasing}"
+            free = f"{group.free_milli / WHOLE_MILLI:g}"
+            table.add_row(node, product, group.gpu or f"group {group.name}", used, free, " ".join(group.pods))
+            node = product = ""
+        if account.whole:
+            table.add_row(node, product, f"{account.whole} whole", str(account.whole), "0", "")
+            node = product = ""
+        if account.free_gpus:
+            table.add_row(node, product, f"{account.free_gpus} free", "0", str(account.free_gpus), "")
+    OUT.print(table if accounts else "no node has GPUs")
+    for account in accounts:
+        for each in account.discrepancies:
+            OUT.print(
+                f"{each.node}: {each.reason.value}: {each.message}", markup=False, highlight=False, style="yellow"
+            )

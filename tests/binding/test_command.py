@@ -1,0 +1,45 @@
+"""`plimsoll bind`: what it is told, and what it says where that is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from plimsoll.cli.bind import read_settings
+from plimsoll.model.errors import PlimsollError
+
+
+def test_options_stand_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "bind.yaml"
+    file.write_text("schedulerName: one\nreservation: {image: 'a:1', graceSeconds: 5}\n")
+    settings = read_settings(file, "b:2", "two")
+    assert (settings.scheduler_name, settings.reservation.image, settings.reservation.grace_seconds) == (
+        "two",
+        "b:2",
+        5,
+    )
+    assert read_settings(file, None, None).scheduler_name == "one"
+    assert read_settings(None, "b:2", None).scheduler_name == "plimsoll"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no image for reservations"),
+        ("- a\n", "a mapping is needed"),
+        ("reservation: x\n", "a mapping is needed"),
+        ("reservation: {image: 'a:1', gracesSeconds: 5}\n", "reservation.gracesSeconds: unknown field"),
+        ("reservation: {image: 'a:1', deadlineSeconds: soon}\n", "reservation.deadlineSeconds"),
+        ("a: [\n", "settings"),
+    ],
+)
+def test_wrong_settings_are_named(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "bind.yaml"
+    file.write_text(text)
+    with pytest.raises(PlimsollError) as raised:
+        read_settings(file, None, None)
+    assert said in raised.value.message
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PlimsollError, match=r"missing\.yaml"):
+        read_settings(tmp_path / "missing.yaml", None, None)

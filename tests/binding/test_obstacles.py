@@ -1,0 +1,99 @@
+"""What the binder does not do is refused by name."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.bind.pods import pods_of
+from plimsoll.model.gpu_group import GPU_GROUP, VISIBLE_DEVICES
+from plimsoll.model.reservation import NAMESPACE
+from plimsoll.model.share_pod import SharePod, obstacle_of
+from tests.binding.cluster import SETTINGS
+
+FROM_ANNOTATION = {
+    "name": "NVIDIA_VISIBLE_DEVICES",
+    "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{VISIBLE_DEVICES}']"}},
+}
+
+
+def a_manifest(container: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "main", "env": [FROM_ANNOTATION]} if container is None else {"name": "main", **container}]
+    return {
+        "metadata": {"name": "a", "namespace": "team", "annotations": {"runai/shared-gpu-configmap": "a-shared-gpu"}},
+        "spec": {"schedulerName": "plimsoll", "containers": containers, **spec},
+        "status": {"phase": "Pending"},
+    }
+
+
+def from_config_map(name: str) -> dict[str, Any]:
+    source = {"configMapKeyRef": {"name": name, "key": "NVIDIA_VISIBLE_DEVICES"}}
+    return {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": source}]}
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        None,
+        from_config_map("a-shared-gpu-0"),
+        {"envFrom": [{"configMapRef": {"name": "a-shared-gpu-0-evar", "optional": False}}]},
+    ],
+)
+def test_each_way_to_take_a_gpu_is_known(container: dict[str, Any] | None) -> None:
+    assert obstacle_of(a_manifest(container)) == ""
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {},
+        from_config_map("another"),
+        {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]},
+        {"env": [{**FROM_ANNOTATION, "name": "CUDA_VISIBLE_DEVICES"}]},
+        {"envFrom": [{"configMapRef": {"name": "another"}}]},
+    ],
+)
+def test_a_pod_that_takes_its_gpu_from_nowhere_is_refused(container: dict[str, Any]) -> None:
+    assert "no container takes NVIDIA_VISIBLE_DEVICES" in obstacle_of(a_manifest(container))
+
+
+REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"affinity": {"podAffinity": REQUIRED}}, "spec.affinity.podAffinity"),
+        ({"affinity": {"podAntiAffinity": REQUIRED}}, "spec.affinity.podAntiAffinity"),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, "spec.topologySpreadConstraints"),
+        ({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "x"}}]}, "volume data"),
+        ({"volumes": [{"name": "data", "ephemeral": {}}]}, "volume data"),
+        ({"resourceClaims": [{"name": "x"}]}, "spec.resourceClaims"),
+    ],
+)
+def test_what_needs_a_scheduler_is_refused(spec: dict[str, Any], said: str) -> None:
+    assert said in obstacle_of(a_manifest(**spec))
+
+
+def test_what_is_only_preferred_is_no_obstacle() -> None:
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}
+    spread = [{"whenUnsatisfiable": "ScheduleAnyway"}]
+    manifest = a_manifest(affinity={"podAntiAffinity": preferred}, topologySpreadConstraints=spread)
+    assert obstacle_of(manifest) == ""
+
+
+def test_a_port_of_the_node_is_refused() -> None:
+    assert "hostPort" in obstacle_of(a_manifest({"env": [FROM_ANNOTATION], "ports": [{"hostPort": 80}]}))
+
+
+def test_pods_are_read_with_their_obstacle_and_finished_ones_only_as_reservations() -> None:
+    read = pods_of(SETTINGS).read
+    waiting = read(a_manifest({}))
+    assert isinstance(waiting, SharePod)
+    assert waiting.obstacle
+    other = read({"metadata": {"name": "web", "namespace": "team"}, "spec": {"nodeName": "n", "containers": []}})
+    assert other is not None
+    assert not isinstance(other, SharePod)
+    failed = {"spec": {"nodeName": "n", "containers": []}, "status": {"phase": "Failed"}}
+    assert read({"metadata": {"name": "web", "namespace": "team"}, **failed}) is None
+    metadata = {"name": "r", "namespace": NAMESPACE, "labels": {GPU_GROUP: "g"}}
+    assert read({"metadata": metadata, **failed}) is not None

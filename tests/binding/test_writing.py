@@ -1,0 +1,234 @@
+"""How the binder's steps become requests, and what it makes of the answers."""
+
+from typing import Any, cast
+
+import pytest
+
+from plimsoll.bind.cluster import Cluster
+from plimsoll.bind.handing import ForeignConfigMapError, hand_over
+from plimsoll.bind.kai import KaiBinderError, groups_of_bind_requests, refuse_beside_kai
+from plimsoll.bind.writing import Writing
+from plimsoll.connection import Connection, ConnectionFailedError, RequestError
+from plimsoll.model.gpu_group import RESERVED_GPU
+from plimsoll.model.pod import Pod
+from plimsoll.plan.bind_step import Bind, BindStep, Claim, Collect, Evict, MarkUnknown, Reserve, Said, Say, Unclaim
+from plimsoll.plan.reservation import reservation_manifest
+from plimsoll.plan.share_placement import ShareSpot
+from tests.binding.cluster import SETTINGS, a_share
+
+POD = a_share("a").model_copy(update={"resource_version": "7"})
+PATH = "/api/v1/namespaces/team/pods/a"
+RESERVATIONS = "/api/v1/namespaces/kai-resource-reservation/pods"
+MADE = reservation_manifest(SETTINGS.reservation, "n1", "g")
+RESERVATION = Pod.read({**MADE, "metadata": {**MADE["metadata"], "uid": "u", "resourceVersion": "3"}})
+RESERVATION_PATH = f"{RESERVATIONS}/{RESERVATION.name}"
+BIND_REQUESTS = "/apis/scheduling.run.ai/v1alpha2/bindrequests"
+CONFIG_MAPS = "/api/v1/namespaces/team/configmaps"
+
+
+class Apiserver:
+    """Answers as it is told, else as if all had been done; keeps the requests."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = answers
+        self.requests: list[tuple[str, str, Any]] = []
+
+    def request(self, method: str, path: str, body: Any = None, **_: Any) -> dict[str, Any]:
+        self.requests.append((method, path, body))
+        answer = self.answers.get(f"{method} {path}")
+        if isinstance(answer, Exception):
+            raise answer
+        if answer is not None:
+            return cast("dict[str, Any]", answer)
+        made = body if isinstance(body, dict) else {}
+        return {**made, "metadata": {**made.get("metadata", {}), "resourceVersion": "9"}}
+
+
+class Notes:
+    """Takes what the binder's view is told."""
+
+    def __init__(self) -> None:
+        self.pods: list[Pod] = []
+
+    def note(self, pod: Pod) -> None:
+        self.pods.append(pod)
+
+
+def error(code: int, reason: str = "") -> RequestError:
+    return RequestError(code, reason, f"answer {code}")
+
+
+def carry_out(apiserver: Apiserver, *steps: BindStep) -> tuple[Notes, list[tuple[str, str]]]:
+    notes, refused = Notes(), list[tuple[str, str]]()
+    writing = Writing(
+        cast("Connection", apiserver),
+        SETTINGS,
+        cast("Cluster", notes),
+        lambda *what: refused.append(what),
+        lambda uid: refused.append(("", uid)),
+    )
+    try:
+        writing.carry_out(steps)
+    finally:
+        writing.close()
+    return notes, refused
+
+
+def test_a_claim_is_of_this_pod_in_this_version() -> None:
+    apiserver = Apiserver()
+    notes, _ = carry_out(apiserver, Claim(POD, ShareSpot("n1", ("g",))))
+    (request,) = apiserver.requests
+    assert request == (
+        "PATCH",
+        PATH,
+        {
+            "metadata": {
+                "uid": "uid-a",
+                "resourceVersion": "7",
+                "labels": {"runai-gpu-group": "g"},
+                "annotations": {"plimsoll.dev/selected-node": "n1/uid-a"},
+            }
+        },
+    )
+    assert [(pod.labels["runai-gpu-group"], pod.resource_version) for pod in notes.pods] == [("g", "9")]
+
+
+def test_a_claim_is_taken_off_with_every_label_of_a_group() -> None:
+    apiserver = Apiserver()
+    pod = POD.model_copy(update={"labels": {"app": "x", "runai-gpu-group": "g", "runai-gpu-group/h": "h"}})
+    carry_out(apiserver, Unclaim(pod, "why"))
+    assert apiserver.requests[0][2]["metadata"]["labels"] == {"runai-gpu-group": None, "runai-gpu-group/h": None}
+
+
+def test_binding_hands_the_gpus_over_in_the_same_write() -> None:
+    apiserver = Apiserver()
+    notes, _ = carry_out(apiserver, Bind(POD, "n1", ("GPU-1", "GPU-2"), "0.5"))
+    ((method, path, body),) = apiserver.requests
+    assert (method, path) == ("POST", f"{PATH}/binding")
+    assert body["metadata"] == {
+        "name": "a",
+        "namespace": "team",
+        "uid": "uid-a",
+        "annotations": {"plimsoll.dev/visible-devices": "GPU-1,GPU-2", "plimsoll.dev/gpu-portion": "0.5"},
+    }
+    assert body["target"]["name"] == notes.pods[0].node_name == "n1"
+
+
+def test_what_was_done_already_ends_well() -> None:
+    apiserver = Apiserver(**{f"POST {PATH}/binding": error(409), f"POST {RESERVATIONS}": error(409, "AlreadyExists")})
+    notes, refused = carry_out(apiserver, Bind(POD, "n1", ("GPU-1",), "0.5"), Reserve("n1", "g", POD))
+    assert not notes.pods
+    assert not refused
+
+
+@pytest.mark.parametrize("code", [403, 404, 422])
+def test_a_refused_reservation_holds_its_node(code: int) -> None:
+    _, refused = carry_out(Apiserver(**{f"POST {RESERVATIONS}": error(code)}), Reserve("n1", "g", POD))
+    assert [node for node, _ in refused] == ["n1"]
+
+
+def test_deletions_are_of_what_was_seen() -> None:
+    apiserver = Apiserver(**{f"GET {BIND_REQUESTS}": error(404)})
+    carry_out(apiserver, Collect(RESERVATION, "empty"))
+    assert apiserver.requests[1][:2] == ("DELETE", RESERVATION_PATH)
+    assert apiserver.requests[1][2]["preconditions"] == {"uid": "u", "resourceVersion": "3"}
+
+
+def test_a_live_bind_request_keeps_an_empty_reservation() -> None:
+    requests = {"items": [{"spec": {"selectedGPUGroups": ["g"]}, "status": {"phase": "Pending"}}]}
+    apiserver = Apiserver(**{f"GET {BIND_REQUESTS}": requests})
+    carry_out(apiserver, Collect(RESERVATION, "empty"))
+    assert [method for method, _, _ in apiserver.requests] == ["GET"]
+    requests["items"][0]["status"] = {"phase": "Succeeded"}
+    assert groups_of_bind_requests(cast("Connection", apiserver)) == set()
+
+
+def test_marking_does_not_overwrite_what_the_probe_wrote() -> None:
+    apiserver = Apiserver()
+    carry_out(apiserver, MarkUnknown(RESERVATION))
+    assert apiserver.requests[0][2] == {
+        "metadata": {"uid": "u", "resourceVersion": "3", "annotations": {RESERVED_GPU: "-1"}}
+    }
+
+
+def test_evictions_respect_budgets() -> None:
+    apiserver = Apiserver(**{f"POST {PATH}/eviction": error(429)})
+    carry_out(apiserver, Evict(POD, "lost"))
+    ((method, path, body),) = apiserver.requests
+    assert (method, path, body["deleteOptions"]) == ("POST", f"{PATH}/eviction", {"preconditions": {"uid": "uid-a"}})
+
+
+def test_what_is_said_stands_on_the_pod() -> None:
+    apiserver = Apiserver()
+    carry_out(apiserver, Say(POD, Said.UNSCHEDULABLE, "0/1 nodes"))
+    ((_, path, body),) = apiserver.requests
+    (condition,) = body["status"]["conditions"]
+    assert (path, body["metadata"]["uid"]) == (f"{PATH}/status", "uid-a")
+    assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "Unschedulable")
+
+
+def test_an_apiserver_that_is_gone_ends_the_round() -> None:
+    gone = ConnectionFailedError("gone")
+    with pytest.raises(ConnectionFailedError):
+        carry_out(Apiserver(**{f"PATCH {PATH}/status": gone}), Say(POD, Said.REFUSED, "x"))
+
+
+def with_config_map() -> Pod:
+    return POD.model_copy(update={"annotations": {**POD.annotations, "runai/shared-gpu-configmap": "a-shared-gpu"}})
+
+
+def test_config_maps_are_kai_s() -> None:
+    apiserver = Apiserver()
+    hand_over(cast("Connection", apiserver), with_config_map(), ("GPU-1", "GPU-2"), "0.5")
+    single, direct = (body for _, _, body in apiserver.requests)
+    assert (single["metadata"]["name"], direct["metadata"]["name"]) == ("a-shared-gpu-0", "a-shared-gpu-0-evar")
+    assert single["metadata"]["ownerReferences"] == [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "uid-a"}]
+    assert single["data"] == {
+        "NVIDIA_VISIBLE_DEVICES": "GPU-1,GPU-2",
+        "RUNAI-VISIBLE-DEVICES": "GPU-1,GPU-2",
+        "GPU_PORTION": "0.5",
+        "RUNAI_NUM_OF_GPUS": "0.5",
+    }
+    assert "RUNAI-VISIBLE-DEVICES" not in direct["data"]
+
+
+@pytest.mark.parametrize(("owner", "foreign"), [("uid-a", False), ("another", True), (None, False)])
+def test_another_pod_s_config_map_is_left_alone(owner: str | None, foreign: bool) -> None:
+    owners = [{"kind": "Pod", "name": "b", "uid": owner}] if owner else []
+    there = {"metadata": {"uid": "c", "resourceVersion": "1", "ownerReferences": owners}}
+    answers: dict[str, Any] = {f"POST {CONFIG_MAPS}": error(409, "AlreadyExists")}
+    answers |= {f"GET {CONFIG_MAPS}/a-shared-gpu-0{end}": there for end in ("", "-evar")}
+    apiserver = Apiserver(**answers)
+    if not foreign:
+        hand_over(cast("Connection", apiserver), with_config_map(), ("GPU-1",), "0.5")
+        assert [method for method, _, _ in apiserver.requests].count("PATCH") == 2
+        return
+    with pytest.raises(ForeignConfigMapError):
+        hand_over(cast("Connection", apiserver), with_config_map(), ("GPU-1",), "0.5")
+    notes, refused = carry_out(apiserver, Bind(with_config_map(), "n1", ("GPU-1",), "0.5"))
+    assert not notes.pods
+    assert refused == [("", "uid-a")]
+    assert apiserver.requests[-1][1] == f"{PATH}/status"
+
+
+def a_deployment(image: str, replicas: int | None = None) -> dict[str, Any]:
+    spec: dict[str, Any] = {"template": {"spec": {"containers": [{"image": image}]}}}
+    return {"metadata": {"namespace": "kai"}, "spec": spec | ({} if replicas is None else {"replicas": replicas})}
+
+
+@pytest.mark.parametrize(
+    ("deployment", "refuses"),
+    [
+        (a_deployment("ghcr.io/nvidia/kai-scheduler/binder:v0.12.10"), True),
+        (a_deployment("mirror.example/kai-scheduler/kai-scheduler/binder:v0.17.0", 2), True),
+        (a_deployment("ghcr.io/nvidia/kai-scheduler/binder:v0.12.10", 0), False),
+        (a_deployment("example/godel/binder:1"), False),
+    ],
+)
+def test_kai_s_binder_is_known_by_its_image(deployment: dict[str, Any], refuses: bool) -> None:
+    apiserver = cast("Connection", Apiserver(**{"GET /apis/apps/v1/deployments": {"items": [deployment]}}))
+    if not refuses:
+        refuse_beside_kai(apiserver)
+        return
+    with pytest.raises(KaiBinderError, match="Deployment kai/binder"):
+        refuse_beside_kai(apiserver)
