@@ -48,7 +48,14 @@ class BindPlanner:
         groups = reserved_groups(there, self._settings.reservation.namespaces)
         upkeep = ReservationUpkeep(self._settings, self._ledger, self._holds, self._seen, now)
         steps = list(upkeep.steps(groups))
-        binding = ShareBinding(self._settings, self._ledger, groups, self._holds.held(now), upkeep.late, self._left)
+        binding = ShareBinding(
+            self._settings,
+            self._ledger,
+            groups,
+            held=self._holds.held(now),
+            late=upkeep.late,
+            left=self._left,
+        )
         steps += binding.steps(there)
         ends = [end for end in (self._seen.next_end(), self._holds.next_end(now)) if end is not None]
         return BindPlan(tuple(steps), min(ends, default=None))

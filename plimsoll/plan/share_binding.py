@@ -25,6 +25,7 @@ class ShareBinding:
         settings: BinderSettings,
         ledger: GpuLedger,
         groups: Mapping[GroupKey, ReservedGroup],
+        *,
         held: Collection[str],
         late: Collection[str],
         left: Collection[str] = (),

@@ -94,6 +94,7 @@ def test_what_is_lost_ends_repaired_or_evicted(happening: list[tuple[object, ...
     assert {gpu_groups(pod)[0] for pod in cluster.reservations()} == bound
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(FRACTIONS), max_size=8))
 def test_a_killed_binder_s_next_makes_nothing_twice(fractions: list[str]) -> None:
     whole, killed = a_cluster(), a_cluster()

@@ -1,6 +1,6 @@
 """The ledger of a cluster: one update after another, and what it offers to the packer."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.model.node import Node
@@ -37,6 +37,7 @@ states = st.tuples(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(states, min_size=1, max_size=4))
 def test_updates_end_where_a_new_ledger_begins(rounds: list[tuple[list[Node], list[Pod]]]) -> None:
     ledger = GpuLedger()
@@ -47,6 +48,7 @@ def test_updates_end_where_a_new_ledger_begins(rounds: list[tuple[list[Node], li
         assert [_sorted(each) for each in ledger.accounts()] == [_sorted(each) for each in fresh.accounts()]
 
 
+@settings(deadline=None)
 @given(states)
 def test_never_more_is_free_than_there_is(state: tuple[list[Node], list[Pod]]) -> None:
     ledger = GpuLedger()
@@ -59,6 +61,7 @@ def test_never_more_is_free_than_there_is(state: tuple[list[Node], list[Pod]]) -
         )
 
 
+@settings(deadline=None)
 @given(states, pods)
 def test_one_more_pod_never_frees_anything_but_by_a_reservation(state: tuple[list[Node], list[Pod]], pod: Pod) -> None:
     ledger = GpuLedger()
