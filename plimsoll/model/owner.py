@@ -11,6 +11,8 @@ class DemandRef(Observed):
 
     name: str
     kind: Literal["GPUDemand", "Environment"] = "GPUDemand"
+    uid: str = ""
+    """Where it is known: labels do not say it."""
 
     @property
     def namespace(self) -> str:

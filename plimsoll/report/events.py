@@ -45,13 +45,8 @@ class Event(NamedTuple):
     @property
     def name(self) -> str:
         """The same for the same event, so that a repetition counts up one object instead of making another."""
-        digest = hashlib.sha256("\0".join((self.uid, self.type, self.reason, self.note)).encode())
+        digest = hashlib.sha256("\0".join((self.regarding.uid, self.type, self.reason, self.note)).encode())
         return f"{self.regarding.name[:230].rstrip('.-')}.{digest.hexdigest()[:16]}"
-
-    @property
-    def uid(self) -> str:
-        """Of a Workspace, of which there may have been another one of the name."""
-        return self.regarding.uid if isinstance(self.regarding, WorkspaceRef) else ""
 
     @property
     def namespace(self) -> str:
@@ -74,7 +69,7 @@ class Event(NamedTuple):
                 "kind": "Workspace" if isinstance(self.regarding, WorkspaceRef) else self.regarding.kind,
                 "namespace": self.regarding.namespace,
                 "name": self.regarding.name,
-                "uid": self.uid,
+                "uid": self.regarding.uid,
             },
             "reportingController": CONTROLLER,
             "reportingInstance": instance[:128],
@@ -171,4 +166,5 @@ def summed_up(events: Iterable[Event], environment: Environment) -> Iterator[Eve
         else:
             names = sorted({str(event.regarding) for event in alike})
             note = f"for {len(names)} objects: {shortlist(names)}; for example {alike[0].note}"
-            yield Event(DemandRef(kind="Environment", name=environment.name), "Normal", reason, action, note)
+            regarding = DemandRef(kind="Environment", name=environment.name, uid=environment.uid)
+            yield Event(regarding, "Normal", reason, action, note)

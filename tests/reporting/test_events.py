@@ -146,7 +146,7 @@ def test_many_alike_are_told_as_one_about_the_environment() -> None:
     alone = fine(2, "Accepted")
     [*rest, one] = summed_up([*alone, *refused, *fine(CROWD)], environment)
     assert rest == [*refused, *alone]
-    assert (one.regarding, one.reason) == (DemandRef(kind="Environment", name="env"), "CapacityCreated")
+    assert (one.regarding, one.reason) == (DemandRef(kind="Environment", name="env", uid="e"), "CapacityCreated")
     assert one.note.startswith(f"for {CROWD} objects: team/ws000, team/ws001, ")
 
 
