@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 from plimsoll.model.base import identify
 from plimsoll.model.errors import InvalidObjectError
 from plimsoll.model.labels import API_VERSION
-from plimsoll.model.pod_template import dig
 from plimsoll.model.workspace import Workspace
 from plimsoll.plan.kaito_inference import converted_inference
 from plimsoll.plan.kaito_labels import kept_labels, kept_selector
@@ -22,6 +21,17 @@ DEFAULT_TYPE: Final = "Standard_NC24ads_A100_v4"
 
 _WORKSPACE_FIELDS: Final = {"apiVersion", "kind", "metadata", "status", "resource", "inference", "tuning"}
 _RESOURCE_FIELDS: Final = {"instanceType", "count", "labelSelector", "preferredNodes", "partition"}
+_OBJECT_FIELDS: Final = {"apiVersion", "kind", "metadata", "status", "spec"}
+_TEMPLATE_FIELDS: Final = {"metadata", "resource", "inference"}
+_SET_RESOURCE_FIELDS: Final = {"instanceType", "partition"}
+_METADATA: Final = {
+    "name",
+    "namespace",
+    *("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"),
+    *("finalizers", "deletionTimestamp", "deletionGracePeriodSeconds"),
+}
+"""What goes along, and what the cluster and KAITO's controller wrote."""
+_ONE_AT_A_TIME: Final = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}}
 _SET_FIELDS: Final = {"replicas", "nodeCountLimit", "labelSelector", "template", "updateStrategy", "autoUpgrade"}
 
 
@@ -55,7 +65,7 @@ def convert(manifest: Mapping[str, Any]) -> Conversion:
 
 def _workspace(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     losses.unknown(manifest, _WORKSPACE_FIELDS, "")
-    resource = _object(manifest, "resource")
+    resource = losses.object(manifest, "resource")
     losses.unknown(resource, _RESOURCE_FIELDS, "resource.")
     if manifest.get("tuning") is not None:
         losses.refuse(
@@ -63,42 +73,53 @@ def _workspace(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
             "fine-tuning is not scheduled",
             "declare a Workspace with resource alone, which is given one node, and run the tuning on it as a Job",
         )
-    spec = {"resource": _resource(resource, str(manifest["apiVersion"]), losses)}
+    selector = losses.object(resource, "labelSelector", "resource.")
+    spec = {"resource": _resource(resource, selector, _At(str(manifest["apiVersion"]), "resource."), losses)}
     if manifest.get("inference") is not None:
-        spec["inference"] = converted_inference(_object(manifest, "inference"), losses)
+        spec["inference"] = converted_inference(losses.object(manifest, "inference"), "inference.", losses)
     return _manifest(manifest, spec, losses)
 
 
-def _resource(resource: Mapping[str, Any], version: str, losses: Losses) -> dict[str, Any]:
+class _At(NamedTuple):
+    """Where a `resource` stands."""
+
+    version: str
+    prefix: str
+
+
+def _resource(
+    resource: Mapping[str, Any], selector: Mapping[str, Any], at: _At, losses: Losses, selector_at: str = ""
+) -> dict[str, Any]:
     made: dict[str, Any] = {}
     if resource.get("instanceType"):
         made["instanceType"] = resource["instanceType"]
-    elif version.endswith("v1alpha1"):
+    elif at.version.endswith("v1alpha1"):
         losses.warn(
-            "resource.instanceType",
+            f"{at.prefix}instanceType",
             f"KAITO's v1alpha1 takes {DEFAULT_TYPE} where none is given, and none is filled in here",
             "set it where node auto-provisioning is enabled; leave it out where nodes are brought",
         )
-    selector = kept_selector(_object(resource, "labelSelector"), losses)
-    if selector:
-        made["labelSelector"] = selector
+    selector_at = selector_at or f"{at.prefix}labelSelector"
+    kept = kept_selector(selector, selector_at, losses)
+    if kept:
+        made["labelSelector"] = kept
     elif not losses.refused and not made:
         losses.warn(
-            "resource.labelSelector",
+            selector_at,
             "it is empty, which matches every node in KAITO and is refused here where nodes are brought",
             "name the nodes by matchLabels or matchExpressions",
         )
     count = resource.get("count")
-    if isinstance(count, int) and count > 1:
+    if count not in (None, 1):
         losses.warn(
-            "resource.count",
+            f"{at.prefix}count",
             f"{count} is not carried over: how many nodes one replica takes is computed, in KAITO too",
             f"set inference.perReplicaNodeCount: {count} for a replica over so many nodes, inference.replicas for more "
             "replicas",
         )
     if resource.get("preferredNodes"):
         losses.warn(
-            "resource.preferredNodes",
+            f"{at.prefix}preferredNodes",
             f"not read, in KAITO neither ({shortlist(_texts(resource['preferredNodes']))})",
             "label the nodes, and name the label in resource.labelSelector",
         )
@@ -109,17 +130,22 @@ def _resource(resource: Mapping[str, Any], version: str, losses: Losses) -> dict
 
 def _inference_set(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     """One Workspace of as many replicas: each has nodes of its own, as each Workspace of the set had."""
-    spec = _object(manifest, "spec")
-    template = _object(spec, "template")
+    losses.unknown(manifest, _OBJECT_FIELDS, "")
+    spec = losses.object(manifest, "spec")
+    template = losses.object(spec, "template", "spec.")
     losses.unknown(spec, _SET_FIELDS, "spec.")
-    resource = _object(template, "resource")
+    losses.unknown(template, _TEMPLATE_FIELDS, "spec.template.")
+    at = _At(str(manifest["apiVersion"]), "spec.template.resource.")
+    resource = losses.object(template, "resource", "spec.template.")
+    losses.unknown(resource, _SET_RESOURCE_FIELDS, at.prefix)
     # KAITO labels the Workspaces of a set with its selector's labels and selects nodes by them.
-    of_set = {**resource, "labelSelector": _object(spec, "labelSelector")}
-    made = {"resource": _resource(of_set, str(manifest["apiVersion"]), losses)}
+    selector = losses.object(spec, "labelSelector", "spec.")
+    made = {"resource": _resource(resource, selector, at, losses, "spec.labelSelector")}
     if spec.get("nodeCountLimit") is not None:
         made["resource"]["nodeCountLimit"] = spec["nodeCountLimit"]
+    inference = losses.object(template, "inference", "spec.template.")
     made["inference"] = {
-        **converted_inference(_object(template, "inference"), losses),
+        **converted_inference(inference, "spec.template.inference.", losses),
         "replicas": spec.get("replicas", 1),
     }
     losses.warn(
@@ -127,7 +153,7 @@ def _inference_set(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any
         "an InferenceSet becomes one Workspace of as many replicas, and one workload instead of one a replica",
         "scale it by inference.replicas",
     )
-    if _object(spec, "autoUpgrade").get("enabled"):
+    if losses.object(spec, "autoUpgrade", "spec."):
         losses.warn(
             "spec.autoUpgrade", "images are not upgraded by themselves", "set inferenceImage of the Environment"
         )
@@ -137,20 +163,21 @@ def _inference_set(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any
             "there are no Workspaces below the one that is made",
             "put what is to be kept into the metadata of the set",
         )
-    strategy = _object(spec, "updateStrategy")
-    if strategy not in ({}, {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}}):
+    if losses.object(spec, "updateStrategy", "spec.") not in ({}, _ONE_AT_A_TIME):
         losses.warn("spec.updateStrategy", "replicas are replaced one at a time")
     return _manifest(manifest, made, losses)
 
 
 def _manifest(manifest: Mapping[str, Any], spec: dict[str, Any], losses: Losses) -> dict[str, Any]:
     """Name, namespace, labels and annotations go along; what the cluster wrote does not."""
-    given = _object(manifest, "metadata")
+    given = losses.object(manifest, "metadata")
     metadata = {key: given[key] for key in ("name", "namespace") if given.get(key)}
     for field in ("labels", "annotations"):
-        kept = kept_labels(_object(given, field), f"metadata.{field}", losses)
+        kept = kept_labels(losses.object(given, field, "metadata."), f"metadata.{field}", losses)
         if kept:
             metadata[field] = kept
+    for field in sorted(given.keys() - _METADATA - {"labels", "annotations"}):
+        losses.warn(f"metadata.{field}", "it is left out", "set it on what is made, where it is wanted")
     kept_spec = {key: value for key, value in spec.items() if value != {}}
     return {"apiVersion": API_VERSION, "kind": "Workspace", "metadata": metadata, "spec": kept_spec}
 
@@ -161,12 +188,6 @@ def _check(made: dict[str, Any], losses: Losses) -> None:
         Workspace.read(made)
     except InvalidObjectError as error:
         losses.refuse("", error.message, "correct it in KAITO's manifest")
-
-
-def _object(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The object at the key; an empty one where there is none."""
-    value = dig(parent, key)
-    return value if isinstance(value, Mapping) else {}
 
 
 def _texts(value: Any) -> list[str]:

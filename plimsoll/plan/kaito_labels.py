@@ -18,6 +18,7 @@ RESERVED: Final = frozenset(
 """Keys that KAITO takes out of selectors (`api/v1beta1/labels.go`)."""
 RUNTIME: Final = "kaito.sh/runtime"
 LOAD_BALANCER: Final = "kaito.sh/enablelb"
+_PREFIXES: Final = EnvironmentSpec().reserved_label_prefixes
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -34,33 +35,33 @@ def kept_labels(given: Mapping[str, Any], where: str, losses: Losses) -> dict[st
     return kept
 
 
-def kept_selector(given: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
-    """The selector without the keys that KAITO takes out too; refused where nothing else was in it."""
-    labels = given.get("matchLabels") or {}
-    expressions = given.get("matchExpressions") or []
+def kept_selector(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str, Any]:
+    """The selector at that path without the keys that KAITO takes out too; refused where nothing else was in it."""
+    losses.unknown(given, ("matchLabels", "matchExpressions"), f"{at}.")
+    labels = losses.object(given, "matchLabels", f"{at}.")
+    expressions = losses.items(given, "matchExpressions", f"{at}.")
     taken = sorted(key for key in labels if _is_reserved(key))
     kept = {key: value for key, value in labels.items() if key not in taken}
     if taken and not kept and not expressions:
         losses.refuse(
-            "resource.labelSelector.matchLabels",
+            f"{at}.matchLabels",
             f"matchLabels must contain at least one non-reserved label, and has {shortlist(taken)} alone",
             "name the nodes by labels of your own",
         )
     elif taken:
-        losses.warn(
-            "resource.labelSelector.matchLabels",
-            f"{shortlist(taken)} is reserved and left out, as KAITO does",
-        )
-    ours = sorted(key for key in kept if key.startswith(EnvironmentSpec().reserved_label_prefixes))
-    if ours:
-        losses.warn(
-            "resource.labelSelector.matchLabels",
-            f"{shortlist(ours)} is reserved here unless the Environment's reservedLabelPrefixes says otherwise",
-            "name the nodes by labels of your own, else the Workspace is refused",
-        )
+        losses.warn(f"{at}.matchLabels", f"{shortlist(taken)} is reserved and left out, as KAITO does")
+    asked = {each.get("key") for each in expressions if isinstance(each, Mapping)}
+    for field, keys in (("matchLabels", kept), ("matchExpressions", asked)):
+        ours = sorted(key for key in keys if isinstance(key, str) and key.startswith(_PREFIXES))
+        if ours:
+            losses.warn(
+                f"{at}.{field}",
+                f"{shortlist(ours)} is reserved here unless the Environment's reservedLabelPrefixes says otherwise",
+                "name the nodes by labels of your own, else the Workspace is refused",
+            )
     if expressions:
         losses.warn(
-            "resource.labelSelector.matchExpressions",
+            f"{at}.matchExpressions",
             "KAITO accepts it and ignores it; here it counts",
             "check that it names the nodes that are meant",
         )

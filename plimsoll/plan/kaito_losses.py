@@ -35,6 +35,22 @@ class Losses:
         """What must not be left out."""
         self.found.append(Loss(field, why, remedy, refused=True))
 
+    def object(self, parent: Mapping[str, Any], key: str, prefix: str = "") -> Mapping[str, Any]:
+        """The object at the key, an empty one where there is none; what is no object is refused."""
+        value = parent.get(key)
+        if value is None or isinstance(value, Mapping):
+            return value or {}
+        self.refuse(f"{prefix}{key}", f"an object is wanted, not {value!r:.40}", "correct it in KAITO's manifest")
+        return {}
+
+    def items(self, parent: Mapping[str, Any], key: str, prefix: str = "") -> list[Any]:
+        """The list at the key, an empty one where there is none; what is no list is refused."""
+        value = parent.get(key)
+        if value is None or isinstance(value, list):
+            return value or []
+        self.refuse(f"{prefix}{key}", f"a list is wanted, not {value!r:.40}", "correct it in KAITO's manifest")
+        return []
+
     def unknown(self, given: Mapping[str, Any], known: Collection[str], prefix: str) -> None:
         """Refuses fields that KAITO's definitions do not have: they were meant as something."""
         for field in sorted(set(given) - set(known)):
