@@ -54,7 +54,7 @@ CONTROLLER_FOR_DEMAND: Final[list[Rule]] = [
 ]
 """In the namespace of trigger pods alone: pods that others made are nobody's to delete."""
 
-VIEW: Final[list[Rule]] = [_rule(GROUP, _KINDS, _READ)]
+VIEW: Final[list[Rule]] = [_rule(GROUP, [*_KINDS, "gpudemands"], _READ)]
 EDIT: Final[list[Rule]] = [
     _rule(GROUP, ["workspaces"], ["create", "update", "patch", "delete", "deletecollection"]),
 ]

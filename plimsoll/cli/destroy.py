@@ -14,6 +14,8 @@ from plimsoll.cli.output import ERR, OUT
 from plimsoll.cli.writer import Writer, WriterOptions, open_writer
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.plan import Plan
+from plimsoll.plan.asking import asking
+from plimsoll.plan.delta import key_of
 from plimsoll.plan.finalizing import finalizing
 from plimsoll.plan.ownership import Ownership
 from plimsoll.plan.shortlist import shortlist
@@ -79,6 +81,7 @@ def _await_no_capacity(writer: Writer) -> None:
         left = [f"NodeClaim {each.name}" for each in ownership.claims]
         left += [f"NodePool {each.name}" for each in ownership.pools]
         left += [f"{each.kind} {each.namespace}/{each.name}" for each in ownership.workloads]
+        left += [str(key_of(each)) for each in asking(snapshot)]
         if not left:
             # Nobody else would take the finalizers off, once the loop has ended.
             now = datetime.now(UTC)

@@ -14,6 +14,7 @@ from plimsoll.cli.queues_report import next_as_json, next_line
 from plimsoll.model.plan import Creation, Plan, Update
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
+from plimsoll.plan.node_ask import NodeAsk
 from plimsoll.plan.planning import plan as plan_round
 from plimsoll.plan.queue_order import NextGpu, next_gpu
 from plimsoll.plan.queue_standing import standing
@@ -72,7 +73,7 @@ def render(plan: Plan, output: Format, following: NextGpu | None = None) -> int:
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
-    """`verdicts`, whole manifests to `create` and to `update`, keys to `delete`, `warnings`."""
+    """`verdicts`, whole manifests to `create` and to `update`, keys to `delete`, `signals`, `warnings`."""
     return {
         "verdicts": [_verdict(each) for each in plan.verdicts],
         "create": [each.manifest for each in plan.creations],
@@ -86,6 +87,9 @@ def as_json(plan: Plan) -> dict[str, Any]:
                 "reason": each.reason,
             }
             for each in plan.deletions
+        ],
+        "signals": [
+            {"pod": str(each.key), "reason": each.reason.value, "message": each.message} for each in plan.signals
         ],
         "warnings": list(plan.warnings),
     }
@@ -120,7 +124,9 @@ def _print_text(plan: Plan) -> None:
         _print_change("~", "yellow", update)
     for deletion in plan.deletions:
         _print_line("-", "red", f"{deletion.key}", deletion.reason)
-    if not plan.empty:
+    for signal in plan.signals:
+        _print_line("!", "cyan", str(signal.key), f"{signal.reason.value}: {signal.message}")
+    if not plan.empty or plan.signals:
         OUT.print()
     for warning in plan.warnings:
         OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
@@ -136,6 +142,14 @@ def _print_change(sign: str, style: str, change: Creation | Update) -> None:
 
 def _telling(manifest: dict[str, Any]) -> dict[str, Any]:
     """The few fields that tell one object from another."""
+    ask = NodeAsk.said_by(manifest["metadata"].get("annotations") or {})
+    if ask is not None:
+        return {
+            "instanceTypes": ", ".join(ask.instance_types),
+            "nodePool": ask.node_pool,
+            "gpus": ask.gpus,
+            "replicas": manifest.get("spec", {}).get("replicas", 1),
+        }
     spec = manifest["spec"]
     if manifest["kind"] == "NodeClaim":
         return {item["key"]: ", ".join(item.get("values", ())) or item["operator"] for item in spec["requirements"]}

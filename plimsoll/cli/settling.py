@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 from plimsoll.loop import Tick
 from plimsoll.model.plan import Plan
+from plimsoll.plan.asked import read_asked
+from plimsoll.plan.asking import asking
 from plimsoll.plan.holdings import Holdings
 from plimsoll.plan.ownership import alive
 from plimsoll.plan.shortlist import shortlist
@@ -60,6 +62,9 @@ def _on_its_way(tick: Tick, plan: Plan) -> str:
     going = [claim.name for claim in holdings.ownership.claims if claim.deleting]
     if going:
         waiting.append(f"NodeClaims being deleted: {shortlist(going)}")
+    asked = [each for thing in asking(tick.snapshot) if (each := read_asked(thing)) is not None and each.outstanding]
+    if asked:
+        waiting.append(f"nodes for demand: {shortlist([each.name for each in asked])}")
     if not waiting and plan.next_look is not None:
-        waiting.append(f"a NodeClaim is tried again, or is awaited until {plan.next_look:%H:%M:%S} UTC")
+        waiting.append(f"capacity is asked for again, or is awaited until {plan.next_look:%H:%M:%S} UTC")
     return f"not settled: {shortlist(waiting)}" if waiting else ""

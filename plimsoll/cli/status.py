@@ -11,6 +11,7 @@ from plimsoll.cli.options import Context, Kubeconfig
 from plimsoll.cli.output import OUT, Format, Output, print_json
 from plimsoll.model.condition import condition_of
 from plimsoll.model.environment import Environment
+from plimsoll.model.gpu_demand import GPUDemand
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.model.verdict import Reason
@@ -18,7 +19,7 @@ from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import ConditionType, Workspace
 from plimsoll.plan.shortlist import shortlist
 
-SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet")
+SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet", "GPUDemand")
 PHASES = ("Ready", "Initialized", "Registered", "Launched")
 """Condition types of a NodeClaim, the last step first."""
 
@@ -48,7 +49,7 @@ def status(
 
 
 def as_json(snapshot: Snapshot, namespace: str | None = None) -> dict[str, Any]:
-    """`environment`, `workspaces`, `nodeClaims`, `workloads`, `warnings`; of one namespace where it is given."""
+    """`environment`, `workspaces`, `nodeClaims`, `workloads`, `demands`, `warnings`; Workspaces of one namespace."""
 
     def wanted(name: str) -> bool:
         return namespace is None or name == namespace
@@ -62,6 +63,7 @@ def as_json(snapshot: Snapshot, namespace: str | None = None) -> dict[str, Any]:
         "workspaces": sorted(workspaces, key=lambda each: (each["namespace"], each["name"])),
         "nodeClaims": sorted(claims, key=lambda each: (each["workspace"], each["name"])),
         "workloads": sorted(workloads, key=lambda each: (each["namespace"], each["kind"], each["name"])),
+        "demands": sorted(map(_demand, snapshot.gpu_demands), key=lambda each: str(each["name"])),
         "warnings": list(snapshot.warnings),
     }
 
@@ -147,6 +149,20 @@ def _workload(workload: Workload) -> dict[str, Any]:
     }
 
 
+def _demand(demand: GPUDemand) -> dict[str, Any]:
+    status = demand.status
+    return {
+        "name": demand.name,
+        "phase": status.phase.value,
+        "pods": status.pod_count,
+        "gpus": status.gpus,
+        "leastGpus": status.least_gpus,
+        "objects": status.object_count,
+        "deadline": status.deadline,
+        "reasons": list(status.reasons),
+    }
+
+
 def _print(shown: dict[str, Any]) -> None:
     environment = shown["environment"]
     OUT.print(
@@ -185,6 +201,16 @@ def _print(shown: dict[str, Any]) -> None:
             ready = f"{each['readyReplicas']} of {each['replicas']}{', being deleted' if each['deleting'] else ''}"
             table.add_row(Text(f"{each['kind']} {each['namespace']}/{each['name']}"), Text(ready))
         OUT.print(table)
+    if shown["demands"]:
+        table = _table("Demand", "Phase", "Pods", "New GPUs", "At least", "Asked by", "Until")
+        for each in shown["demands"]:
+            style = {"Failed": "red", "Expired": "red", "Completed": "green"}.get(each["phase"], "yellow")
+            counts = [str(each[key]) for key in ("pods", "gpus", "leastGpus", "objects")]
+            table.add_row(Text(each["name"]), Text(each["phase"], style=style), *counts, each["deadline"])
+        OUT.print(table)
+        for each in shown["demands"]:
+            for reason in each["reasons"]:
+                OUT.print(Text.assemble((f"  {each['name']}: ", "bold"), reason), soft_wrap=True)
     for warning in shown["warnings"]:
         OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
 

@@ -7,16 +7,20 @@ from typing import Any, Final
 
 from plimsoll.model.autoscaler import Autoscaler
 from plimsoll.model.base import ObservedObject, identify
+from plimsoll.model.capacity_buffer import CapacityBuffer
 from plimsoll.model.environment import Environment
 from plimsoll.model.errors import InvalidObjectError
+from plimsoll.model.gpu_demand import GPUDemand
 from plimsoll.model.labels import API_VERSION, GROUP, WORKSPACE
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.pod import Pod
 from plimsoll.model.pod_group import PodGroup
+from plimsoll.model.provisioning_request import ProvisioningRequest
 from plimsoll.model.queue import Queue
 from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.template import PodTemplate
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace
 from plimsoll.observe.documents import Document, ManifestError, Place, read_documents
@@ -34,12 +38,19 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("apps/v1", "StatefulSet"): Workload,
     ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): Workload,
     ("autoscaling/v2", "HorizontalPodAutoscaler"): Autoscaler,
+    (API_VERSION, "GPUDemand"): GPUDemand,
+    ("v1", "PodTemplate"): PodTemplate,
+    ("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer"): CapacityBuffer,
+    ("autoscaling.x-k8s.io/v1", "ProvisioningRequest"): ProvisioningRequest,
 }
 """What is planned on, by apiVersion and kind; other kinds are passed over with a warning."""
 
 NAMESPACED: Final = (
     "Pod",
     "PodGroup",
+    "PodTemplate",
+    "CapacityBuffer",
+    "ProvisioningRequest",
     "Workspace",
     "Deployment",
     "StatefulSet",
@@ -85,6 +96,10 @@ class _Reading:
             pod_groups=tuple(self._objects[PodGroup]),
             workloads=tuple(self._objects[Workload]),
             autoscalers=tuple(self._objects[Autoscaler]),
+            gpu_demands=tuple(self._objects[GPUDemand]),
+            pod_templates=tuple(self._objects[PodTemplate]),
+            capacity_buffers=tuple(self._objects[CapacityBuffer]),
+            provisioning_requests=tuple(self._objects[ProvisioningRequest]),
             warnings=(
                 *(
                     f"{number} of kind {kind} passed over: nothing is planned on them"

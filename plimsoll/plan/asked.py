@@ -15,6 +15,7 @@ from plimsoll.model.node import Node
 from plimsoll.model.plan import SignalReason
 from plimsoll.model.pod import Pod
 from plimsoll.model.provisioning_request import ProvisioningRequest
+from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.asking import Asking
 from plimsoll.plan.claim_progress import parse_time
 from plimsoll.plan.demand import Promise
@@ -100,20 +101,24 @@ def disarmed_by(pod: Pod) -> str:
     return node if _NODE.fullmatch(node) else ""
 
 
-def came_since(asked: Sequence[Asked], nodes: Iterable[Node], gpu_resource: str) -> Mapping[str, list[str]]:
+def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[str]]:
     """Nodes that have come for what is still outstanding, by the name of what asked for them.
 
     A node answers the oldest that it fits: of the pool and the types, made after it was asked for, Ready, its GPUs
-    allocatable, and counted for nothing else.
+    allocatable, and counted for nothing else. A node is made when its NodeClaim is, where it has one.
     """
+    gpu_resource = snapshot.environment.spec.gpu_resource
+    ordered = {claim.node_name: claim.creation_timestamp for claim in snapshot.node_claims if claim.node_name}
+    born = {node.name: ordered.get(node.name, node.creation_timestamp) for node in snapshot.nodes}
     taken = {node for each in asked for node in each.came}
     waiting = [each for each in asked if each.outstanding]
     left = {each.name: each.outstanding for each in waiting}
     found: dict[str, list[str]] = {}
-    for node in sorted(nodes, key=lambda node: (node.creation_timestamp, node.name)):
+    for node in sorted(snapshot.nodes, key=lambda node: (born[node.name], node.name)):
         if node.name in taken or node.deleting or node.ready is not True:
             continue
-        first = next((each for each in waiting if left[each.name] and _fits(each, node, gpu_resource)), None)
+        fitting = (each for each in waiting if left[each.name] and each.thing.creation_timestamp <= born[node.name])
+        first = next((each for each in fitting if _fits(each, node, gpu_resource)), None)
         if first is not None:
             left[first.name] -= 1
             found.setdefault(first.name, []).append(node.name)
@@ -125,7 +130,6 @@ def _fits(asked: Asked, node: Node, gpu_resource: str) -> bool:
     return (
         node.instance_type in ask.instance_types
         and node.labels.get(NODEPOOL, "") == ask.node_pool
-        and node.creation_timestamp >= asked.thing.creation_timestamp
         and (gpu_devices(node, gpu_resource) or 0) >= ask.gpus
     )
 

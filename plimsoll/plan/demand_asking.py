@@ -35,8 +35,7 @@ class DemandAsking:
         self._provisioner = self._choose()
         found = [each for thing in self._things if not thing.deleting and (each := read_asked(thing)) is not None]
         own = [each for each in found if self._provisioner is not None and self._provisioner.makes(each.thing)]
-        gpu_resource = snapshot.environment.spec.gpu_resource
-        self._new_nodes = came_since(own, snapshot.nodes, gpu_resource)
+        self._new_nodes = came_since(own, snapshot)
         self._asked = [each.with_came(self._new_nodes.get(each.name, ())) for each in own]
         self._claims = ClaimMonitor(snapshot, self._asked, now)
         self._failing = self._judge()

@@ -5,6 +5,7 @@ of its node, so that two never share one; its scheduler is nobody's, so that it 
 """
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
@@ -53,7 +54,7 @@ def trigger_pod(demand: Demand, node: PlannedNode, environment: Environment, nam
             "namespace": settings.namespace,
             "labels": {
                 f"{prefix}/component": COMPONENT,
-                f"{prefix}/gpu-model": as_label_value(ask.kind),
+                f"{prefix}/gpu-model": as_label_value(re.sub(r"[^-A-Za-z0-9_.]+", "-", ask.kind)),
                 f"{prefix}/pool": as_label_value(ask.node_pool),
                 f"{prefix}/trigger-type": TYPE,
                 **marks(DemandRef(name=demand.name), environment.name),

@@ -194,3 +194,21 @@ def test_another_provisioner_takes_the_triggers_away() -> None:
     cluster.tick(at(0))
     cluster.environment = demand_environment("none")
     assert len(cluster.tick(at(1)).deletions) == 1
+
+
+def test_a_node_that_was_ordered_before_is_no_answer() -> None:
+    """Karpenter orders nodes for other pods too: those are supply, and what they hold is asked for no more."""
+    cluster = Cluster(pool(), claim("gpu-own", at(-5), nodeName="own"), *pods(17))
+    cluster.tick(at(0))
+    assert len(triggers(cluster)) == 2, "what the claim leaves free is not known to be shared"
+    cluster.objects.append(node("own", at(10)))
+    plan = cluster.tick(at(11))
+    assert not [signal for signal in plan.signals if signal.reason is SignalReason.CAPACITY_READY]
+    assert len(plan.deletions) == 1, "its GPUs are free, so one of the two nodes is not needed"
+
+
+def test_a_product_that_is_no_label_is_written_as_one() -> None:
+    nothing_known = pool("gpu", "p4d.24xlarge")
+    (creation,) = Cluster(nothing_known, *pods(1)).tick(at(0)).creations
+    for value in creation.manifest["metadata"]["labels"].values():
+        assert labels.is_label_value(value), value

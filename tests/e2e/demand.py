@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from plimsoll.model.capacity_gate import CAPACITY_GATE
 from tests.e2e.kube import Kube
 
 API = "plimsoll.dev/v1alpha1"
@@ -58,7 +59,7 @@ def add_pool(cluster: Kube, name: str, instance_type: str, delay: str = "", **la
 
 
 def add_shares(cluster: Kube, names: Iterable[str], fraction: str = "0.5", **selector: str) -> None:
-    """Pods of KAI, and what KAI would say of them: they fit no node."""
+    """Pods of KAI under the capacity gate: ungated, Karpenter would take them for pods without GPUs, and serve them."""
     for name in names:
         resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
         cluster.create(
@@ -68,6 +69,7 @@ def add_shares(cluster: Kube, names: Iterable[str], fraction: str = "0.5", **sel
                 "metadata": {"name": name, "namespace": NAMESPACE, "annotations": {"gpu-fraction": fraction}},
                 "spec": {
                     "schedulerName": "kai-scheduler",
+                    "schedulingGates": [{"name": CAPACITY_GATE}],
                     "nodeSelector": selector,
                     "tolerations": [TOLERATION],
                     "terminationGracePeriodSeconds": 0,
@@ -75,8 +77,13 @@ def add_shares(cluster: Kube, names: Iterable[str], fraction: str = "0.5", **sel
                 },
             }
         )
-        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no GPU"}
-        cluster.patch("v1", "Pod", name, {"status": {"conditions": [condition]}}, NAMESPACE, "status")
+
+
+def gated(cluster: Kube) -> list[str]:
+    """Pods whose gate has not been lifted."""
+    return [
+        pod["metadata"]["name"] for pod in cluster.list("v1", "Pod", NAMESPACE) if pod["spec"].get("schedulingGates")
+    ]
 
 
 def bind(cluster: Kube, pod: str, node: str) -> None:

@@ -20,6 +20,7 @@ from tests.e2e.demand import (
     claims_of,
     declare_demand,
     demands,
+    gated,
     nodes_of,
     reasons,
     remove_shares,
@@ -63,7 +64,8 @@ def test_a_burst_becomes_exactly_the_planned_nodes(cluster: Kube, demand_sandbox
     with controller(demand_sandbox, elsewhere, hostname="another-host"):
         await_condition(lambda: len(nodes_of(cluster, "burst")) == 3, 120, "three nodes")
         await_condition(lambda: reasons(cluster) == ["CapacityReady"] * 3, 60, "every trigger is disarmed")
-        assert demands(cluster, "NodeReady"), "the pods are still to be bound"
+        await_condition(lambda: demands(cluster, "NodeReady"), 30, "the pods are still to be bound")
+        await_condition(lambda: not gated(cluster), 30, "the pods are let go")
         nodes = nodes_of(cluster, "burst")
         for number, name in enumerate(shares):
             bind(cluster, name, nodes[number // 16])
