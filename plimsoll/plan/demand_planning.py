@@ -5,14 +5,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from plimsoll.model.labels import NODEPOOL, WORKSPACE
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.class_members import classify
+from plimsoll.plan.class_members import Classes, ClassMembers
 from plimsoll.plan.class_packing import PromisedNode
 from plimsoll.plan.class_packings import SECONDS, ClassPackings
 from plimsoll.plan.demand import Demand, Promise
+from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.demand_round import DemandRound, Offer
-from plimsoll.plan.demand_supply import demand_supply
+from plimsoll.plan.demand_supply import Supplies
 from plimsoll.plan.effort import Clock
 from plimsoll.plan.gpu_ledger import GpuLedger
+from plimsoll.plan.pod_changes import pod_changes
 from plimsoll.plan.pool_limits import PoolLimits
 from plimsoll.plan.pool_shape import PoolShape
 from plimsoll.plan.pool_shapes import PoolShapes
@@ -44,8 +46,11 @@ class DemandPlanner:
 
     def __init__(self, seconds: float = SECONDS, clock: Clock | None = None) -> None:
         self._packings = ClassPackings(seconds, clock)
-        self._ledger: GpuLedger | None = None
-        self._gpu_resource = ""
+        self._snapshot: Snapshot | None = None
+        self._classes = Classes()
+        self._ledger = GpuLedger()
+        self._supplies = Supplies()
+        self._allowed: PoolShapes | None = None
 
     def demands(
         self,
@@ -56,18 +61,18 @@ class DemandPlanner:
         came: Mapping[str, str] | None = None,
     ) -> tuple[Demand, ...]:
         """As the function of that name."""
-        classes = classify(snapshot)
+        classes, allowed = self._read(snapshot)
         self._packings.keep(classes)
         if not classes:
             return ()
-        allowed = PoolShapes(snapshot)
         blocked = frozenset(blocked_types)
         shapes = tuple(each for each in allowed.shapes if (each.instance_type, each.node_pool) not in blocked)
         promised = _promised(promises, shapes)
         limits = PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource)
-        _take_unclaimed(limits, (each for several in promised.values() for each in several), snapshot)
+        if promised:
+            _take_unclaimed(limits, (each for several in promised.values() for each in several), snapshot)
         offer = Offer(
-            supply=demand_supply(snapshot, self._ledger_of(snapshot), allowed.shapes, failed_claims, came or {}),
+            supply=self._supplies.of(snapshot, self._ledger, allowed.shapes, failed_claims, came or {}),
             shapes=shapes,
             blocked=len(allowed.shapes) - len(shapes),
             promised=promised,
@@ -76,12 +81,25 @@ class DemandPlanner:
         )
         return DemandRound(snapshot, classes, offer, self._packings).demands()
 
-    def _ledger_of(self, snapshot: Snapshot) -> GpuLedger:
+    def _read(self, snapshot: Snapshot) -> tuple[Mapping[DemandClass, ClassMembers], PoolShapes]:
+        """Classes, ledger and shapes, by what is not the same as in the last snapshot."""
+        last, self._snapshot = self._snapshot, None  # nothing is known where this fails
         resource = snapshot.environment.spec.gpu_resource
-        if self._ledger is None or self._gpu_resource != resource:
-            self._ledger, self._gpu_resource = GpuLedger(resource), resource
-        self._ledger.update(snapshot.nodes, snapshot.pods)
-        return self._ledger
+        if last is not None and last.environment.spec.gpu_resource != resource:
+            last = None
+        changes = None if last is None else pod_changes(last.pods, snapshot.pods)
+        classes = self._classes.update(snapshot, changes)
+        if last is None:
+            self._ledger = GpuLedger(resource)
+        if changes is None or last is None or last.nodes is not snapshot.nodes:
+            self._ledger.update(snapshot.nodes, snapshot.pods)
+        else:
+            changes.tell(self._ledger)
+        same = last is not None and last.nodes is snapshot.nodes and last.node_pools is snapshot.node_pools
+        if self._allowed is None or not same:
+            self._allowed = PoolShapes(snapshot)
+        self._snapshot = snapshot
+        return classes, self._allowed
 
 
 def _promised(promises: Iterable[Promise], shapes: Iterable[PoolShape]) -> dict[str, list[PromisedNode]]:

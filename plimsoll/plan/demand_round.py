@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from plimsoll.model.labels import NODEPOOL
 from plimsoll.model.node import Node
@@ -119,7 +120,7 @@ class DemandRound:
         waiting = {uid: share.pod for each in self._classes for uid, share in each.members.shares.items()}
         spoken = [share.pod for each in self._classes for share in each.members.whole.values()]
         running = (pod for pod in self._snapshot.pods if pod.node_name and not pod.finished and not pod.deleting)
-        return gangs(waiting, (*spoken, *running), pod_groups(self._snapshot))
+        return gangs(waiting, chain(spoken, running), pod_groups(self._snapshot))
 
     def _ask_queues(self, found: tuple[Gang, ...]) -> None:
         if not self._snapshot.queues:

@@ -10,6 +10,7 @@ from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.placement import Placement
 from plimsoll.model.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.gpu_account import GpuAccount
 from plimsoll.plan.gpu_ledger import GpuLedger
 from plimsoll.plan.node_index import gpu_devices
 from plimsoll.plan.node_need import FilledNode, FreeNode, PodNeed
@@ -84,39 +85,61 @@ class DemandSupply:
             )
 
 
-def demand_supply(
-    snapshot: Snapshot,
-    ledger: GpuLedger,
-    shapes: Sequence[PoolShape],
-    failed_claims: Collection[str],
-    came: Mapping[str, str],
-) -> DemandSupply:
-    """The supply of a snapshot; `failed_claims` are NodeClaims of which nothing is expected any more."""
-    free: dict[str, FreeNode] = {}
-    holders: dict[str, _Holder] = {}
-    for account in ledger.accounts():
+class Supplies:
+    """The supply of one snapshot after the other; of nodes that did not change it is not read again."""
+
+    def __init__(self) -> None:
+        self._of_nodes: dict[str, tuple[GpuAccount, FreeNode | None, _Holder]] = {}
+
+    def of(
+        self,
+        snapshot: Snapshot,
+        ledger: GpuLedger,
+        shapes: Sequence[PoolShape],
+        failed_claims: Collection[str],
+        came: Mapping[str, str],
+    ) -> DemandSupply:
+        """The supply of a snapshot; `failed_claims` are NodeClaims of which nothing is expected any more."""
+        self._of_nodes = {account.node.name: self._read(account) for account in ledger.accounts()}
+        free = {name: node for name, (_, node, _) in self._of_nodes.items() if node is not None}
+        holders = {name: self._of_nodes[name][2] for name in free}
+        claims = [claim for claim in snapshot.node_claims if claim.name not in failed_claims]
+        if claims:
+            nodes = {node.name: node for node in snapshot.nodes}
+            resource = snapshot.environment.spec.gpu_resource
+            coming = [claim for claim in claims if not _devices(nodes.get(claim.node_name), resource)]
+            for node, shape in _spares(coming, shapes, resource):
+                free.setdefault(node.name, node)
+                holders.setdefault(node.name, _Holder(shape, shape.gpu_memory_mib))
+        return DemandSupply(free, holders, came)
+
+    def _read(self, account: GpuAccount) -> tuple[GpuAccount, FreeNode | None, _Holder]:
         node = account.node
-        if not (node.usable and account.shareable and account.kind and WORKSPACE not in node.labels):
-            continue
+        known = self._of_nodes.get(node.name)
+        if known is not None and known[0] is account:
+            return known
         milli = account.free_milli
-        if any(milli):
-            free[node.name] = FreeNode(node.name, account.kind, milli, account.cpu_milli, account.host_memory_mib)
-            holders[node.name] = _Holder(node, account.memory_mib)
+        offers = node.usable and account.shareable and account.kind and WORKSPACE not in node.labels and any(milli)
+        free = FreeNode(node.name, account.kind, milli, account.cpu_milli, account.host_memory_mib) if offers else None
+        return account, free, _Holder(node, account.memory_mib)
+
+
+def _devices(node: Node | None, resource: str) -> int:
+    """Devices that pods may ask of the node; 0 where there is none, or it says nothing."""
+    return (gpu_devices(node, resource) or 0) if node is not None else 0
+
+
+def _spares(
+    claims: Iterable[NodeClaim], shapes: Sequence[PoolShape], resource: str
+) -> Iterable[tuple[FreeNode, PoolShape]]:
+    """What claims of known shapes leave free for others than those they were made for."""
     by_name = {shape.name: shape for shape in shapes}
-    nodes = {node.name: node for node in snapshot.nodes}
-    resource = snapshot.environment.spec.gpu_resource
-    for claim in snapshot.node_claims:
+    for claim in claims:
         shape = by_name.get(f"{claim.labels.get(NODEPOOL, '')}/{_instance_type(claim)}")
-        if shape is None or claim.deleting or WORKSPACE in claim.labels or claim.name in failed_claims:
-            continue
-        node_of = nodes.get(claim.node_name)
-        if node_of is not None and gpu_devices(node_of, resource):
-            continue
-        spare = _spare(claim, shape, resource)
-        if spare is not None and claim.name not in free:
-            free[claim.name] = spare
-            holders[claim.name] = _Holder(shape, shape.gpu_memory_mib)
-    return DemandSupply(free, holders, came)
+        if shape is not None and not claim.deleting and WORKSPACE not in claim.labels:
+            spare = _spare(claim, shape, resource)
+            if spare is not None:
+                yield spare, shape
 
 
 def _instance_type(claim: NodeClaim) -> str:

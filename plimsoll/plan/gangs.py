@@ -72,8 +72,9 @@ def gangs(
     if not members:
         return ()
     placed: Counter[GangKey] = Counter()
+    namespaces = {key[1] for key in members}
     for pod in others:
-        if (pod.labels or pod.annotations) and (key := gang_key(pod, groups)) in members and key is not None:
+        if pod.namespace in namespaces and (key := gang_key(pod, groups)) in members and key is not None:
             placed[key] += 1
     return tuple(
         Gang(_named(key), sizes[key], tuple(sorted(uids)), placed[key]) for key, uids in sorted(members.items())

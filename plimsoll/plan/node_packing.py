@@ -49,7 +49,7 @@ class _NodePacker:
         self._effort = effort
         self._shapes = sorted((shape for shape in shapes if shape.gpus > 0), key=lambda shape: shape.name)
         self._existing = Filling(nodes)
-        self._free = [self._existing.free(row) for row in range(len(self._existing.nodes))]
+        self._free = tuple(self._existing.nodes)
         self._unplaced: dict[str, str] = {}
         self._lower_bound = 0.0
         self._needs: dict[str, PodNeed] = {}

@@ -1,0 +1,44 @@
+"""Which pods of a snapshot are not those of the one before."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from plimsoll.model.pod import Pod
+from plimsoll.plan.gpu_ledger import GpuLedger
+
+_STEP: Final = 1024
+
+
+class PodChanges(NamedTuple):
+    gone: tuple[Pod, ...]
+    """Also those that were replaced by a newer value."""
+    new: tuple[Pod, ...]
+
+    def tell(self, ledger: GpuLedger) -> None:
+        kept = {pod.key for pod in self.new}
+        for pod in self.gone:
+            if pod.key not in kept:
+                ledger.drop_pod(pod.key)
+        for pod in self.new:
+            ledger.put_pod(pod)
+
+
+def pod_changes(before: Sequence[Pod], after: Sequence[Pod]) -> PodChanges:
+    """By identity: a pod that did not change is the same value in both, mostly at the same place."""
+    start = _same(before, after)
+    tail = _same(before[start:][::-1], after[start:][::-1])
+    old, young = before[start : len(before) - tail], after[start : len(after) - tail]
+    kept = set(map(id, old)) & set(map(id, young))
+    return PodChanges(
+        tuple(pod for pod in old if id(pod) not in kept), tuple(pod for pod in young if id(pod) not in kept)
+    )
+
+
+def _same(one: Sequence[Pod], other: Sequence[Pod]) -> int:
+    """How many pods are the same values from the beginning on."""
+    end = min(len(one), len(other))
+    for at in range(0, end, _STEP):
+        # Both are compared pointer by pointer first, so what did not change costs next to nothing.
+        if one[at : at + _STEP] != other[at : at + _STEP]:
+            return next((n for n in range(at, min(at + _STEP, end)) if one[n] is not other[n]), end)
+    return end
