@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from plimsoll.model.share import GPUShare
 from plimsoll.plan.demand_supply import DemandSupply
 from plimsoll.plan.node_need import FreeNode, PodNeed
 from plimsoll.plan.pool_shape import PoolShape
@@ -37,13 +36,14 @@ def kinds_of(shapes: Iterable[PoolShape], nodes: Iterable[FreeNode], supply: Dem
 def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) -> ClassNeeds:
     """The needs of pods by UID. A share in MiB is a part of the real memory of each kind."""
     found = ClassNeeds()
-    sizes: dict[GPUShare, KindSizes] = {}
+    sizes: dict[tuple[int | None, int | None], KindSizes] = {}
     assumed: set[str] = set()
     for uid, each in pods.items():
         share, host = each.share, each.pod.host
-        size = sizes.get(share)
+        key = (share.milli, share.memory_mib)
+        size = sizes.get(key)
         if size is None:
-            size = sizes[share] = size_by_kind(share, kinds, assumed_milli)
+            size = sizes[key] = size_by_kind(share, kinds, assumed_milli)
         if size.milli:
             found.needs.append(PodNeed(uid, size.milli, share.devices, host.cpu_milli, host.memory_mib))
             assumed.update(size.assumed)
