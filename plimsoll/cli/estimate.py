@@ -131,8 +131,11 @@ def _model(name: str | None, size: float | None, token: float | None, one_node: 
     """The preset, the files or the figures that are given; figures win over what a preset or files say."""
     if name is None:
         if size is None or token is None:
+            given = {"--size-gib": size, "--bytes-per-token": token}
+            missing = [option for option, value in given.items() if value is None]
             raise PlimsollError(
-                "no model is given", "name a preset or a config.json, or give --size-gib and --bytes-per-token"
+                f"{missing[0]} is missing" if len(missing) == 1 else "no model is given",
+                "name a preset or a config.json, or give --size-gib and --bytes-per-token",
             )
         return Model("the model", ModelNeed(size, token, spans_nodes=not one_node), "figures as given")
     known = preset(name)

@@ -17,7 +17,8 @@ class InvalidFigureError(PlimsollError):
 def check_figure(name: str, value: float, *, zero: bool = False) -> None:
     """Raises InvalidFigureError on what is no finite number above 0 (or from 0 on)."""
     if not (value > 0 or (zero and value == 0)) or value > LARGEST:
-        raise InvalidFigureError(f"{name} must be a number {'of at least 0' if zero else 'above 0'}, not {value!r}")
+        least = "of at least 0" if zero else "above 0"
+        raise InvalidFigureError(f"{name} must be a number {least} and at most {LARGEST:.0e}, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,9 @@ def snapshots(draw: st.DrawFn, deletions: int | None = None) -> Snapshot:
     pool_limits = {"nodes": draw(st.none() | st.integers(0, 8)), GPU: draw(st.none() | st.integers(0, 12))}
     pool = a_node_pool("pool", [NC24], limits={key: value for key, value in pool_limits.items() if value is not None})
     objects = [*draw(workspaces(nap)), *draw(claims(nap)), *draw(nodes()), pool]
-    return a_snapshot(*objects, environment=environment)
+    snapshot = a_snapshot(*objects, environment=environment)
+    # Half of them some time after a first round, with workloads and static NodePools.
+    return after(snapshot, plan(snapshot, validate(snapshot), NOW)) if draw(st.booleans()) else snapshot
 
 
 def of(snapshot: Snapshot) -> Plan:
@@ -147,6 +149,8 @@ def test_the_order_of_inputs_does_not_matter(snapshot: Snapshot, order: random.R
             "workspaces": shuffled(snapshot.workspaces),
             "nodes": shuffled(snapshot.nodes),
             "node_claims": shuffled(snapshot.node_claims),
+            "node_pools": shuffled(snapshot.node_pools),
+            "workloads": shuffled(snapshot.workloads),
         }
     )
     assert of(mixed) == of(snapshot)
