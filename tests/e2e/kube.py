@@ -11,7 +11,7 @@ _PLURALS = {"NodeClass": "nodeclasses", "Policy": "policies", "Topology": "topol
 _CLUSTERED = {
     "Node", "Namespace", "NodeClaim", "NodePool", "KWOKNodeClass", "Queue", "ClusterRole", "ClusterRoleBinding",
     "CustomResourceDefinition", "PriorityClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-    "Environment", "ClusterTrainingRuntime", "GPUDemand",
+    "Environment", "ClusterTrainingRuntime", "Topology", "GPUDemand",
 }  # fmt: skip
 
 Manifest = dict[str, Any]

@@ -216,6 +216,24 @@ def test_the_cluster_and_python_agree_on_who_names_a_queue(
         assert not told or any(f"names Queue {each}" in told for each in wrong)
 
 
+def test_a_data_cache_is_in_the_queue_of_the_training_that_follows_it(cluster: Kube) -> None:
+    for file in ("topology", "cache", "training"):
+        for manifest in yaml.safe_load_all((CHECKOUT / "examples" / "data-cache" / f"{file}.yaml").read_text()):
+            cluster.apply(manifest)
+
+    def cache() -> list[dict[str, Any]]:
+        return cluster.list("v1", "Pod", NAMESPACE, "leaderworkerset.sigs.k8s.io/name=images-cache")
+
+    await_condition(lambda: len(cache()) == 4, message="a head and three workers")
+    await_condition(lambda: len(pods_of(cluster, "segment-images")) == 2, message="two nodes")
+    training = pods_of(cluster, "segment-images")
+    assert {pod["metadata"]["labels"][QUEUE] for pod in cache() + training} == {"vision"}
+    assert {pod["spec"]["schedulerName"] for pod in cache() + training} == {"kai-scheduler"}
+    (term,) = training[0]["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    for pod in cache():
+        assert term["labelSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+
+
 def test_a_trainer_with_the_field_for_kai_gets_it(cluster: Kube, project: Project) -> None:
     for name in ("trainingruntimes", "clustertrainingruntimes"):
         definition = yaml.safe_load((part("trainer").cached / "crds" / f"trainer.kubeflow.org_{name}.yaml").read_text())
