@@ -25,8 +25,8 @@ _FORGET_SECONDS = 30.0
 class _Written:
     pod: Pod
     at: float
-    seen: bool
-    """Whether the watch knew the pod then: if it no longer does, the pod is gone."""
+    new: bool
+    """Whether the watch did not know the pod before; where it did and no longer does, the pod is gone."""
 
 
 class Cluster:
@@ -68,11 +68,10 @@ class Cluster:
         """Ends the `wait` in progress, or the next one; safe in a signal handler."""
         self._batcher.wake()
 
-    def note(self, pod: Pod) -> None:
-        """A write left the pod like this: it stands until the watch shows something newer."""
-        seen = any(each.key == pod.key for each in self._pods.values())
+    def note(self, pod: Pod, *, new: bool = False) -> None:
+        """A write left the pod like this, or made it (`new`): it stands until the watch shows something newer."""
         with self._lock:
-            self._written[pod.key] = _Written(pod, self._clock(), seen)
+            self._written[pod.key] = _Written(pod, self._clock(), new)
 
     def nodes(self) -> Sequence[Node]:
         return self._nodes.values()
@@ -95,7 +94,7 @@ class Cluster:
     def _is_settled(self, written: _Written, seen: Pod | None) -> bool:
         """Whether what the watch shows is to be believed again."""
         if seen is None:
-            return written.seen or self._clock() - written.at > _FORGET_SECONDS
+            return not written.new or self._clock() - written.at > _FORGET_SECONDS
         return _is_newer(seen, written.pod) or self._clock() - written.at > _FORGET_SECONDS
 
 

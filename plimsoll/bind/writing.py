@@ -95,7 +95,7 @@ class Writing:
         settings = self._settings.reservation
         manifest = reservation_manifest(settings, step.node, step.group, step.pod.placement.tolerations, step.attempt)
         made = self._connection.request("POST", f"/api/v1/namespaces/{settings.namespace}/pods", manifest)
-        self._cluster.note(Pod.read(made))
+        self._cluster.note(Pod.read(made), new=True)
         log.info("reserved", reservation=manifest["metadata"]["name"], node=step.node, group=step.group)
 
     def _mark_unknown(self, reservation: Pod) -> None:

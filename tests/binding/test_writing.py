@@ -50,7 +50,7 @@ class Notes:
     def __init__(self) -> None:
         self.pods: list[Pod] = []
 
-    def note(self, pod: Pod) -> None:
+    def note(self, pod: Pod, *, new: bool = False) -> None:
         self.pods.append(pod)
 
 

@@ -1,0 +1,77 @@
+"""The binder's view: what its watches show, and what it wrote since."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from plimsoll.bind.cluster import Cluster
+from plimsoll.model.pod import Pod
+from tests.binding.cluster import SETTINGS
+from tests.e2e.awaiting import await_condition
+from tests.observing.apiserver import FakeApiserver, listening
+
+NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
+
+
+class Clock:
+    """Stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def apiserver() -> FakeApiserver:
+    apiserver = FakeApiserver()
+    apiserver.serve(NODES, PODS)
+    apiserver.put(PODS, "a", "team", spec={"containers": []})
+    return apiserver
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def view(apiserver: FakeApiserver, clock: Clock) -> Iterator[Cluster]:
+    with listening(apiserver) as connection:
+        view = Cluster(connection, SETTINGS, clock)
+        view.start(timeout=30)
+        yield view
+        view.stop()
+
+
+def nodes(view: Cluster) -> dict[str, str]:
+    """The node of each pod, by its name."""
+    return {pod.name: pod.node_name for pod in view.pods()}
+
+
+def written(pod: Pod, version: int) -> Pod:
+    return pod.model_copy(update={"node_name": "n1", "resource_version": str(version)})
+
+
+def test_what_was_written_stands_until_the_watch_has_gone_beyond(view: Cluster, apiserver: FakeApiserver) -> None:
+    (pod,) = view.pods()
+    view.note(written(pod, apiserver.version))
+    assert nodes(view) == {"a": "n1"}
+    apiserver.put(PODS, "a", "team", spec={"containers": [], "nodeName": "n2"})
+    await_condition(lambda: nodes(view) == {"a": "n2"})
+
+
+def test_a_pod_that_is_deleted_after_the_write_is_gone(view: Cluster, apiserver: FakeApiserver) -> None:
+    (pod,) = view.pods()
+    view.note(written(pod, apiserver.version + 1))
+    apiserver.delete(PODS, "a")
+    await_condition(lambda: nodes(view) == {})
+
+
+def test_what_was_made_stands_before_the_watch_knows_it(view: Cluster, apiserver: FakeApiserver, clock: Clock) -> None:
+    made = view.pods()[0].model_copy(update={"name": "new", "resource_version": str(apiserver.version + 1)})
+    view.note(made, new=True)
+    assert set(nodes(view)) == {"a", "new"}
+    clock.now = 31.0
+    assert set(nodes(view)) == {"a"}
