@@ -1,5 +1,7 @@
 """`plimsoll demand`: what GPUs unschedulable pods need, and what would be asked for; nothing is applied."""
 
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -44,18 +46,22 @@ def demand(
     from plimsoll.cli.demand_plot import print_picture
     from plimsoll.cli.demand_report import as_json, print_demands
     from plimsoll.cli.demand_svg import as_html, as_svg
-    from plimsoll.plan.demand_planning import demands
+    from plimsoll.plan.delta import Delta
+    from plimsoll.plan.demand_asking import DemandAsking
+    from plimsoll.plan.demand_planning import DemandPlanner
     from plimsoll.plan.gpu_ledger import gpu_ledger
     from plimsoll.plan.gpu_picture import gpu_picture
 
     if plot_to is not None and plot_to.suffix not in _DRAWN:
         raise PlimsollError(f"--plot-to {plot_to}: is no .html or .svg file", "give it one of these two endings")
     snapshot = _snapshot(file, kubeconfig, context)
-    found = demands(snapshot)
+    asking = DemandAsking(snapshot, DemandPlanner(clock=time.perf_counter), Delta(), datetime.now(UTC))
+    phases = {each.name: each.status.phase for each in asking.plan() if each.status is not None}
+    found = asking.demands
     if output is Format.JSON:
-        print_json(as_json(found, snapshot.warnings))
+        print_json(as_json(found, phases, snapshot.warnings))
     else:
-        print_demands(found, snapshot.warnings)
+        print_demands(found, phases, snapshot.warnings)
     if plot or plot_to is not None:
         picture = gpu_picture(gpu_ledger(snapshot), found)
         if plot and output is not Format.JSON:

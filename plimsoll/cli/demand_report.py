@@ -1,7 +1,7 @@
 """Demands as a table for people and as JSON for scripts."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -14,28 +14,18 @@ from plimsoll.plan.demand import Demand, PlannedNode
 from plimsoll.plan.shares import PodShare
 from plimsoll.plan.shortlist import counted
 
-
-def phase_of(demand: Demand) -> DemandPhase:
-    """As far as the pods and what is on its way tell."""
-    if demand.blocked:
-        return DemandPhase.QUOTA_BLOCKED
-    if demand.nodes:
-        return DemandPhase.PENDING
-    if demand.on_promises:
-        return DemandPhase.SCHEDULED
-    if demand.on_nodes:
-        return DemandPhase.NODE_READY
-    return DemandPhase.PENDING
+Phases = Mapping[str, DemandPhase]
+"""By name of the demand."""
 
 
-def print_demands(found: Sequence[Demand], warnings: Iterable[str]) -> None:
+def print_demands(found: Sequence[Demand], phases: Phases, warnings: Iterable[str]) -> None:
     table = Table(Column("DEMAND", overflow="fold"), "PHASE", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("PODS", "FREE", "GPUS", "BOUND", "REFUSED", "SEEN"):
         table.add_column(column, justify="right", no_wrap=True)
     for each in found:
         free = sum(map(len, each.on_nodes.values()))
         table.add_row(
-            each.name, phase_of(each).value, f"{len(each.pods)}", f"{free}", f"{each.gpus}",
+            each.name, phases[each.name].value, f"{len(each.pods)}", f"{free}", f"{each.gpus}",
             f"{each.packing.least}", f"{len(each.refused)}", f"{len(each.spoken_for)}",
         )  # fmt: skip
     if found:
@@ -72,16 +62,16 @@ def _summary(found: Sequence[Demand]) -> str:
     )
 
 
-def as_json(found: Sequence[Demand], warnings: Iterable[str]) -> dict[str, Any]:
+def as_json(found: Sequence[Demand], phases: Phases, warnings: Iterable[str]) -> dict[str, Any]:
     """`demands` with what each needs, has room for and is refused; `warnings`."""
-    return {"demands": [_demand(each) for each in found], "warnings": list(warnings)}
+    return {"demands": [_demand(each, phases[each.name]) for each in found], "warnings": list(warnings)}
 
 
-def _demand(demand: Demand) -> dict[str, Any]:
+def _demand(demand: Demand, phase: DemandPhase) -> dict[str, Any]:
     placement = demand.of.placement
     return {
         "name": demand.name,
-        "phase": phase_of(demand).value,
+        "phase": phase.value,
         "queue": demand.of.queue,
         "scheduler": demand.of.scheduler,
         "nodeSelector": dict(placement.node_selector),
