@@ -1,0 +1,117 @@
+"""Gangs start whole or not at all; a queue that admits nothing is asked for nothing."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model.pod import Pod
+from plimsoll.model.pod_group import PodGroup
+from plimsoll.model.queue import Queue
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.demand_planning import demands
+from tests.builders import a_node_pool, a_snapshot, a_waiting_pod
+
+L4 = "g6.xlarge"
+POOL = a_node_pool("pool", (L4,), limits={"nvidia.com/gpu": 3})
+"""Room for three GPUs."""
+
+
+def members(count: int, name: str = "job", **more: Any) -> list[Pod]:
+    return [a_waiting_pod(f"{name}-{n}", gpu_fraction="0.9", pod_group_name=name, **more) for n in range(count)]
+
+
+def a_group(least: int, name: str = "job") -> PodGroup:
+    return PodGroup.read({"metadata": {"name": name, "namespace": "team"}, "spec": {"minMember": least}})
+
+
+def a_queue(name: str, *, quota: float = -1, limit: float = -1, parent: str = "root") -> Queue:
+    gpu = {"quota": quota, "limit": limit}
+    return Queue.read({"metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": {"gpu": gpu}}})
+
+
+ROOT = a_queue("root", parent="")
+
+
+def only(*objects: Any) -> Demand:
+    (demand,) = demands(a_snapshot(*objects))
+    return demand
+
+
+@pytest.mark.parametrize(
+    ("pods", "least", "nodes"),
+    [(3, 3, 3), (4, 4, 0), (4, 3, 3), (4, 2, 3), (2, 4, 2), (4, 1, 3)],
+)
+def test_a_pod_group_has_its_least_or_nothing(pods: int, least: int, nodes: int) -> None:
+    demand = only(*members(pods), a_group(least), POOL)
+    assert len(demand.nodes) == nodes
+    assert len(demand.refused) == pods - nodes
+    if not nodes:
+        assert "PodGroup team/job starts as a whole" in demand.refused["uid-job-0"]
+
+
+def test_members_that_run_count() -> None:
+    running = a_waiting_pod("running", gpu_fraction="0.9", pod_group_name="job", node="elsewhere")
+    assert len(only(*members(4), running, a_group(4), POOL).nodes) == 3
+    assert not only(*members(4), running, a_group(5), POOL).nodes
+
+
+def test_a_gang_that_cannot_start_leaves_room_for_others() -> None:
+    alone = a_waiting_pod("alone", gpu_fraction="0.9")
+    demand = only(*members(4), a_group(4), alone, POOL)
+    assert [node.pods for node in demand.nodes] == [("uid-alone",)]
+
+
+def test_of_two_gangs_that_do_not_both_fit_one_starts() -> None:
+    demand = only(*members(2, "one"), *members(2, "two"), a_group(2, "one"), a_group(2, "two"), POOL)
+    assert len(demand.nodes) == 2
+    assert len({node.pods[0].rsplit("-", 1)[0] for node in demand.nodes}) == 1
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"leaderworkerset.sigs.k8s.io/name": "lws", "leaderworkerset.sigs.k8s.io/group-index": "0"},
+        {"jobset.sigs.k8s.io/jobset-name": "set"},
+        {"scheduling.x-k8s.io/pod-group": "group"},
+    ],
+)
+def test_labels_of_workloads_make_gangs(labels: dict[str, str]) -> None:
+    pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.9", more_labels=labels) for n in range(4)]
+    assert not only(*pods, POOL).nodes
+    assert len(only(*pods[:3], POOL).nodes) == 3
+
+
+def test_a_gang_over_several_classes_is_one() -> None:
+    pods = [*members(2), a_waiting_pod("other", gpu_fraction="0.9", pod_group_name="job", selector={"no": "where"})]
+    found = demands(a_snapshot(*pods, a_group(3), POOL))
+    assert not [node for demand in found for node in demand.nodes]
+
+
+def test_demand_over_the_limit_of_its_queue_is_blocked() -> None:
+    queue = a_queue("team", limit=0)
+    demand = only(a_waiting_pod(gpu_fraction="0.5", queue="team"), queue, ROOT, POOL)
+    assert demand.blocked.startswith("OverLimit")
+    assert not demand.nodes
+
+
+def test_the_part_that_a_queue_admits_is_asked_for() -> None:
+    queue = a_queue("team", limit=1)
+    pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.4", queue="team", priority=n) for n in range(3)]
+    demand = only(*pods, queue, ROOT, POOL)
+    assert not demand.blocked
+    assert [node.pods for node in demand.nodes] == [("uid-pod-1", "uid-pod-2")]
+    assert "OverLimit" in demand.refused["uid-pod-0"]
+
+
+def test_work_that_is_not_preemptible_must_fit_the_quota() -> None:
+    queue = a_queue("team", quota=0.5)
+    assert only(a_waiting_pod(gpu_fraction="0.6", queue="team", priority=125), queue, ROOT, POOL).blocked
+    assert only(a_waiting_pod(gpu_fraction="0.6", queue="team", priority=50), queue, ROOT, POOL).nodes
+
+
+def test_classes_of_one_queue_share_what_it_may_have() -> None:
+    queue = a_queue("team", limit=1)
+    pods = [a_waiting_pod("a", gpu_fraction="0.7", queue="team"), a_waiting_pod("b", gpu_fraction="0.7", queue="team")]
+    other = pods[1].model_copy(update={"scheduler_name": "default-scheduler"})
+    found = demands(a_snapshot(pods[0], other, queue, ROOT, POOL))
+    assert sum(len(demand.nodes) for demand in found) == 1
