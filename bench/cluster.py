@@ -13,9 +13,10 @@ from typing import Any
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
-from components.access import CONTROLLER, CONTROLLER_IN_ITS_NAMESPACE, NAMESPACE
+from components.access import CONTROLLER, CONTROLLER_FOR_DEMAND, CONTROLLER_IN_ITS_NAMESPACE, NAMESPACE
 from plimsoll.connection import APPLY_PATCH, Connection, RequestError
 from plimsoll.model.crd import definitions
+from plimsoll.model.demand_settings import TRIGGER_NAMESPACE
 from plimsoll.model.labels import API_VERSION
 from plimsoll.sandbox.identities import IDENTITIES
 
@@ -26,7 +27,7 @@ SCHEMAS = {
     "bench-lease": {**EVERYTHING, "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]},
     "bench-watches": {**EVERYTHING, "verbs": ["watch"]},
     "bench-events": {**EVERYTHING, "apiGroups": ["events.k8s.io"], "resources": ["events"]},
-    "bench-status": {**EVERYTHING, "resources": ["workspaces/status", "environments/status"]},
+    "bench-status": {**EVERYTHING, "resources": ["workspaces/status", "environments/status", "gpudemands/status"]},
     "bench-reads": {**EVERYTHING, "verbs": ["get", "list"]},
     "bench-writes": EVERYTHING,
 }
@@ -39,7 +40,7 @@ def install(connection: Connection, environment: dict[str, Any]) -> None:
         apply(connection, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
     rbac, user = "rbac.authorization.k8s.io", IDENTITIES["controller"].user
     role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": "plimsoll"}}
-    rules = [*CONTROLLER, *CONTROLLER_IN_ITS_NAMESPACE]
+    rules = [*CONTROLLER, *CONTROLLER_IN_ITS_NAMESPACE, *CONTROLLER_FOR_DEMAND]
     apply(connection, f"/apis/{rbac}/v1/clusterroles", {**role, "rules": rules})
     binding = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "plimsoll"}}
     subject = {"apiGroup": rbac, "kind": "User", "name": user}
@@ -49,8 +50,9 @@ def install(connection: Connection, environment: dict[str, Any]) -> None:
         f"/apis/{rbac}/v1/clusterrolebindings",
         {**binding, "subjects": [subject], "roleRef": role_ref},
     )
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    apply(connection, "/api/v1/namespaces", namespace)
+    for name in (NAMESPACE, TRIGGER_NAMESPACE):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        apply(connection, "/api/v1/namespaces", namespace)
     declared = {"apiVersion": API_VERSION, "kind": "Environment", "metadata": {"name": "bench"}, "spec": environment}
     apply(connection, f"{OURS}/environments", declared)
     for precedence, (name, rule) in enumerate(SCHEMAS.items(), 90):

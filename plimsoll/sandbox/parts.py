@@ -204,6 +204,12 @@ PARTS: Final = (
         build_seconds=5,
         files=(ModuleFile("crds", "deployments/kai-scheduler/crds"),),
     ),
+    Part(
+        "cluster-autoscaler",
+        "k8s.io/autoscaler/cluster-autoscaler/apis",
+        build_seconds=3,
+        files=(ModuleFile("crds", "config/crd"),),
+    ),
 )
 """Longest build first, so that builds side by side end together."""
 
@@ -214,6 +220,9 @@ def part(name: str) -> Part:
 
 
 def names(*, karpenter: bool = True, trainer: bool = False) -> list[str]:
-    """Names of the parts that a sandbox needs which runs Karpenter, and Kubeflow Trainer with JobSet, or does not."""
-    left_out = {"karpenter": not karpenter, "jobset": not trainer, "trainer": not trainer}
+    """Names of the parts that a sandbox needs which runs Karpenter, and Kubeflow Trainer with JobSet, or does not.
+
+    None runs Cluster Autoscaler, whose definition of ProvisioningRequest is there to be asked for by name.
+    """
+    left_out = {"karpenter": not karpenter, "jobset": not trainer, "trainer": not trainer, "cluster-autoscaler": True}
     return [p.name for p in PARTS if not left_out.get(p.name)]
