@@ -46,6 +46,8 @@ class Tick:
     snapshot: Snapshot
     plan: Plan | None
     outcome: Outcome
+    seconds: float = 0.0
+    """That planning took."""
 
 
 class _Seen(NamedTuple):
@@ -91,7 +93,7 @@ class Loop:
         self._applier.lift(seen.plan.lifts)
         self._expect(seen.snapshot, seen.plan, outcome)
         self._reporter.report(snapshot, seen.plan, seen.now, outcome.failed)
-        return Tick(seen.snapshot, seen.plan, outcome)
+        return Tick(seen.snapshot, seen.plan, outcome, seen.seconds)
 
     def _look(self) -> _Seen:
         snapshot, now, began = self._observer.snapshot(), self._clock(), time.monotonic()

@@ -34,12 +34,19 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     shards: Annotated[int, typer.Option(help="capacity stacks that new Workspaces are spread over")] = 4,
     armed: Annotated[int, typer.Option(help="updates started ahead of need; about 110 MB each")] = 1,
     work_folder: WorkFolder = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(envvar="PLIMSOLL_METRICS_PORT", help="serve metrics for Prometheus on this port")
+    ] = None,
+    metrics_host: Annotated[
+        str, typer.Option(envvar="PLIMSOLL_METRICS_HOST", help="address to serve them on; 0.0.0.0 in a pod")
+    ] = "127.0.0.1",
     output: Output = Format.TEXT,
 ) -> None:
     """Keep the capacity: as a controller until it is stopped, or once for a job.
 
     With --once: exit code 0 settled, 2 an intent is refused, 1 failed or not settled in time.
     """
+    from plimsoll.cli.metrics import serving_metrics
     from plimsoll.cli.plan import render
     from plimsoll.cli.settling import Settling
     from plimsoll.cli.writer import WriterOptions, open_writer
@@ -49,16 +56,20 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     options = WriterOptions(
         environment, kubeconfig, context, backend, passphrase_file, provider, shards, 0 if once else armed, work_folder
     )
-    with open_writer(options) as writer:
+    with serving_metrics(metrics_host, metrics_port) as on_tick, open_writer(options) as writer:
         loop = Loop(writer.observer, writer.applier, writer.reporter)
         _stop_on_signal(loop, writer.applier)
         _take_lease(writer, timeout if once else None)
         if not once:
-            loop.run()
+            loop.run(on_tick)
             raise typer.Exit(SETTLED)
         settling = Settling(timeout)
         with ERR.status("settling"):
-            loop.run(settling.on_tick, patient=False, look_again=min(timeout, LOOK_AGAIN_SECONDS))
+            loop.run(
+                lambda tick: on_tick(tick) and settling.on_tick(tick),
+                patient=False,
+                look_again=min(timeout, LOOK_AGAIN_SECONDS),
+            )
         plan = settling.whole_plan()
         if plan is not None:
             render(plan, output)

@@ -9,6 +9,7 @@ from components.capacity_gate import CapacityGate
 from components.environment import Environment
 from components.foundation import Foundation
 from components.gpu_discovery import GpuDiscovery
+from components.monitoring import Monitoring
 from components.node_pool import NodePool
 from components.queue import Queue
 from components.queue_admission import QueueAdmission
@@ -72,6 +73,10 @@ def _capacity_gate() -> None:
 
 def _capacity_gate_of_queues() -> None:
     CapacityGate("gate", {"namespaces": ["research"], "queues": ["training", "notebooks"]})
+
+
+def _monitoring() -> None:
+    Monitoring("alerts", {"labels": {"release": "prometheus"}, "scaling_seconds": 300})
 
 
 def _workspace() -> None:
@@ -169,6 +174,7 @@ def _gpu_discovery_with_everything() -> None:
         _static_node_pool,
         _capacity_gate,
         _capacity_gate_of_queues,
+        _monitoring,
         _workspace,
         _workspace_with_template,
         _training_runtime,

@@ -1,0 +1,101 @@
+"""Monitoring: alerts on the metrics of the loop, for the Prometheus operator."""
+
+from typing import Any, Final, TypedDict
+
+import pulumi
+from pulumi_kubernetes.apiextensions import CustomResource
+from pydantic import Field
+
+from components.access import NAMESPACE
+from components.declaration import child_of, fields_of, metadata, valid
+from plimsoll.model.base import Declared
+
+NAME: Final = "plimsoll"
+
+
+class MonitoringSpec(Declared):
+    """Thresholds of the alerts. What nodes may take is what a trigger pod's deadline of 10 minutes allows."""
+
+    trigger_pending_seconds: int = Field(default=600, ge=1)
+    """How long a trigger pod may ask without an answer."""
+    node_claim_failure_rate: float = Field(default=0.1, gt=0, lt=1)
+    """Part of the NodeClaims of the last half hour that may fail."""
+    scaling_seconds: int = Field(default=600, ge=1)
+    """How long nodes may take until their GPUs are there, for 95 of 100."""
+    cleanup_failures: int = Field(default=0, ge=0)
+    """Deletions that may fail in a quarter of an hour."""
+
+
+class MonitoringArgs(TypedDict, total=False):
+    namespace: str
+    """Where the PrometheusRule stands; absent: plimsoll-system."""
+    labels: dict[str, str]
+    """Those by which the Prometheus selects its rules, such as `release: prometheus`."""
+    trigger_pending_seconds: int
+    node_claim_failure_rate: float
+    scaling_seconds: int
+    cleanup_failures: int
+
+
+class Monitoring(pulumi.ComponentResource):
+    """A PrometheusRule (monitoring.coreos.com/v1). Raises InvalidObjectError where an argument does not fit."""
+
+    def __init__(self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("plimsoll:index:Monitoring", name, {}, opts)
+        spec = valid(MonitoringSpec, "Monitoring", name, fields_of(args, "namespace", "labels"))
+        CustomResource(
+            name,
+            api_version="monitoring.coreos.com/v1",
+            kind="PrometheusRule",
+            metadata=metadata(NAME, args.get("namespace", NAMESPACE), {**args.get("labels", {})}),
+            spec={"groups": [{"name": NAME, "rules": alert_rules(spec)}]},
+            opts=child_of(self),
+        )
+        self.register_outputs({})
+
+
+def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
+    finished = "increase(plimsoll_nodeclaims_finished_total{{result{0}}}[30m])"
+    failed, tried = finished.format('="failed"'), finished.format('=~"ready|failed"')
+    slow = "histogram_quantile(0.95, sum by (le) (rate(plimsoll_scaling_duration_seconds_bucket[30m])))"
+    deletions = 'increase(plimsoll_operations_total{operation="delete",result="failed"}[15m])'
+    return [
+        _rule(
+            "PlimsollTriggerPending",
+            f"plimsoll_triggers_oldest_pending_seconds > {spec.trigger_pending_seconds}",
+            "1m",
+            "A trigger pod has asked for a node for {{ $value | humanizeDuration }} without an answer.",
+            "Look at the NodeClaims and at Karpenter's log: limits, instance types, or the cloud's capacity.",
+        ),
+        _rule(
+            "PlimsollNodeClaimsFail",
+            f"sum({failed}) / sum({tried}) > {spec.node_claim_failure_rate:g}",
+            "5m",
+            "{{ $value | humanizePercentage }} of the NodeClaims of the last half hour failed.",
+            "kubectl get events --field-selector involvedObject.kind=NodeClaim says why.",
+        ),
+        _rule(
+            "PlimsollScalingSlow",
+            f"{slow} > {spec.scaling_seconds}",
+            "10m",
+            "GPUs take {{ $value | humanizeDuration }} from the request until they are there, for 95 of 100 nodes.",
+            "Compare plimsoll_nodeclaim_provision_duration_seconds by NodePool; drivers may be slow to appear.",
+        ),
+        _rule(
+            "PlimsollCleanupFails",
+            f"sum({deletions}) > {spec.cleanup_failures}",
+            "0m",
+            "{{ $value | humanize }} deletions of capacity failed in a quarter of an hour: it may cost money unused.",
+            "The controller's log names the objects: look for `not applied`.",
+        ),
+    ]
+
+
+def _rule(name: str, expression: str, wait: str, summary: str, description: str) -> dict[str, Any]:
+    return {
+        "alert": name,
+        "expr": expression,
+        "for": wait,
+        "labels": {"severity": "warning"},
+        "annotations": {"summary": summary, "description": description},
+    }

@@ -1,0 +1,167 @@
+"""Metrics for Prometheus: what is planned, done and waited for. docs/reference/metrics.md lists them."""
+
+from collections import Counter as Tally
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from plimsoll.model.labels import NODEPOOL
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.owner import DemandRef
+from plimsoll.model.plan import ObjectKey, Plan, SignalReason
+from plimsoll.model.pod import Pod
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.asking import asking, signalled
+from plimsoll.plan.claim_progress import parse_time
+
+TRIGGERS: Final = ("Pod", "CapacityBuffer", "ProvisioningRequest")
+"""Kinds that ask an autoscaler for the capacity of demand."""
+_NODES: Final = (10, 30, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1800)
+"""Seconds that nodes take."""
+_WORK: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+"""Seconds that planning and applying take."""
+
+
+class Metrics:
+    """Counts since the process began; gauges are of the last round. For one thread, beside those that scrape."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._triggers_created = Counter(
+            "plimsoll_triggers_created", "Trigger pods, CapacityBuffers and ProvisioningRequests made for demand",
+            ["kind"], registry=self.registry,
+        )  # fmt: skip
+        self._triggers_active = Gauge(
+            "plimsoll_triggers_active", "Those that are there and still ask for capacity", ["kind"],
+            registry=self.registry,
+        )  # fmt: skip
+        self._oldest_trigger = Gauge(
+            "plimsoll_triggers_oldest_pending_seconds", "How long the oldest trigger pod has asked without an answer",
+            registry=self.registry,
+        )  # fmt: skip
+        self._scaling = Histogram(
+            "plimsoll_scaling_duration_seconds", "From a trigger pod's creation until its node's GPUs were there",
+            buckets=_NODES, registry=self.registry,
+        )  # fmt: skip
+        self._provision = Histogram(
+            "plimsoll_nodeclaim_provision_duration_seconds", "From a NodeClaim's creation until it was Ready",
+            ["node_pool"], buckets=_NODES, registry=self.registry,
+        )  # fmt: skip
+        self._claims_finished = Counter(
+            "plimsoll_nodeclaims_finished", "NodeClaims that became Ready, failed, or were withdrawn before they could",
+            ["result"], registry=self.registry,
+        )  # fmt: skip
+        self._success = Gauge(
+            "plimsoll_scaling_success_rate", "Ready NodeClaims in those Ready or failed; 1 before the first",
+            registry=self.registry,
+        )  # fmt: skip
+        self._plan_seconds = Histogram(
+            "plimsoll_plan_seconds", "Validating and planning one round", buckets=_WORK, registry=self.registry
+        )
+        self._apply_seconds = Histogram(
+            "plimsoll_apply_seconds", "One stack's part of a delta, from its start until all of it was confirmed",
+            buckets=_WORK, registry=self.registry,
+        )  # fmt: skip
+        self._operations = Counter(
+            "plimsoll_operations", "Operations of deltas", ["operation", "result"], registry=self.registry
+        )
+        self._verdicts = Gauge("plimsoll_verdicts", "Workspaces by their verdict", ["reason"], registry=self.registry)
+        self._lifts = Counter("plimsoll_capacity_gates_lifted", "Capacity gates taken off pods", registry=self.registry)
+        self._last_plan = Gauge("plimsoll_last_plan_timestamp_seconds", "When was last planned", registry=self.registry)
+        self._unfinished: dict[str, NodeClaim] | None = None
+        """Claims that are not Ready yet, by UID; None before the first look, which counts nothing."""
+        self._pending_triggers: dict[str, Pod] | None = None
+        self._deleted: set[str] = set()
+        """UIDs of NodeClaims that our plans deleted."""
+        self._finished: Tally[str] = Tally()
+        self._success.set(1)
+
+    def seen(self, snapshot: Snapshot, now: datetime) -> None:
+        """What changed since the last snapshot."""
+        self._see_claims(snapshot, now)
+        self._see_triggers(snapshot, now)
+
+    def planned(self, plan: Plan, seconds: float, now: datetime) -> None:
+        """A round that came to a plan."""
+        self._plan_seconds.observe(seconds)
+        self._last_plan.set(now.timestamp())
+        self._lifts.inc(len(plan.lifts))
+        self._verdicts.clear()
+        for reason, number in Tally(verdict.reason.value for verdict in plan.verdicts).items():
+            self._verdicts.labels(reason).set(number)
+
+    def applied(
+        self,
+        plan: Plan,
+        *,
+        created: Iterable[ObjectKey] = (),
+        updated: Iterable[ObjectKey] = (),
+        deleted: Iterable[ObjectKey] = (),
+        failed: Iterable[ObjectKey] = (),
+        seconds: Iterable[float] = (),
+    ) -> None:
+        """What became of a plan; `seconds` are those of its stacks."""
+        made = set(created)
+        for operation, keys in (("create", made), ("update", set(updated)), ("delete", set(deleted))):
+            self._operations.labels(operation, "done").inc(len(keys))
+        for each in plan.creations:
+            if each.key in made and isinstance(each.owner, DemandRef) and each.key.kind in TRIGGERS:
+                self._triggers_created.labels(each.key.kind).inc()
+        operation_of = {each.key: "create" for each in plan.creations}
+        operation_of |= {each.key: "update" for each in plan.updates} | {each.key: "delete" for each in plan.deletions}
+        for key in failed:
+            if key in operation_of:
+                self._operations.labels(operation_of[key], "failed").inc()
+        self._deleted |= {each.uid for each in plan.deletions if each.key.kind == "NodeClaim"}
+        for taken in seconds:
+            self._apply_seconds.observe(taken)
+
+    def _see_claims(self, snapshot: Snapshot, now: datetime) -> None:
+        there = {claim.uid: claim for claim in snapshot.node_claims}
+        unfinished = {uid: claim for uid, claim in there.items() if not claim.ready and not claim.deleting}
+        before, self._unfinished = self._unfinished, unfinished
+        for uid, old in ({} if before is None else before).items():
+            if uid in unfinished:
+                continue
+            claim = there.get(uid)
+            if claim is not None and claim.ready:
+                self._finish("ready")
+                self._provision.labels(claim.labels.get(NODEPOOL, "")).observe(_seconds_until_ready(claim))
+            else:
+                deadline = snapshot.environment.spec.node_claims.launch_deadline_seconds
+                early = uid in self._deleted and _age(old.creation_timestamp, now) < deadline
+                self._finish("withdrawn" if early else "failed")
+        self._deleted &= there.keys()
+
+    def _finish(self, result: str) -> None:
+        self._claims_finished.labels(result).inc()
+        self._finished[result] += 1
+        tried = self._finished["ready"] + self._finished["failed"]
+        if tried:
+            self._success.set(self._finished["ready"] / tried)
+
+    def _see_triggers(self, snapshot: Snapshot, now: datetime) -> None:
+        things = [thing for thing in asking(snapshot) if not thing.deleting]
+        active = Tally(type(thing).__name__ for thing in things)
+        for kind in TRIGGERS:
+            self._triggers_active.labels(kind).set(active[kind])
+        pods = {thing.uid: thing for thing in things if isinstance(thing, Pod)}
+        pending = {uid: pod for uid, pod in pods.items() if signalled(pod) != SignalReason.CAPACITY_READY}
+        self._oldest_trigger.set(max((_age(pod.creation_timestamp, now) for pod in pending.values()), default=0.0))
+        before, self._pending_triggers = self._pending_triggers, pending
+        for uid in () if before is None else before.keys() & (pods.keys() - pending.keys()):
+            self._scaling.observe(_age(pods[uid].creation_timestamp, now))
+
+
+def _age(created: str, now: datetime) -> float:
+    """Seconds; 0 where the time is not known."""
+    since = parse_time(created)
+    return 0.0 if since is None else max(0.0, (now - since).total_seconds())
+
+
+def _seconds_until_ready(claim: NodeClaim) -> float:
+    condition = claim.condition("Ready")
+    until = parse_time(condition.last_transition_time) if condition is not None else None
+    return 0.0 if until is None else _age(claim.creation_timestamp, until)

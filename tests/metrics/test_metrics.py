@@ -1,0 +1,160 @@
+"""The metrics of a loop: each says what it means after a few rounds, and every one is in the reference."""
+
+import re
+import socket
+import urllib.request
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.monitoring import MonitoringSpec, alert_rules
+from plimsoll.apply import Outcome
+from plimsoll.cli.metrics import serving_metrics
+from plimsoll.loop import Tick
+from plimsoll.model.errors import PlimsollError
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.owner import DemandRef
+from plimsoll.model.plan import Creation, Deletion, Lift, ObjectKey, Plan
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.workspace import WorkspaceRef
+from plimsoll.plan.planning import plan as make_plan
+from plimsoll.plan.validating import validate
+from plimsoll.report.metrics import Metrics
+from tests.builders import a_claim, a_node, a_snapshot, a_workspace
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(name, labels)
+
+
+def a_ready_claim(name: str, seconds: int) -> NodeClaim:
+    claim = a_claim(name, ready=True)
+    since = at(seconds).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return claim.model_copy(
+        update={
+            "conditions": tuple(each.model_copy(update={"last_transition_time": since}) for each in claim.conditions)
+        }
+    )
+
+
+def deleting(claim: NodeClaim) -> Plan:
+    key = ObjectKey(api_version="karpenter.sh/v1", kind="NodeClaim", namespace="", name=claim.name)
+    owner = WorkspaceRef(namespace="default", name="ws")
+    return Plan(deletions=(Deletion(key=key, uid=claim.uid, owner=owner, reason="not wanted"),))
+
+
+def test_claims_that_become_ready_count_with_their_time() -> None:
+    metrics = Metrics()
+    metrics.seen(a_snapshot(a_claim("a"), a_claim("b")), at(0))
+    metrics.seen(a_snapshot(a_ready_claim("a", 90), a_claim("b")), at(95))
+    metrics.seen(a_snapshot(a_ready_claim("a", 90), a_claim("b")), at(99))
+    assert value(metrics, "plimsoll_nodeclaims_finished_total", result="ready") == 1
+    assert value(metrics, "plimsoll_nodeclaim_provision_duration_seconds_sum", node_pool="") == 90
+    assert value(metrics, "plimsoll_scaling_success_rate") == 1
+
+
+def test_claims_that_go_before_they_are_ready_failed() -> None:
+    metrics = Metrics()
+    metrics.seen(a_snapshot(a_claim("a"), a_claim("b")), at(0))
+    metrics.seen(a_snapshot(a_ready_claim("a", 5)), at(10))
+    assert value(metrics, "plimsoll_nodeclaims_finished_total", result="failed") == 1
+    assert value(metrics, "plimsoll_scaling_success_rate") == 0.5
+
+
+@pytest.mark.parametrize(("after", "result"), [(20, "withdrawn"), (400, "failed")])
+def test_claims_that_we_delete_failed_only_when_they_were_late(after: float, result: str) -> None:
+    metrics = Metrics()
+    metrics.seen(a_snapshot(a_claim("a")), at(0))
+    metrics.applied(deleting(a_claim("a")))
+    metrics.seen(a_snapshot(), at(after))
+    assert value(metrics, "plimsoll_nodeclaims_finished_total", result=result) == 1
+
+
+def test_a_restart_counts_nothing_that_was_there() -> None:
+    metrics = Metrics()
+    metrics.seen(a_snapshot(a_ready_claim("a", 5)), at(10))
+    assert value(metrics, "plimsoll_nodeclaims_finished_total", result="ready") is None
+    assert value(metrics, "plimsoll_scaling_success_rate") == 1
+
+
+def test_operations_and_triggers_count_what_was_done() -> None:
+    def a_trigger(name: str) -> Creation:
+        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "plimsoll-triggers"}}
+        return Creation(manifest=manifest, owner=DemandRef(name="demand"), reason="demand")
+
+    plan = Plan(creations=(a_trigger("a"), a_trigger("b")), deletions=deleting(a_claim("c")).deletions)
+    metrics = Metrics()
+    failed = (plan.creations[1].key, plan.deletions[0].key)
+    metrics.applied(plan, created=[plan.creations[0].key], failed=failed, seconds=[0.2])
+    assert value(metrics, "plimsoll_triggers_created_total", kind="Pod") == 1
+    assert value(metrics, "plimsoll_operations_total", operation="create", result="done") == 1
+    assert value(metrics, "plimsoll_operations_total", operation="create", result="failed") == 1
+    assert value(metrics, "plimsoll_operations_total", operation="delete", result="failed") == 1
+    assert value(metrics, "plimsoll_apply_seconds_sum") == 0.2
+
+
+def test_a_round_that_was_planned() -> None:
+    snapshot = a_snapshot(a_node(), a_workspace("good"), a_workspace("bad", selector={"pool": "none"}))
+    key = ObjectKey(api_version="v1", kind="Pod", namespace="team", name="p")
+    plan = make_plan(snapshot, validate(snapshot), NOW)
+    metrics = Metrics()
+    metrics.planned(plan.model_copy(update={"lifts": (Lift(key=key, uid="u", message="there"),)}), 0.02, NOW)
+    assert value(metrics, "plimsoll_verdicts", reason="Accepted") == 1
+    assert value(metrics, "plimsoll_verdicts", reason="NoMatchingNodes") == 1
+    assert value(metrics, "plimsoll_plan_seconds_count") == 1
+    assert value(metrics, "plimsoll_capacity_gates_lifted_total") == 1
+    assert value(metrics, "plimsoll_last_plan_timestamp_seconds") == NOW.timestamp()
+    metrics.planned(Plan(), 0.02, NOW)
+    assert value(metrics, "plimsoll_verdicts", reason="Accepted") is None
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def test_they_are_served_while_the_loop_runs() -> None:
+    port = _free_port()
+    snapshot: Snapshot = a_snapshot()
+    with serving_metrics("127.0.0.1", port) as on_tick:
+        assert on_tick(Tick(snapshot, Plan(), Outcome(), 0.01))
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        assert "plimsoll_plan_seconds_count 1.0" in text
+        with pytest.raises(PlimsollError, match=f"127.0.0.1:{port}"), serving_metrics("127.0.0.1", port):
+            pass
+    with serving_metrics("127.0.0.1", port):
+        pass
+
+
+def test_nothing_is_served_unasked() -> None:
+    with serving_metrics("127.0.0.1", None) as on_tick:
+        assert on_tick(Tick(a_snapshot(), None, Outcome()))
+
+
+def _names() -> set[str]:
+    return {f"{each.name}_total" if each.type == "counter" else each.name for each in Metrics().registry.collect()}
+
+
+def test_every_metric_is_in_the_reference_and_no_other() -> None:
+    told = set(re.findall(r"^\| `(plimsoll_[a-z_]+)", REFERENCE.read_text(), re.MULTILINE))
+    assert told == _names()
+
+
+def test_alerts_ask_for_metrics_that_there_are() -> None:
+    rules: list[dict[str, Any]] = alert_rules(MonitoringSpec())
+    for rule in rules:
+        for name in re.findall(r"plimsoll_[a-z_]+", rule["expr"]):
+            assert name.removesuffix("_bucket") in _names()
+        assert rule["alert"] in REFERENCE.read_text()
