@@ -16,6 +16,7 @@ from plimsoll.plan.shares import ASSUMED_MILLI, read_shares
 PROJECT: Final = "project"
 """Label that KAI takes for the queue where a pod has no label of one."""
 DEFAULT_QUEUE: Final = "default-queue"
+DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class QueueLoad:
 def queue_of(pod: Pod, queue_scheduler: str) -> str:
     """The queue of a pod as KAI finds it, its owner's label aside; empty: of another scheduler, and names none."""
     named = pod.labels.get(QUEUE, "")
-    if named or pod.scheduler_name != queue_scheduler:
+    # A cluster may serve queues' pods by the default scheduler, which itself knows no queues.
+    if named or pod.scheduler_name != queue_scheduler or queue_scheduler == DEFAULT_SCHEDULER:
         return named
     return pod.labels.get(PROJECT) or DEFAULT_QUEUE
 

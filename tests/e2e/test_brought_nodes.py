@@ -10,6 +10,7 @@ import pytest
 
 from demo.stage import Stage, declare
 from plimsoll.connection import RequestError
+from plimsoll.model.capacity_gate import CAPACITY_GATE
 from plimsoll.sandbox import Sandbox
 from stacks.working_copy import make
 from tests.e2e.awaiting import await_condition
@@ -137,3 +138,45 @@ def test_status_and_plan_show_it(stage: Stage, cluster: Kube) -> None:
     plan = orjson.loads(stage.run("plimsoll", "plan", "--output", "json", expect=2))
     assert {each["name"]: each["accepted"] for each in plan["verdicts"]} == {"phi": True, "mixed": False}
     assert not plan["create"] and not plan["delete"]
+
+
+def a_share(name: str) -> dict[str, Any]:
+    """More than half a GPU, so that each of the four T4 holds one."""
+    metadata = {"name": name, "namespace": "research", "annotations": {"gpu-fraction": "0.6"}}
+    spec = {
+        "nodeSelector": {"nvidia.com/gpu.product": "Tesla-T4"},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "main", "image": "example/notebook:1"}],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def test_share_pods_are_held_at_admission_until_their_gpus_are_there(cluster: Kube) -> None:
+    names = [f"share-{number}" for number in range(5)]
+
+    def bound() -> dict[str, bool]:
+        pods = cluster.list("v1", "Pod", "research")
+        return {pod["metadata"]["name"]: bool(pod["spec"].get("nodeName")) for pod in pods}
+
+    for name in names:
+        made = cluster.apply(a_share(name))
+        assert [each["name"] for each in made["spec"]["schedulingGates"]] == [CAPACITY_GATE]
+    await_condition(lambda: sum(bound().values()) == 4, 60, "four shares run, one on each GPU")
+    [held] = [name for name, runs in bound().items() if not runs]
+    pod = cluster.get("v1", "Pod", held, "research") or {}
+    assert [each["name"] for each in pod["spec"]["schedulingGates"]] == [CAPACITY_GATE]
+    going = next(name for name in names if name != held)
+    cluster.delete("v1", "Pod", going, "research")
+    await_condition(lambda: bound().get(held), 60, "the fifth runs once a GPU is free")
+    for name in names:
+        cluster.delete("v1", "Pod", name, "research")
+
+
+def test_other_pods_are_not_held(cluster: Kube) -> None:
+    whole = a_share("whole")
+    del whole["metadata"]["annotations"]
+    elsewhere = a_share("elsewhere")
+    elsewhere["metadata"]["namespace"] = "inference"
+    for pod in (whole, elsewhere):
+        assert "schedulingGates" not in cluster.apply(pod)["spec"]
+        cluster.delete("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])

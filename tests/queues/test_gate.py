@@ -145,6 +145,11 @@ def test_the_queue_of_a_pod(labels: dict[str, str], scheduler: str, expected: st
     assert queue_of(a_bound_pod(labels=labels, schedulerName=scheduler), KAI) == expected
 
 
+def test_the_default_scheduler_puts_no_pod_into_a_queue() -> None:
+    pod = a_bound_pod(labels={"project": "b"}, schedulerName="default-scheduler")
+    assert queue_of(pod, "default-scheduler") == ""
+
+
 def test_the_load_of_queues_is_what_bound_pods_take() -> None:
     in_leaf = {"labels": {QUEUE: "leaf"}}
     pods = [
