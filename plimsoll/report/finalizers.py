@@ -6,7 +6,7 @@ Removed by a merge patch at a known version. The UID makes sure that another obj
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -29,27 +29,38 @@ log = structlog.get_logger(__name__)
 
 
 class FinalizerWriter:
-    """Takes changes and writes each once; what fails is logged, and taken again when it is asked for again."""
+    """Takes changes and writes each once; what fails is logged, and taken again when it is asked for again.
 
-    def __init__(self, connection: Connection) -> None:
+    `on_written` hears of each, on another thread: the object's UID, and its new resource version where it is known.
+    """
+
+    def __init__(
+        self, connection: Connection, on_written: Callable[[str, str], None] = lambda uid, version: None
+    ) -> None:
         self._connection = connection
+        self._on_written = on_written
         self._threads = ThreadPoolExecutor(max_workers=WRITERS, thread_name_prefix="finalizer")
         self._lock = threading.Condition()
         self._under_way: set[str] = set()
         self._written: dict[str, tuple[bool, float]] = {}
         """By UID: what was written last, and when."""
 
-    def write(self, changes: Iterable[Finalizing]) -> None:
-        """Returns at once; a change that is under way, or that the watch may not show yet, is not taken again."""
+    def due(self, changes: Iterable[Finalizing]) -> list[Finalizing]:
+        """Those that are not under way, nor written so lately that the watch may not show it yet."""
         now = time.monotonic()
         with self._lock:
             self._written = {uid: each for uid, each in self._written.items() if now - each[1] < SHOWN_SECONDS}
-            taken = [
+            return [
                 each
                 for each in changes
                 if each.ref.uid not in self._under_way
                 and self._written.get(each.ref.uid, (not each.wanted,))[0] != each.wanted
             ]
+
+    def write(self, changes: Iterable[Finalizing]) -> None:
+        """Takes changes that are due; returns at once."""
+        taken = list(changes)
+        with self._lock:
             self._under_way |= {each.ref.uid for each in taken}
         for change in taken:
             self._threads.submit(self._change, change)
@@ -64,10 +75,10 @@ class FinalizerWriter:
         self._threads.shutdown(wait=True)
 
     def _change(self, change: Finalizing) -> None:
-        written = False
+        written, version = False, ""
         try:
             if change.wanted:
-                self._set(change.ref)
+                version = self._set(change.ref)
             else:
                 self._remove(change.ref)
             written = True
@@ -82,11 +93,14 @@ class FinalizerWriter:
                 if written:
                     self._written[change.ref.uid] = (change.wanted, time.monotonic())
                 self._lock.notify_all()
+            self._on_written(change.ref.uid, version)
 
-    def _set(self, ref: WorkspaceRef) -> None:
+    def _set(self, ref: WorkspaceRef) -> str:
+        """The new resource version."""
         metadata = {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid, "finalizers": [CAPACITY_FINALIZER]}
         manifest = {"apiVersion": API_VERSION, "kind": "Workspace", "metadata": metadata}
-        self._patch(ref, manifest, APPLY_PATCH, QUERY)
+        written = self._patch(ref, manifest, APPLY_PATCH, QUERY)
+        return str((written.get("metadata") or {}).get("resourceVersion") or "")
 
     @retry(
         retry=retry_if_exception(lambda error: isinstance(error, RequestError) and error.code == 409),
@@ -103,6 +117,8 @@ class FinalizerWriter:
         seen = {"uid": ref.uid, "resourceVersion": metadata.get("resourceVersion")}
         self._patch(ref, {"metadata": {**seen, "finalizers": kept}}, MERGE_PATCH, {})
 
-    def _patch(self, ref: WorkspaceRef, body: dict[str, Any], content_type: str, query: dict[str, str]) -> None:
+    def _patch(
+        self, ref: WorkspaceRef, body: dict[str, Any], content_type: str, query: dict[str, str]
+    ) -> dict[str, Any]:
         path = path_of("Workspace", ref.namespace, ref.name)
-        self._connection.request("PATCH", path, body, query=query, content_type=content_type, timeout=TIMEOUT)
+        return self._connection.request("PATCH", path, body, query=query, content_type=content_type, timeout=TIMEOUT)

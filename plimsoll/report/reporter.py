@@ -44,7 +44,7 @@ class Reporter:
         self._connection = connection
         self._recorder = Recorder(connection)
         self._writer = StatusWriter(connection)
-        self._finalizers = FinalizerWriter(connection)
+        self._finalizers = FinalizerWriter(connection, self._writer.release)
         self._demands = DemandWriter(connection)
         self._unreadable: dict[str, _Known] = {}
         """By UID: Workspaces of which the snapshot holds the name alone."""
@@ -71,19 +71,20 @@ class Reporter:
         )
         self._recorder.record(summed_up(events, snapshot.environment), now)
         self._writer.write(_environment(snapshot.environment, holdings))
-        self._writer.write(writes)
-        self._finalizers.write(finalizing(snapshot, plan, failures or {}, now))
+        changes = self._finalizers.due(finalizing(snapshot, plan, failures or {}, now))
+        self._writer.write(writes, held={change.ref.uid for change in changes})
+        self._finalizers.write(changes)
 
     def flush(self) -> None:
         """Returns when the statuses and finalizers reported so far are written, or could not be."""
-        self._writer.flush()
         self._finalizers.flush()
+        self._writer.flush()
         self._demands.flush()
 
     def close(self) -> None:
         """Returns when all is written, events too; nothing may be reported afterwards."""
-        self._writer.close()
         self._finalizers.close()
+        self._writer.close()
         self._demands.close()
         self._recorder.close()
 

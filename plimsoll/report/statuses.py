@@ -66,17 +66,34 @@ class StatusWriter:
         self._lock = threading.Condition()
         self._waiting: dict[str, StatusWrite] = {}
         self._busy: set[str] = set()
+        self._held: set[str] = set()
+        """UIDs of objects that another write of ours is about to change."""
         self._promised: dict[str, StatusWrite] = {}
         """By UID: what is written, or will be. A write that fails is no longer promised."""
 
-    def write(self, writes: Iterable[StatusWrite]) -> None:
-        """Takes statuses; one that still waits for the same object is replaced. Returns at once."""
+    def write(self, writes: Iterable[StatusWrite], held: Collection[str] = ()) -> None:
+        """Takes statuses; one that still waits for the same object is replaced. Returns at once.
+
+        Those of the UIDs in `held` wait until `release`: before, they would meet a version that is about to change.
+        """
         taken = {write.uid: write for write in writes}
         with self._lock:
+            self._held.update(held)
             self._waiting.update(taken)
             self._promised.update(taken)
         for _ in range(min(len(taken), WRITERS)):
             self._threads.submit(self._drain)
+
+    def release(self, uid: str, version: str) -> None:
+        """Lets a held status go, at the version that the object has now; an empty one is not known."""
+        with self._lock:
+            self._held.discard(uid)
+            write = self._promised.get(uid)
+            if version and write is not None and uid not in self._busy:
+                self._promised[uid] = write._replace(version=version)
+                if uid in self._waiting:
+                    self._waiting[uid] = self._promised[uid]
+        self._threads.submit(self._drain)
 
     def promised(self, uid: str) -> StatusWrite | None:
         """The last status taken for the object, unless it could not be written."""
@@ -113,7 +130,8 @@ class StatusWriter:
     def _next(self) -> StatusWrite | None:
         """One that no other thread is at: two statuses of an object go one after the other."""
         with self._lock:
-            uid = next((uid for uid in self._waiting if uid not in self._busy), None)
+            free = (uid for uid in self._waiting if uid not in self._busy and uid not in self._held)
+            uid = next(free, None)
             if uid is None:
                 return None
             self._busy.add(uid)

@@ -39,7 +39,7 @@ def patches(connection: Recording) -> list[dict[str, object]]:
 
 def test_it_is_set_once_on_the_object_of_that_uid(connection: Recording, writer: FinalizerWriter) -> None:
     for _ in range(2):
-        writer.write([Finalizing(REF, True)])
+        writer.write(writer.due([Finalizing(REF, True)]))
         writer.flush()
     assert patches(connection) == [
         {"name": "ws", "namespace": "default", "uid": "u", "finalizers": [CAPACITY_FINALIZER]}

@@ -271,3 +271,21 @@ def test_the_loop_is_not_held_up_and_the_last_status_wins(connection: Recording,
     ]
     assert written[-1] == "third"
     assert len(written) <= 2, "what nobody will read is not written"
+
+
+@pytest.mark.parametrize("error", [None, RequestError(403, "Forbidden", "no")])
+def test_a_status_goes_after_the_finalizer_at_the_version_that_made(
+    connection: Recording, reporter: Reporter, error: PlimsollError | None
+) -> None:
+    """Else each would meet the other's version, and cost two requests more."""
+    ws = a_seen("ws")
+    if error is not None:
+        connection.errors["PATCH " + STATUS.format("ws").removesuffix("/status")] = error
+    launched = a_claim("c", ws, ready=True)
+    connection.gate.clear()
+    reporter.report(a_snapshot(ws, launched, nap=True), verdicts(ws), NOW)
+    connection.gate.set()
+    reporter.flush()
+    (finalizer, status) = [body for _, path, body in connection.calls if "/workspaces/ws" in path]
+    assert "finalizers" in finalizer["metadata"]
+    assert status["metadata"]["resourceVersion"] == ("1" if error else "9")
