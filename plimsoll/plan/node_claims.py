@@ -38,7 +38,7 @@ class NodeClaimProvisioner:
         tries = self._trying.judge(
             wish.workspace.status.provisioning, everything, gpus_known=wish.offered.devices is not None
         )
-        for claim in own:
+        for claim in alive(everything):
             if claim.name in tries.late:
                 delta.delete(claim, f"{tries.late[claim.name]}: it is replaced")
         if tries.next_look is not None:

@@ -42,10 +42,10 @@ class StaticNodePoolProvisioner:
         if tries.next_look is not None:
             delta.looks.append(tries.next_look)
         for claim in alive(everything):
-            if NODEPOOL in claim.labels and claim.name in tries.late:
-                delta.delete(claim, f"{tries.late[claim.name]}: its NodePool makes another")
+            if claim.name in tries.late:
+                delta.delete(claim, f"{tries.late[claim.name]}: it is replaced")
         own = sorted(
-            (claim for claim in alive(everything) if NODEPOOL not in claim.labels),
+            (claim for claim in alive(everything) if NODEPOOL not in claim.labels and claim.name not in tries.late),
             key=lambda claim: (self._progress.ready(claim), claim.name),
         )
         for claim in own[: max(0, len(own) - wish.target)]:

@@ -16,7 +16,7 @@ from plimsoll.plan.conditions import status_of
 from plimsoll.plan.holdings import Holdings, Made
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
-from tests.builders import NC24, a_claim, a_node, a_snapshot, a_workspace, an_environment
+from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
 from tests.planning.cluster import after, claim_key
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -226,7 +226,7 @@ def test_a_node_of_a_static_pool_without_its_gpus_is_replaced_by_its_pool_ever_l
     assert in_time.empty
     found, snapshot = round_of(showing("first", 0), at(11))
     assert names(found) == ([], ["first"])
-    assert "its NodePool makes another" in found.deletions[0].reason
+    assert "it is replaced" in found.deletions[0].reason
     assert said(snapshot)[0] == "NodeClaimLate"
     _, snapshot = round_of(showing("second", 12), at(13))
     waiting, snapshot = round_of(showing("second", 12), at(30))
@@ -241,6 +241,20 @@ def test_a_node_of_a_static_pool_without_its_gpus_is_replaced_by_its_pool_ever_l
     assert snapshot.workspaces[0].status.provisioning.failures == 2
     waiting, _ = round_of(showing("third", 73), at(72 + 119))
     assert waiting.empty, "twice as long as before"
+
+
+@pytest.mark.parametrize("provisioner", ["nodeclaim", "static-nodepool"])
+@pytest.mark.parametrize("pooled", [True, False])
+def test_what_the_other_provisioner_made_is_replaced_too(provisioner: str, pooled: bool) -> None:
+    late = claim(Launched="No")
+    if pooled:
+        late = late.model_copy(update={"labels": late.labels | {NODEPOOL: "own"}})
+    pool = a_node_pool("own").model_copy(update={"labels": claim().labels, "replicas": 1})
+    environment = an_environment(nap=True, provisioner=provisioner)
+    snapshot = a_snapshot(wanting(1), late, *([pool] if pooled else []), environment=environment)
+    found, snapshot = round_of(snapshot, at(301))
+    assert [each.key.name for each in found.deletions if each.key.kind == "NodeClaim"] == ["c"]
+    assert snapshot.workspaces[0].status.provisioning.failures == 1
 
 
 def test_a_node_that_fails_after_it_served_is_not_late() -> None:
