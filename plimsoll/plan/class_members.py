@@ -25,6 +25,8 @@ class ClassMembers:
     whole: dict[str, PodShare] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
     """Why their requests cannot be read, and what to change."""
+    nameless: dict[str, str] = field(default_factory=dict)
+    """The same without the pods' names."""
 
     @property
     def priority(self) -> int:
@@ -88,6 +90,8 @@ def _sorted(members: Iterable[PodShare | ShareRefusal]) -> ClassMembers:
         uid = uid_of(each.pod)
         if isinstance(each, ShareRefusal):
             found.unreadable[uid] = f"{each.message}: {each.hint}"
+            said = each.message.partition(": ")[2]
+            found.nameless[uid] = f"Pod with UID {uid}: {said}: {each.hint}"
         elif each.share.whole:
             found.whole[uid] = each
         else:

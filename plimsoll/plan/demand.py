@@ -70,7 +70,9 @@ class Demand:
     on_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Existing node, or NodeClaim on its way, to the UIDs of the pods that it has room for."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """UID to why nothing is asked for it, with what to change."""
+    """UID to why nothing is asked for it, with what to change; pods by name."""
+    nameless: Mapping[str, str] = field(default_factory=dict)
+    """The same without names, of those whose reason has some."""
     blocked: str = ""
     """Why the queue would admit none of the pods; empty: it admits some."""
     spoken_for: Mapping[str, PodShare] = field(default_factory=dict)
@@ -86,6 +88,11 @@ class Demand:
     def name(self) -> str:
         """Of its GPUDemand: a function of the class alone."""
         return self.of.name
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why pods are refused, sorted, each once, for readers who may not read the pods."""
+        return tuple(sorted({self.nameless.get(uid, why) for uid, why in self.refused.items()}))
 
     @property
     def gpus(self) -> int:

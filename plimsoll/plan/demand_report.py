@@ -109,7 +109,7 @@ def _reasons(standing: Standing, settings: DemandSettings) -> Iterable[str]:
     elif settings.provisioner is DemandProvisioner.NONE and demand.nodes:
         yield "nothing is asked for: set demand.provisioner of the Environment"
     yield from (each.message for each in standing.failing)
-    yield from sorted(set(demand.refused.values()))
+    yield from demand.reasons
     if demand.spoken_for:
         yield f"{counted(len(demand.spoken_for), 'pod')} for whole GPUs: an autoscaler sees them by itself"
 

@@ -52,6 +52,8 @@ class _Class:
     """By UID."""
     refused: dict[str, str] = field(default_factory=dict)
     """UID to why the pod is left out."""
+    nameless: dict[str, str] = field(default_factory=dict)
+    """The same without names, of those whose reason has some."""
     by_queue: dict[str, str] = field(default_factory=dict)
     """The part of `refused` that the queue does not admit."""
     kinds: Kinds = field(default_factory=dict)
@@ -104,6 +106,7 @@ class DemandRound:
     def _prepare(self, each: _Class) -> None:
         placement, supply = each.of.placement, self._offer.supply
         each.refused |= each.members.unreadable
+        each.nameless |= each.members.nameless
         each.shapes = tuple(shape for shape in self._offer.shapes if shape.serves(placement))
         came = [free for free, _ in supply.came_for(each.of.name)]
         kinds = each.kinds = kinds_of(each.shapes, [*supply.serving(placement), *came], supply)
@@ -166,10 +169,14 @@ class DemandRound:
         ]
         for gang in broken[len(broken) // 2 :]:
             lacking = gang.lacking(self._placed)
-            reasons = [why for uid in gang.pods if (why := self._why(uid))]
-            why = f"{gang.name} starts as a whole, and {lacking} more of its pods need a place: {reasons[0]}"
+            first = next(uid for uid in gang.pods if self._why(uid))
+            said = f"starts as a whole, and {lacking} more of its pods need a place"
+            why, nameless = self._why(first), self._class_of[first].nameless.get(first, self._why(first))
             for uid in gang.pods:
-                self._class_of[uid].refused.setdefault(uid, why)
+                each = self._class_of[uid]
+                if uid not in each.refused:
+                    each.refused[uid] = f"{gang.name} {said}: {why}"
+                    each.nameless[uid] = f"a gang {said}: {nameless}"
         return bool(broken)
 
     def _placed(self, uid: str) -> bool:
@@ -192,6 +199,7 @@ class DemandRound:
             on_nodes={node.node: node.pods for node in packed.on_nodes if node.node is not None}
             | {name: uids for name, uids in promised.items() if name in came},
             refused=dict(sorted((packed.unplaced | each.refused).items())),
+            nameless=each.nameless,
             blocked=next(iter(each.by_queue.values())) if blocked else "",
             spoken_for=each.members.whole,
             packing=packed.packing,

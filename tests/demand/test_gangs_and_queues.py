@@ -47,6 +47,8 @@ def test_a_pod_group_has_its_least_or_nothing(pods: int, least: int, nodes: int)
     assert len(demand.refused) == pods - nodes
     if not nodes:
         assert "PodGroup team/job starts as a whole" in demand.refused["uid-job-0"]
+        assert demand.reasons[0].startswith("a gang starts as a whole, and 1 more of its pods")
+        assert "team/job" not in str(demand.reasons)
 
 
 def test_members_that_run_count() -> None:

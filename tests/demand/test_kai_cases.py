@@ -70,6 +70,8 @@ def test_an_unreadable_annotation_is_told_with_pod_and_value() -> None:
     (demand,) = planned(a_waiting_pod("bad", gpu_fraction="much"), a_waiting_pod("good", gpu_fraction="0.5"))
     assert "team/bad" in demand.refused["uid-bad"]
     assert "'much'" in demand.refused["uid-bad"]
+    assert demand.reasons[0].startswith("Pod with UID uid-bad: gpu-fraction 'much'")
+    assert "team/bad" not in str(demand.reasons)
     assert [node.pods for node in demand.nodes] == [("uid-good",)]
 
 
