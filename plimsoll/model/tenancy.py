@@ -4,7 +4,7 @@ What depends on nodes (NodePools, GPUs in all) is judged where nodes are known.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from plimsoll.model.environment import EnvironmentSpec
 
@@ -17,23 +17,31 @@ NONE_ALLOWED: Final = "none"
 """Stands for an empty list of what is allowed."""
 
 
+class Violation(NamedTuple):
+    field: str
+    """Path of the field in the Workspace's manifest."""
+    message: str
+
+
 def tenancy_violation(
     environment: EnvironmentSpec, namespace: str, *, queue: str | None, instance_type: str | None
-) -> str | None:
+) -> Violation | None:
     """What a Workspace of the namespace may not use of what it asks for; None where it may use all of it."""
     try:
         access = environment.access_of(namespace)
     except KeyError:
-        return NAMESPACE_NOT_NAMED.format(namespace=namespace)
+        return Violation("metadata.namespace", NAMESPACE_NOT_NAMED.format(namespace=namespace))
     if access is None:
         return None
     if queue and access.queues is not None and queue not in access.queues:
-        return QUEUE_NOT_ALLOWED.format(namespace=namespace, queue=queue, allowed=_listed(access.queues))
+        said = QUEUE_NOT_ALLOWED.format(namespace=namespace, queue=queue, allowed=_listed(access.queues))
+        return Violation("spec.queue", said)
     types = access.instance_types
     if not instance_type or types is None or not environment.auto_provisioning:
         return None
     if instance_type.casefold() not in {each.casefold() for each in types}:
-        return TYPE_NOT_ALLOWED.format(namespace=namespace, instance_type=instance_type, allowed=_listed(types))
+        said = TYPE_NOT_ALLOWED.format(namespace=namespace, instance_type=instance_type, allowed=_listed(types))
+        return Violation("spec.resource.instanceType", said)
     return None
 
 

@@ -147,7 +147,7 @@ def forbidden(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | N
         queue=workspace.spec.queue,
         instance_type=workspace.spec.resource.instance_type,
     )
-    return None if violation is None else Refusal(Reason.NOT_ALLOWED, violation)
+    return None if violation is None else Refusal(Reason.NOT_ALLOWED, violation.message)
 
 
 def reserved_keys(keys: Iterable[str], prefixes: tuple[str, ...]) -> list[str]:

@@ -11,6 +11,7 @@ from plimsoll.model.errors import PlimsollError
 from plimsoll.model.finding import Severity
 from plimsoll.model.policies import Policies
 from plimsoll.policy import (
+    access,
     capacity_pods,
     charts,
     exemptions,
@@ -25,7 +26,18 @@ from plimsoll.policy.rule import Rule
 
 RULES: Final[Mapping[str, Rule]] = {
     rule.id: rule
-    for family in (modes, queue_names, queue_tree, gpu_shares, capacity_pods, node_pools, images, charts, exemptions)
+    for family in (
+        modes,
+        access,
+        queue_names,
+        queue_tree,
+        gpu_shares,
+        capacity_pods,
+        node_pools,
+        images,
+        charts,
+        exemptions,
+    )
     for rule in family.RULES
 }
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from pydantic import ValidationError
+
 from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.labels import GPU_RESOURCE, GROUP
 from plimsoll.model.policy_config import PolicyConfig
@@ -55,6 +57,8 @@ class World:
     queue_scheduler: str = KAI_SCHEDULER
     gpu_resource: str = GPU_RESOURCE
     reserved_prefixes: tuple[str, ...] = _PREFIXES
+    tenancy: EnvironmentSpec | None = None
+    """Mode and access; None: not known, or not to be read."""
     gpu_limit: int | None = None
     """GPU devices that the Environment may hold; None: no bound."""
 
@@ -71,8 +75,18 @@ class World:
             queue_scheduler=text(environment, "queueScheduler") or KAI_SCHEDULER,
             gpu_resource=text(environment, "gpuResource") or GPU_RESOURCE,
             reserved_prefixes=tuple(str(each) for each in prefixes) if is_list(prefixes) else _PREFIXES,
+            tenancy=_tenancy(environment),
             gpu_limit=limit if isinstance(limit, int) and not isinstance(limit, bool) else None,
         )
+
+
+def _tenancy(environment: Mapping[str, Any]) -> EnvironmentSpec | None:
+    """What is wrong with the Environment itself is for its own kind to say."""
+    fields = ("nodeAutoProvisioning", "provisioner", "access")
+    try:
+        return EnvironmentSpec.model_validate({name: environment[name] for name in fields if name in environment})
+    except ValidationError:
+        return None
 
 
 def environment_of(manifests: Iterable[Manifest]) -> Mapping[str, Any] | None:

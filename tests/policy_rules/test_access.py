@@ -1,0 +1,65 @@
+"""What the Environment lets a namespace use: the rule says what the verdict says."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.plan.validating import validate
+from tests.builders import NC24, a_snapshot, a_workspace
+from tests.builders import an_environment as an_observed_environment
+from tests.policy_rules.manifests import Manifest, an_environment, broken, findings
+
+ONLY = [{"namespaces": ["team"], "queues": ["team", "shared"], "instanceTypes": [NC24]}]
+OTHERS = [*ONLY, {"namespaces": ["*"], "queues": []}]
+
+
+def a_manifest(namespace: str = "team", queue: str = "team", instance_type: str = NC24) -> Manifest:
+    return {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Workspace",
+        "metadata": {"name": "ws", "namespace": namespace},
+        "spec": {
+            "queue": queue,
+            "resource": {"instanceType": instance_type},
+            "inference": {"preset": {"name": "phi-4"}},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("access", "fields", "field"),
+    [
+        (ONLY, {}, None),
+        (ONLY, {"queue": "shared", "instance_type": NC24.upper()}, None),
+        (ONLY, {"queue": "other"}, "spec.queue"),
+        (ONLY, {"instance_type": "p5.48xlarge"}, "spec.resource.instanceType"),
+        (ONLY, {"namespace": "else"}, "metadata.namespace"),
+        (OTHERS, {"namespace": "else"}, "spec.queue"),
+        ([], {"namespace": "else", "queue": "any", "instance_type": "p5.48xlarge"}, None),
+    ],
+)
+def test_the_rule_is_the_verdicts(access: list[Any], fields: dict[str, str], field: str | None) -> None:
+    environment = an_environment(nodeAutoProvisioning="enabled", access=access)
+    manifest = a_manifest(**fields)
+    found = [each for each in findings(manifest, environment) if each.rule == "workspace-access"]
+    assert [each.field for each in found] == ([] if field is None else [field])
+    judged = a_workspace(
+        namespace=manifest["metadata"]["namespace"],
+        queue=manifest["spec"]["queue"],
+        instance_type=manifest["spec"]["resource"]["instanceType"],
+        preset="phi-4",
+    )
+    snapshot = a_snapshot(judged, environment=an_observed_environment(nap=True, access=access))
+    [verdict] = validate(snapshot)
+    assert verdict.accepted is (field is None)
+    assert all(verdict.message in each.message for each in found)
+
+
+def test_instance_types_are_for_provisioned_nodes() -> None:
+    byo = an_environment(nodeAutoProvisioning="disabled", access=ONLY)
+    assert "workspace-access" not in [rule for rule, _ in broken(a_manifest(instance_type=""), byo)]
+
+
+def test_an_environment_that_cannot_be_read_judges_nobody() -> None:
+    odd = an_environment(nodeAutoProvisioning="enabled", access="everything")
+    assert "workspace-access" not in [rule for rule, _ in broken(a_manifest(), odd)]
