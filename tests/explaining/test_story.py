@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cli.explain_object import as_json
 from plimsoll.model.verdict import Reason
-from plimsoll.model.workspace import Workspace
+from plimsoll.model.workspace import Workspace, WorkspaceStatus
 from plimsoll.plan.explaining import Story, explain
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
-from tests.builders import NC24, V100, V100_MIB, a_claim, a_node, a_snapshot, a_workspace, an_environment
+from tests.builders import NC24, V100, V100_MIB, a_claim, a_node, a_pod, a_snapshot, a_workspace, an_environment
 
 NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
 
@@ -86,3 +87,63 @@ def test_operations_are_those_of_the_plan() -> None:
     story = explain(snapshot, workspace.ref, NOW)
     assert (story.creations, story.updates, story.deletions) == (planned.creations, planned.updates, planned.deletions)
     assert len(story.deletions) == 1
+
+
+def test_a_node_says_who_has_it() -> None:
+    older = a_workspace("older", created="2025-01-01T00:00:00Z")
+    workspace = a_workspace(replicas=2)
+    pod = a_pod("train", node="used", devices=1)
+    story = story_of(workspace, older, a_node("first"), a_node("second"), a_node("used"), pod)
+    assert {each.node.name: each.holders for each in story.nodes} == {
+        "first": ("Workspace default/older",),
+        "second": ("Workspace default/ws",),
+        "used": ("pod others/train (1 device)",),
+    }
+
+
+def test_provisioned_nodes_say_for_whom_they_were_made() -> None:
+    other = a_workspace("other", instance_type=NC24)
+    made = {"plimsoll.dev/workspace": "other", "plimsoll.dev/workspace-namespace": "default"}
+    node = a_node("n", instance_type=NC24, more_labels=made)
+    story = story_of(a_workspace(instance_type=NC24), other, node, nap=True)
+    assert [each.holders for each in story.nodes] == [("Workspace default/other",)]
+
+
+def test_the_instance_type_says_where_its_figures_come_from() -> None:
+    workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24)
+    by_table = story_of(workspace, nap=True).offered
+    live = story_of(workspace, a_node(pool=None, instance_type=NC24, count=2), nap=True).offered
+    assert by_table is not None
+    assert live is not None
+    assert (by_table.source, live.source) == ("table", "the live nodes")
+    assert [each.split(":")[0] for each in live.warnings] == [NC24]
+
+
+def test_claims_say_what_they_wait_for_and_until_when_and_tries_when_the_next_is_due() -> None:
+    workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24, replicas=2)
+    failed = {
+        "failures": 2,
+        "tries": 2,
+        "lastFailure": "2026-01-01T00:04:30Z",
+        "reason": "NodeClaimLate",
+        "message": "m",
+    }
+    status = WorkspaceStatus.model_validate({"provisioning": failed})
+    waiting = a_claim("c", workspace, created="2026-01-01T00:04:50Z")
+    told = as_json(story_of(workspace.model_copy(update={"status": status}), waiting, nap=True), [])
+    [claim] = told["nodeClaims"]
+    assert (claim["waitsFor"], claim["since"], claim["deadline"]) == (
+        "Launched",
+        "2026-01-01T00:04:50Z",
+        "2026-01-01T00:09:50Z",
+    )
+    tries = told["tries"]
+    assert (tries["failures"], tries["reason"], tries["nextTry"]) == (2, "NodeClaimLate", "2026-01-01T00:05:30Z")
+    assert told["need"]["estimate"]["settings"]["utilization"] == 0.84
+
+
+def test_a_missed_deadline_is_told_as_late() -> None:
+    workspace = a_workspace(preset="phi-4-mini-instruct", instance_type=NC24)
+    late = a_claim("c", workspace, created="2025-12-31T00:00:00Z")
+    tries = as_json(story_of(workspace, late, nap=True), [])["tries"]
+    assert tries["late"] == [{"name": "c", "why": "NodeClaim c is not Launched after 5 min"}]
