@@ -94,7 +94,8 @@ def _phase(standing: Standing) -> DemandPhase:
         return DemandPhase.QUOTA_BLOCKED
     if standing.record.failures and standing.unmet:
         return DemandPhase.EXPIRED
-    return DemandPhase.NODE_READY if standing.demand.on_nodes else DemandPhase.PENDING
+    ready = standing.demand.on_nodes and not standing.demand.nodes
+    return DemandPhase.NODE_READY if ready else DemandPhase.PENDING
 
 
 def _reasons(standing: Standing, settings: DemandSettings) -> Iterable[str]:
