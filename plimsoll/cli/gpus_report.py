@@ -49,7 +49,9 @@ def _group(group: GpuGroup) -> dict[str, Any]:
 
 def print_ledger(accounts: Sequence[GpuAccount]) -> None:
     """One line a group, and one for what is whole; then what contradicts itself."""
-    table = Table("NODE", "PRODUCT", "GPU", "USED", "FREE", "PODS", box=box.SIMPLE)
+    table = Table(box=box.SIMPLE)
+    for title in ("NODE", "PRODUCT", "GPU", "USED", "FREE", "PODS"):
+        table.add_column(title, overflow="fold")
     for account in accounts:
         node, product = account.node.name, account.kind or "?"
         for group in account.groups:

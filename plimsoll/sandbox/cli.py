@@ -31,6 +31,7 @@ class Provider(enum.StrEnum):
 class User(enum.StrEnum):
     ADMIN = "admin"
     CONTROLLER = "controller"
+    BINDER = "binder"
     VIEWER = "viewer"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from plimsoll.model.binder import BinderSettings
 from plimsoll.model.capacity_gate import CapacityGateSpec
 from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.gpu_discovery import GpuDiscoverySpec
@@ -43,6 +44,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         (QueueSpec, "components.md"),
         (GpuDiscoverySpec, "components.md"),
         (TrainingRuntimeSpec, "components.md"),
+        (BinderSettings, "reservations.md"),
         (CapacityGateSpec, "components.md"),
     ],
 )
