@@ -25,7 +25,7 @@ from stacks.working_copy import CHECKOUT
 from tests.e2e.awaiting import await_condition
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
-from tests.e2e.stacks import Project
+from tests.e2e.stacks import POLICIES, Project
 
 pytestmark = pytest.mark.e2e
 
@@ -173,6 +173,19 @@ def test_a_train_job_of_an_older_runtime_whose_queue_is_gone_gets_no_pods(cluste
     # It is not what refuses a change of the runtime that leaves the queue as it is.
     assert refusal(cluster, a_runtime("by-hand", "gone", mlPolicy={"numNodes": 2})) == ""
     assert "names Queue other" in refusal(cluster, a_runtime("by-hand", "other"))
+
+
+def test_a_runtime_of_no_queue_is_refused_in_preview(project: Project) -> None:
+    file = project.folder / "stacks" / f"Pulumi.{STACK}.yaml"
+    declared = file.read_text()
+    try:
+        file.write_text(declared.replace("queue: vision", "queue: nobody"))
+        output = project.preview(STACK, "--policy-pack", str(POLICIES), fails=True)
+    finally:
+        file.write_text(declared)
+    told = [line for line in output.splitlines() if "which nobody declares" in line]
+    assert any("torch-vision" in line for line in told), output
+    assert "Traceback" not in output
 
 
 named = st.sampled_from([None, "vision", "language", "research", "nobody"])
