@@ -11,7 +11,7 @@ from plimsoll.plan.first_seen import FirstSeen
 from plimsoll.plan.gpu_ledger import GpuLedger
 from plimsoll.plan.node_holds import NodeHolds
 from plimsoll.plan.reservation_upkeep import ReservationUpkeep
-from plimsoll.plan.reserved_groups import reserved_groups
+from plimsoll.plan.reserved_groups import ReservedGroups
 from plimsoll.plan.share_binding import ShareBinding
 
 
@@ -28,6 +28,7 @@ class BindPlanner:
     def __init__(self, settings: BinderSettings) -> None:
         self._settings = settings
         self._ledger = GpuLedger(settings.reservation.gpu_resource, settings.reservation.namespaces)
+        self._reserved = ReservedGroups(settings.reservation.namespaces)
         self._holds = NodeHolds(settings.hold_seconds, settings.hold_limit_seconds)
         self._seen = FirstSeen()
         self._left: set[str] = set()
@@ -45,7 +46,8 @@ class BindPlanner:
         there = list(pods)
         self._ledger.update(nodes, there)
         self._seen.begin()
-        groups = reserved_groups(there, self._settings.reservation.namespaces)
+        self._reserved.update(there)
+        groups = self._reserved.groups
         upkeep = ReservationUpkeep(self._settings, self._ledger, self._holds, self._seen, now)
         steps = list(upkeep.steps(groups))
         binding = ShareBinding(

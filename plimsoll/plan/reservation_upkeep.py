@@ -47,7 +47,7 @@ class ReservationUpkeep:
             if group.empty:
                 yield from self._of_empty(node, name, group)
         # The group that holds other GPUs than its own gets its own first, and frees them.
-        bound = [(not group.reservations or group.sound(key[1]), key) for key, group in groups.items() if group.bound]
+        bound = [(not group.reservations or group.sound, key) for key, group in groups.items() if group.bound]
         for _, (node, name) in sorted(bound):
             yield from self._of_bound(node, name, groups[(node, name)])
 
@@ -77,7 +77,7 @@ class ReservationUpkeep:
 
     def _of_bound(self, node: str, name: str, group: ReservedGroup) -> Iterator[BindStep]:
         pods = [pod for pod in group.bound if not pod.deleting]
-        gpu = group.gpu_of_pods(name)
+        gpu = group.gpu_of_pods
         if not (pods and gpu and all(pod.scheduler_name == self._settings.scheduler_name for pod in pods)):
             return
         live = [each for each in group.live if each.uid not in self.late]

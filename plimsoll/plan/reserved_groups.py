@@ -1,7 +1,7 @@
 """The GPU groups of a cluster with their reservations and pods."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from functools import cached_property
 
 from plimsoll.model.gpu_group import RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.model.labels import MANAGED_BY
@@ -13,51 +13,101 @@ GroupKey = tuple[str, str]
 """(node, group)"""
 
 
-@dataclass(slots=True)
 class ReservedGroup:
     """Reservations of one group on one node, and the pods that are in it; none of them finished but reservations."""
 
-    reservations: list[Pod] = field(default_factory=list)
-    bound: list[Pod] = field(default_factory=list)
-    """Pods on the node, terminating ones too."""
-    claimed: list[Pod] = field(default_factory=list)
-    """Pods about to be bound."""
-
-    @property
-    def live(self) -> list[Pod]:
-        """Reservations that hold a GPU, or are about to, by name."""
-        return sorted((each for each in self.reservations if is_live(each)), key=lambda pod: pod.key)
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.reservations: list[Pod] = []
+        self.bound: list[Pod] = []
+        """Pods on the node, terminating ones too."""
+        self.claimed: list[Pod] = []
+        """Pods about to be bound."""
 
     @property
     def empty(self) -> bool:
         return not (self.bound or self.claimed)
 
-    def gpu_of_pods(self, group: str) -> str:
+    @cached_property
+    def live(self) -> list[Pod]:
+        """Reservations that hold a GPU, or are about to, by name."""
+        return sorted((each for each in self.reservations if is_live(each)), key=lambda pod: pod.key)
+
+    @cached_property
+    def gpu_of_pods(self) -> str:
         """The GPU that its bound pods were given; empty where they do not say, or contradict each other."""
-        said = {_given(pod, group) for pod in self.bound}
+        said = {_given(pod, self.name) for pod in self.bound}
         return said.pop() if len(said) == 1 else ""
 
-    def sound(self, group: str) -> bool:
+    @cached_property
+    def sound(self) -> bool:
         """Whether another pod may join: what is reserved is the GPU that pods run on."""
-        gpu = self.gpu_of_pods(group)
+        gpu = self.gpu_of_pods
         return not self.bound or (bool(gpu) and [reserved_gpu(each) for each in self.live] == [gpu])
 
+    def with_pod(self, pod: Pod, reserves: bool) -> "ReservedGroup":
+        return self._with(*self._lists(None, pod, reserves))
 
-def reserved_groups(pods: Iterable[Pod], namespaces: Collection[str]) -> dict[GroupKey, ReservedGroup]:
-    """By node and name; pods count as in the ledger, but for those that name no node."""
-    groups: dict[GroupKey, ReservedGroup] = {}
-    for pod in pods:
-        reserves = is_reservation(pod, namespaces)
-        node = pod.node_name or selected_node(pod)
-        if not node or (pod.finished and not reserves):
-            continue
-        for name in gpu_groups(pod):
-            group = groups.setdefault((node, name), ReservedGroup())
-            if reserves:
-                group.reservations.append(pod)
+    def without_pod(self, pod: Pod) -> "ReservedGroup":
+        return self._with(*self._lists(pod, None, False))
+
+    def _lists(self, gone: Pod | None, new: Pod | None, reserves: bool) -> tuple[list[Pod], list[Pod], list[Pod]]:
+        kept = [[pod for pod in pods if pod is not gone] for pods in (self.reservations, self.bound, self.claimed)]
+        if new is not None:
+            kept[0 if reserves else 1 if new.node_name else 2].append(new)
+        return kept[0], kept[1], kept[2]
+
+    def _with(self, reservations: list[Pod], bound: list[Pod], claimed: list[Pod]) -> "ReservedGroup":
+        changed = ReservedGroup(self.name)
+        changed.reservations, changed.bound, changed.claimed = reservations, bound, claimed
+        return changed
+
+
+class ReservedGroups:
+    """The groups of a cluster, by node and name; pods count as in the ledger, but for those that name no node.
+
+    An update costs little for pods that are the same as before.
+    """
+
+    def __init__(self, namespaces: Collection[str]) -> None:
+        self._namespaces = frozenset(namespaces)
+        self._pods: dict[tuple[str, str], Pod] = {}
+        self.groups: dict[GroupKey, ReservedGroup] = {}
+
+    def update(self, pods: Iterable[Pod]) -> None:
+        """Takes all pods of the cluster."""
+        gone = set(self._pods)
+        for pod in pods:
+            key = (pod.namespace, pod.name)
+            gone.discard(key)
+            before = self._pods.get(key)
+            if before is pod:
+                continue
+            if before is not None:
+                self._take_out(before)
+            self._pods[key] = pod
+            for group in self._of(pod):
+                there = self.groups.get(group) or ReservedGroup(group[1])
+                self.groups[group] = there.with_pod(pod, self._reserves(pod))
+        for key in gone:
+            self._take_out(self._pods.pop(key))
+
+    def _take_out(self, pod: Pod) -> None:
+        for group in self._of(pod):
+            left = self.groups[group].without_pod(pod)
+            if left.empty and not left.reservations:
+                del self.groups[group]
             else:
-                (group.bound if pod.node_name else group.claimed).append(pod)
-    return groups
+                self.groups[group] = left
+
+    def _of(self, pod: Pod) -> list[GroupKey]:
+        node = pod.node_name or selected_node(pod)
+        if not node or (pod.finished and not self._reserves(pod)):
+            return []
+        return [(node, name) for name in gpu_groups(pod)]
+
+    def _reserves(self, pod: Pod) -> bool:
+        return is_reservation(pod, self._namespaces)
 
 
 def reserved_gpu(reservation: Pod) -> str:

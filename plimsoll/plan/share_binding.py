@@ -48,7 +48,7 @@ class ShareBinding:
         for pod in unclaimed:
             if gpu_groups(pod):  # a copy of another pod: it takes no place there
                 self._ledger.put_pod(without_groups(pod))
-        closed = {key for key, group in self._groups.items() if not group.sound(key[1]) or self._is_late(group)}
+        closed = {key for key, group in self._groups.items() if not group.sound or self._is_late(group)}
         placement = SharePlacement(self._ledger.accounts(), self._settings.reservation, self._held, closed)
         for pod in unclaimed:
             yield from self._of_unclaimed(pod, placement)
@@ -95,7 +95,7 @@ class ShareBinding:
             group = self._groups.get((node, name), ReservedGroup())
             live = [each for each in group.live if each.uid not in self._late]
             gpu = next((uuid for each in live if (uuid := reserved_gpu(each))), "")
-            if gpu and group.sound(name):
+            if gpu and group.sound:
                 gpus.append(gpu)
             elif live or group.bound or any(each.deleting for each in group.reservations):
                 continue  # awaited, or being repaired
