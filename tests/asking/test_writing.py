@@ -1,0 +1,98 @@
+"""What is written to the cluster beside the stack updates: signals and GPUDemands."""
+
+from typing import Any, cast
+
+import pytest
+
+from plimsoll.apply.signals import send
+from plimsoll.connection import Connection, RequestError
+from plimsoll.model.gpu_demand import DemandPhase, DemandReport, GPUDemandStatus
+from plimsoll.model.owner import DemandRef
+from plimsoll.model.plan import ObjectKey, Signal, SignalReason
+from plimsoll.report.demands import DemandWriter
+from plimsoll.report.events import demand_events
+
+SCHEDULED = GPUDemandStatus(phase=DemandPhase.SCHEDULED, pod_count=3, gpus=8)
+
+
+class Apiserver:
+    """Takes every request, but for those of the paths in `refusals`."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, str, Any]] = []
+        self.refusals: dict[str, int] = {}
+
+    def request(self, method: str, path: str, body: Any = None, **_: Any) -> dict[str, Any]:
+        self.requests.append((method, path, body))
+        if path in self.refusals:
+            raise RequestError(self.refusals[path], "", f"{method} {path}: no")
+        return {}
+
+    @property
+    def connection(self) -> Connection:
+        return cast(Connection, self)
+
+
+def signal(name: str, uid: str = "uid") -> Signal:
+    key = ObjectKey(api_version="v1", kind="Pod", namespace="plimsoll-triggers", name=name)
+    return Signal(key=key, uid=uid, reason=SignalReason.CAPACITY_READY, message="so it is")
+
+
+def written(writer: DemandWriter, apiserver: Apiserver) -> list[tuple[str, str]]:
+    writer.flush()
+    found = [(method, path.rpartition("/v1alpha1/")[2]) for method, path, _ in apiserver.requests]
+    apiserver.requests.clear()
+    return found
+
+
+def test_a_signal_is_a_condition_of_that_very_pod() -> None:
+    apiserver = Apiserver()
+    assert send(apiserver.connection, [signal("a")]) == (signal("a"),)
+    ((method, path, body),) = apiserver.requests
+    assert (method, path) == ("PATCH", "/api/v1/namespaces/plimsoll-triggers/pods/a/status")
+    assert body["metadata"] == {"uid": "uid"}
+    (condition,) = body["status"]["conditions"]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "CapacityReady")
+
+
+@pytest.mark.parametrize("code", [404, 409, 500])
+def test_a_signal_that_is_not_taken_is_left_to_the_next_plan(code: int) -> None:
+    apiserver = Apiserver()
+    apiserver.refusals["/api/v1/namespaces/plimsoll-triggers/pods/b/status"] = code
+    assert send(apiserver.connection, [signal("a"), signal("b")]) == (signal("a"),)
+
+
+def test_a_demand_is_made_once_and_written_when_it_changes() -> None:
+    apiserver = Apiserver()
+    writer = DemandWriter(apiserver.connection)
+    writer.write([DemandReport(name="d", status=SCHEDULED)], {})
+    assert written(writer, apiserver) == [("PATCH", "gpudemands/d"), ("PATCH", "gpudemands/d/status")]
+    writer.write([DemandReport(name="d", status=SCHEDULED)], {})
+    assert written(writer, apiserver) == [], "no watch has shown it yet"
+    ready = SCHEDULED.model_copy(update={"phase": DemandPhase.NODE_READY})
+    writer.write([DemandReport(name="d", status=ready)], {"d": SCHEDULED})
+    assert written(writer, apiserver) == [("PATCH", "gpudemands/d/status")]
+    writer.write([DemandReport(name="d", status=None)], {"d": ready})
+    assert written(writer, apiserver) == [("DELETE", "gpudemands/d")]
+    writer.close()
+
+
+def test_a_demand_that_could_not_be_written_is_written_the_next_time() -> None:
+    apiserver = Apiserver()
+    apiserver.refusals["/apis/plimsoll.dev/v1alpha1/gpudemands/d/status"] = 500
+    writer = DemandWriter(apiserver.connection)
+    writer.write([DemandReport(name="d", status=SCHEDULED)], {})
+    writer.flush()
+    apiserver.refusals.clear()
+    apiserver.requests.clear()
+    writer.write([DemandReport(name="d", status=SCHEDULED)], {})
+    assert ("PATCH", "gpudemands/d/status") in written(writer, apiserver)
+    writer.close()
+
+
+def test_a_change_of_phase_is_an_event() -> None:
+    failed = SCHEDULED.model_copy(update={"phase": DemandPhase.FAILED, "reasons": ("nothing came",)})
+    reports = [DemandReport(name="d", status=failed), DemandReport(name="same", status=SCHEDULED)]
+    (event,) = demand_events(reports, {"d": SCHEDULED, "same": SCHEDULED})
+    assert (event.type, event.reason, event.regarding) == ("Warning", "DemandFailed", DemandRef(name="d"))
+    assert "nothing came" in event.note
