@@ -131,13 +131,16 @@ class Objects:
         # The items of a list do not say what they are.
         return [{**item, "apiVersion": kind.api_version, "kind": kind.kind} for item in listed.get("items", [])]
 
-    def names(self, kind: Kind) -> set[tuple[str, str]]:
-        """(namespace, name) of every object of a kind, by a list of metadata alone; none where the kind is unknown."""
+    def names(self, kind: Kind, namespace: str = "") -> set[tuple[str, str]]:
+        """(namespace, name) of every object of a kind, of one namespace where it is given, by a list of metadata alone.
+
+        None where the kind is unknown.
+        """
         try:
             mapping = self.mapping(kind)
         except NoSuchKindError:
             return set()
-        path = f"{mapping.prefix}/{mapping.plural}"
+        path = mapping.path(namespace) if namespace else f"{mapping.prefix}/{mapping.plural}"
         listed = self._retried(lambda: self.connection.request("GET", path, accept=_METADATA_LIST))
         found = (item["metadata"] for item in listed.get("items") or ())
         return {(metadata.get("namespace") or "", metadata["name"]) for metadata in found}

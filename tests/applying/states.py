@@ -115,8 +115,9 @@ class FakeCluster(Objects):
         self.looked_at.append(name)
         return self.objects.get(key)
 
-    def names(self, kind: Kind) -> set[tuple[str, str]]:
-        return {(key.namespace, key.name) for key, each in self.objects.items() if kind_of(each) == kind}
+    def names(self, kind: Kind, namespace: str = "") -> set[tuple[str, str]]:
+        found = {(key.namespace, key.name) for key, each in self.objects.items() if kind_of(each) == kind}
+        return {key for key in found if not namespace or key[0] == namespace}
 
     def mapping(self, kind: Kind) -> Mapping:
         if kind.group not in ("karpenter.sh", "apps"):
