@@ -17,6 +17,7 @@ from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.model.verdict import Reason
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import ConditionType, Workspace
+from plimsoll.plan.rivals import rival_warnings
 from plimsoll.plan.shortlist import shortlist
 
 SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet", "GPUDemand")
@@ -64,7 +65,7 @@ def as_json(snapshot: Snapshot, namespace: str | None = None) -> dict[str, Any]:
         "nodeClaims": sorted(claims, key=lambda each: (each["workspace"], each["name"])),
         "workloads": sorted(workloads, key=lambda each: (each["namespace"], each["kind"], each["name"])),
         "demands": sorted(map(_demand, snapshot.gpu_demands), key=lambda each: str(each["name"])),
-        "warnings": list(snapshot.warnings),
+        "warnings": [*snapshot.warnings, *rival_warnings(snapshot.pods)],
     }
 
 

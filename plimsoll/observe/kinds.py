@@ -29,6 +29,7 @@ from plimsoll.model.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_
 from plimsoll.model.template import PodTemplate
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace
+from plimsoll.plan.rivals import is_rival
 
 T = TypeVar("T", bound=ObservedObject)
 
@@ -72,8 +73,8 @@ class Definition(ObservedObject):
 
 
 def _read_pod(raw: dict[str, Any]) -> Pod | None:
-    """Keeps pods that ask for devices or for a share of one, and our own; of a container what it asks for, and of
-    the conditions the one that scheduling goes by.
+    """Keeps pods that ask for devices or for a share of one, our own, and those of rivals; of a container what it asks
+    for, and of the conditions the one that scheduling goes by.
 
     A pod asks for devices when it names an extended resource (one with a domain other than kubernetes.io): which
     of them are GPUs is the Environment's to say, and may change.
@@ -83,7 +84,8 @@ def _read_pod(raw: dict[str, Any]) -> Pod | None:
     ours = any(str(key).startswith(f"{GROUP}/") for key in metadata.get("labels") or {})
     shares = any(key in (metadata.get("annotations") or {}) for key in SHARE_ANNOTATIONS)
     groups = {name: spec.get(name) or [] for name in ("containers", "initContainers")}
-    if not (ours or shares or any(_asks_devices(item) for items in groups.values() for item in items)):
+    rival = is_rival(str(metadata.get("name") or ""))
+    if not (ours or shares or rival or any(_asks_devices(item) for items in groups.values() for item in items)):
         return None
     return Pod.read(trimmed_pod(raw))
 

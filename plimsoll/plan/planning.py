@@ -25,6 +25,7 @@ from plimsoll.plan.offered_types import OfferedType, OfferedTypes
 from plimsoll.plan.ownership import Owned, Ownership, alive, by_age
 from plimsoll.plan.pod_places import PodPlaces
 from plimsoll.plan.provisioner import Means, Provisioner, Wish
+from plimsoll.plan.rivals import rival_warnings
 from plimsoll.plan.scaling import autoscaled, scaled
 from plimsoll.plan.shortlist import counted, shortlist
 from plimsoll.plan.static_node_pool import StaticNodePoolProvisioner
@@ -118,7 +119,7 @@ class _Round:
             demands=reports,
             leaving=tuple(self._leaving()),
             lifts=lifts(self._snapshot, asking.demands),
-            warnings=tuple(delta.warnings),
+            warnings=(*delta.warnings, *rival_warnings(self._snapshot.pods)),
             next_look=min(delta.looks, default=None),
         )
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from plimsoll.model.gpu_demand import DemandPhase
 from plimsoll.model.labels import NODEPOOL
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.owner import DemandRef
@@ -68,6 +69,12 @@ class Metrics:
             "plimsoll_operations", "Operations of deltas", ["operation", "result"], registry=self.registry
         )
         self._verdicts = Gauge("plimsoll_verdicts", "Workspaces by their verdict", ["reason"], registry=self.registry)
+        self._demands = Gauge("plimsoll_demands", "GPUDemands by their phase", ["phase"], registry=self.registry)
+        self._demand_pods = Gauge("plimsoll_demand_pods", "Pods of all demands", registry=self.registry)
+        self._demand_gpus = Gauge("plimsoll_demand_gpus", "New GPUs that all demands need", registry=self.registry)
+        self._demand_least = Gauge(
+            "plimsoll_demand_least_gpus", "New GPUs that no packing can do without", registry=self.registry
+        )
         self._lifts = Counter("plimsoll_capacity_gates_lifted", "Capacity gates taken off pods", registry=self.registry)
         self._last_plan = Gauge("plimsoll_last_plan_timestamp_seconds", "When was last planned", registry=self.registry)
         self._unfinished: dict[str, NodeClaim] | None = None
@@ -88,6 +95,13 @@ class Metrics:
         self._plan_seconds.observe(seconds)
         self._last_plan.set(now.timestamp())
         self._lifts.inc(len(plan.lifts))
+        statuses = [each.status for each in plan.demands if each.status is not None]
+        self._demand_pods.set(sum(each.pod_count for each in statuses))
+        self._demand_gpus.set(sum(each.gpus for each in statuses))
+        self._demand_least.set(sum(each.least_gpus for each in statuses))
+        phases = Tally(each.phase for each in statuses)
+        for phase in DemandPhase:
+            self._demands.labels(phase.value).set(phases[phase])
         self._verdicts.clear()
         for reason, number in Tally(verdict.reason.value for verdict in plan.verdicts).items():
             self._verdicts.labels(reason).set(number)

@@ -14,6 +14,7 @@ from plimsoll.apply import Outcome
 from plimsoll.cli.metrics import serving_metrics
 from plimsoll.loop import Tick
 from plimsoll.model.errors import PlimsollError
+from plimsoll.model.gpu_demand import DemandPhase, DemandReport, GPUDemandStatus
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import Creation, Deletion, Lift, ObjectKey, Plan
@@ -115,6 +116,19 @@ def test_a_round_that_was_planned() -> None:
     assert value(metrics, "plimsoll_last_plan_timestamp_seconds") == NOW.timestamp()
     metrics.planned(Plan(), 0.02, NOW)
     assert value(metrics, "plimsoll_verdicts", reason="Accepted") is None
+
+
+def test_demand_as_the_plan_reports_it() -> None:
+    busy = GPUDemandStatus(phase=DemandPhase.SCHEDULED, pod_count=5, gpus=3, least_gpus=2)
+    blocked = GPUDemandStatus(phase=DemandPhase.QUOTA_BLOCKED, pod_count=2)
+    reports = [DemandReport(name="a", status=busy), DemandReport(name="b", status=blocked)]
+    metrics = Metrics()
+    metrics.planned(Plan(demands=(*reports, DemandReport(name="over", status=None))), 0.01, NOW)
+    assert value(metrics, "plimsoll_demands", phase="Scheduled") == 1
+    assert value(metrics, "plimsoll_demands", phase="QuotaBlocked") == 1
+    assert value(metrics, "plimsoll_demands", phase="Failed") == 0
+    assert value(metrics, "plimsoll_demand_pods") == 7
+    assert (value(metrics, "plimsoll_demand_gpus"), value(metrics, "plimsoll_demand_least_gpus")) == (3, 2)
 
 
 def _free_port() -> int:

@@ -38,7 +38,8 @@ def test_brought_nodes() -> None:
     made = declare("sandbox")
     assert made["Environment", "sandbox"]["spec"]["nodeAutoProvisioning"] == "disabled"
     policy = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
-    assert {kind for kind, _ in made} == {"Environment", "Queue", "Namespace", "Workspace", "ConfigMap"} | policy
+    gate = {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ClusterRole", "RoleBinding"}
+    assert {kind for kind, _ in made} == {"Environment", "Queue", "Namespace", "Workspace", "ConfigMap"} | policy | gate
     for name in ("phi", "mixed"):
         workspace = made["Workspace", name]
         assert workspace["metadata"]["namespace"] == "inference"
