@@ -5,6 +5,7 @@ import pytest
 from plimsoll.model.gpu_group import RESERVED_GPU, UNKNOWN_GPU
 from plimsoll.model.labels import MANAGED_BY
 from plimsoll.plan.bind_step import Collect, Evict, MarkUnknown, Reserve, Unclaim
+from plimsoll.plan.gpu_groups import gpu_groups
 from tests.binding.cluster import Cluster, a_gpu_node, a_share
 
 
@@ -160,9 +161,11 @@ def test_reservations_that_are_lost_on_a_full_node_are_made_again(lost: int) -> 
 def test_while_a_reservation_is_lost_nobody_joins_its_group() -> None:
     cluster = bound(2)
     cluster.delete(cluster.reservations()[0])
+    cluster.settle(kubelet=False)
     cluster.add(a_share("b"))
     cluster.settle(kubelet=False)
     assert cluster.bound == ["a"]
+    assert gpu_groups(cluster.pod("b")) != gpu_groups(cluster.pod("a"))
 
 
 def test_wrong_gpus_are_held_until_the_right_one_comes() -> None:
