@@ -1,133 +1,156 @@
-"""Admission of Workspaces: what does not fit the environment's mode is refused by the cluster itself.
+"""Admission: the rules that CEL can say, kept by the cluster itself.
 
 ValidatingAdmissionPolicies with the Environment object as their parameter, so that no webhook server runs and a change
-of the mode counts at once. The messages are those of the engine's verdicts. What was wrong before and is left as it is
-refuses no update: a Workspace from another mode can still be scaled, labelled and deleted.
+of a setting counts at once. What was wrong before and is left as it is refuses no update: an object from before a rule,
+or a Workspace from another mode, can still be scaled, labelled and deleted.
 """
 
 import re
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Literal
 
 from components.guard import AdmissionPolicy
-from plimsoll.model.environment import EnvironmentSpec
-from plimsoll.model.labels import API_VERSION, GROUP
-from plimsoll.model.mode import INSTANCE_TYPE_GIVEN, INSTANCE_TYPE_REQUIRED, PARTITION_FORBIDDEN
-from plimsoll.model.reserved import SELECTOR_RESERVED, TEMPLATE_RESERVED
+from plimsoll.model.labels import API_VERSION
+from plimsoll.policy.cel import has, setting, text, value
+from plimsoll.policy.rule import Cel, Rule, Subject
+from plimsoll.policy.rule_set import RULES
 
-NAME: Final = "plimsoll-workspace"
+Setting = Literal["deny", "audit"]
 
-ACTIONS: Final[dict[Literal["deny", "audit"], list[str]]] = {"deny": ["Deny"], "audit": ["Audit", "Warn"]}
+ACTIONS: Final[dict[Setting, list[str]]] = {"deny": ["Deny"], "audit": ["Audit", "Warn"]}
 
-_FIELDS: Final = EnvironmentSpec.model_fields
-
-
-def workspace_policies() -> dict[str, AdmissionPolicy]:
-    """By name: one policy refuses where the Environment's `admission` is deny, the other warns where it is audit."""
-    return {f"{NAME}-{setting}": _policy(setting, actions) for setting, actions in ACTIONS.items()}
+_RULES: Final = "params.spec.policies.rules"
+_BEFORE: Final = "Before"
+_WORD: Final = re.compile(r"\w+")
+_VARIABLE: Final = re.compile(r"\bvariables\.(\w+)")
 
 
-def _policy(setting: str, actions: list[str]) -> AdmissionPolicy:
+def rule_policies() -> dict[str, AdmissionPolicy]:
+    """By name: for each subject one policy that refuses, and one that warns and writes into the audit log.
+
+    Workspaces of ours go by the Environment's `admission`, everything else by its `policies.admission`.
+    """
+    return {
+        f"plimsoll-{subject.name.lower().replace('_', '-')}-{action}": _policy(subject, action)
+        for subject in Subject
+        for action in ACTIONS
+    }
+
+
+def rules_on(subject: Subject) -> list[tuple[Rule, Cel]]:
+    """The rules that the cluster keeps of a subject."""
+    return [(rule, rule.cel) for rule in RULES.values() if rule.cel is not None and subject in rule.cel.subjects]
+
+
+def _policy(subject: Subject, action: Setting) -> AdmissionPolicy:
+    rules = rules_on(subject)
+    admission = _admission(subject)
+    in_force = f"{admission} == 'deny'" if action == "deny" else f"{admission} != 'off'"
+    variables = _variables(cel for _, cel in rules)
+    changing = _about_object(variables)
+    before = {f"{name}{_BEFORE}": _before(variables[name], changing) for name in variables if name in changing}
+    variables |= {**before, "exempted": _EXEMPTED}
     policy = {
-        "failurePolicy": "Fail",
+        # A policy that only warns must not refuse where it cannot be evaluated.
+        "failurePolicy": "Fail" if action == "deny" else "Ignore",
         "paramKind": {"apiVersion": API_VERSION, "kind": "Environment"},
         "matchConstraints": {
             "resourceRules": [
                 {
-                    "apiGroups": [GROUP],
+                    "apiGroups": [group],
                     "apiVersions": ["*"],
                     "operations": ["CREATE", "UPDATE"],
-                    "resources": ["workspaces"],
+                    "resources": list(plurals),
                 }
+                for group, plurals in subject.value
             ]
         },
         "matchConditions": [
-            {"name": "setting", "expression": f"{_setting('admission')} == {_text(setting)}"},
+            {"name": "setting", "expression": in_force},
             {"name": "stays", "expression": "!has(object.metadata.deletionTimestamp)"},
         ],
-        "variables": [{"name": name, "expression": expression} for name, expression in _variables().items()],
-        "validations": _validations(),
+        "variables": [{"name": name, "expression": expression} for name, expression in variables.items()],
+        "validations": [_validation(rule, cel, action, admission, changing) for rule, cel in rules],
     }
-    binding = {
-        "validationActions": actions,
-        "paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"},
-    }
+    binding = {"validationActions": ACTIONS[action], "paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"}}
     return {"policy": policy, "binding": binding}
 
 
-def _variables() -> dict[str, str]:
-    """Read in this order: each may name those before it."""
-    reserved = "filter(key, variables.prefixes.exists(prefix, key.startsWith(prefix)))"
+def _admission(subject: Subject) -> str:
+    """What the Environment says of a subject: deny, audit or off."""
+    if subject is Subject.WORKSPACES:
+        return setting("admission")
+    return value("params", "spec.policies.admission", text("audit"))
+
+
+def _variables(rules: Iterable[Cel]) -> dict[str, str]:
+    """Of all rules, each after those that it names."""
+    found: dict[str, str] = {}
+    for cel in rules:
+        for name, expression in cel.variables.items():
+            assert found.setdefault(name, expression) == expression, f"variable {name} has two meanings"
+    return found
+
+
+def _about_object(variables: Mapping[str, str]) -> set[str]:
+    """Those that have another value for another object."""
+    found: set[str] = set()
+    for name, expression in variables.items():
+        if "object" in _WORD.findall(expression) or found.intersection(_VARIABLE.findall(expression)):
+            found.add(name)
+    return found
+
+
+def _before(expression: str, about_object: Collection[str]) -> str:
+    """The same of the object before an update; evaluated only where there is one."""
+
+    def renamed(match: re.Match[str]) -> str:
+        return match[0] + _BEFORE if match[1] in about_object else match[0]
+
+    return re.sub(r"\bobject\b", "oldObject", _VARIABLE.sub(renamed, expression))
+
+
+def _same(field: str, actual: str) -> str:
+    """Whether an exemption's field, absent or ending in `*`, fits."""
+    return (
+        f"(!has(each.{field}) || each.{field} == {actual} || (each.{field}.endsWith('*')"
+        f" && {actual}.startsWith(each.{field}.substring(0, size(each.{field}) - 1))))"
+    )
+
+
+_NAME: Final = (
+    "(has(object.metadata.name) ? object.metadata.name :"
+    " has(object.metadata.generateName) ? object.metadata.generateName : '')"
+)
+_EXEMPTED: Final = (
+    f"{value('params', 'spec.policies.exemptions', '[]')}.filter(each, "
+    # Only a new object tells the time; one that exists keeps its exemption until the loop or a check says it ended.
+    "(oldObject != null || timestamp(object.metadata.creationTimestamp) <= timestamp(each.until + 'T23:59:59Z'))"
+    " && (!has(each.kind) || each.kind == object.kind)"
+    f" && {_same('namespace', value('object', 'metadata.namespace', text('')))} && {_same('name', _NAME)}"
+    ").map(each, each.rule)"
+)
+
+
+def _validation(rule: Rule, cel: Cel, action: Setting, admission: str, changing: Collection[str]) -> dict[str, Any]:
+    at_rule = f"{_RULES}[{text(rule.id)}]"
+    level = (
+        f"({has('params', 'spec.policies.rules')} && {text(rule.id)} in {_RULES} && has({at_rule}.severity)"
+        f" ? {at_rule}.severity : {text(rule.severity.value)})"
+    )
+    elsewhere = (
+        f"{level} != 'error'"
+        if action == "deny"
+        else f"{level} == 'off' || ({level} == 'error' && {admission} == 'deny')"
+    )
+    message: Mapping[str, str] = (
+        {"messageExpression": f"({cel.message}) + {text(f' ({rule.id})')}"}
+        if cel.message
+        else {"message": f"{rule.summary} {rule.remedy} ({rule.id})"}
+    )
     return {
-        "provisioned": f"{_setting('node_auto_provisioning')} == 'enabled'",
-        "prefixes": _setting("reserved_label_prefixes"),
-        "instanceType": _value("object", "resource.instanceType", "''"),
-        "instanceTypeBefore": "oldObject == null ? '' : " + _value("oldObject", "resource.instanceType", "''"),
-        "typeChanges": "oldObject == null || variables.instanceType != variables.instanceTypeBefore",
-        "matchLabels": _value("object", "resource.labelSelector.matchLabels", "{}"),
-        "matchExpressions": _value("object", "resource.labelSelector.matchExpressions", "[]"),
-        "reservedInSelector": "(variables.matchLabels.map(key, key) + variables.matchExpressions.map(each, each.key))"
-        f".{reserved}",
-        "templateLabels": _value("object", "inference.template.metadata.labels", "{}"),
-        "templateLabelsBefore": "oldObject == null ? {} : "
-        + _value("oldObject", "inference.template.metadata.labels", "{}"),
-        "reservedInTemplate": "variables.templateLabels.map(key, key)"
-        f".filter(key, !(key in variables.templateLabelsBefore)).{reserved}",
+        "expression": f"{elsewhere} || ({cel.holds}) || {text(rule.id)} in variables.exempted"
+        f" || (oldObject != null && !({_before(cel.holds, changing)}))",
+        **message,
+        "reason": "Invalid",
     }
-
-
-def _validations() -> list[dict[str, Any]]:
-    prefixes = "variables.prefixes.join(', ')"
-    return [
-        _rule(
-            "variables.provisioned || variables.instanceType == '' || !variables.typeChanges",
-            _message(INSTANCE_TYPE_GIVEN, given="variables.instanceType"),
-        ),
-        _rule(
-            "!variables.provisioned || variables.instanceType != '' || !variables.typeChanges",
-            _message(INSTANCE_TYPE_REQUIRED),
-        ),
-        # Partition and selector cannot change, so that they are looked at once.
-        _rule(
-            f"!variables.provisioned || oldObject != null || !({_has('object', 'resource.partition')})",
-            _message(PARTITION_FORBIDDEN),
-        ),
-        _rule(
-            "oldObject != null || size(variables.reservedInSelector) == 0",
-            _message(SELECTOR_RESERVED, keys="variables.reservedInSelector.join(', ')", prefixes=prefixes),
-        ),
-        _rule(
-            "size(variables.reservedInTemplate) == 0",
-            _message(TEMPLATE_RESERVED, keys="variables.reservedInTemplate.join(', ')", prefixes=prefixes),
-        ),
-    ]
-
-
-def _rule(expression: str, message: str) -> dict[str, Any]:
-    return {"expression": expression, "messageExpression": message, "reason": "Invalid"}
-
-
-def _setting(field: str) -> str:
-    """The Environment's value of a field, else the model's default."""
-    alias, default = _FIELDS[field].alias, _FIELDS[field].default
-    otherwise = f"[{', '.join(map(_text, default))}]" if isinstance(default, tuple) else _text(default)
-    return f"(has(params.spec.{alias}) ? params.spec.{alias} : {otherwise})"
-
-
-def _value(whole: str, path: str, otherwise: str) -> str:
-    return f"({_has(whole, path)} ? {whole}.spec.{path} : {otherwise})"
-
-
-def _has(whole: str, path: str) -> str:
-    """That every step of a path under `spec` is there."""
-    steps = path.split(".")
-    return " && ".join(f"has({whole}.spec.{'.'.join(steps[: end + 1])})" for end in range(len(steps)))
-
-
-def _message(template: str, **expressions: str) -> str:
-    """A CEL expression that fills a message's `{fields}` with what the expressions of that name say."""
-    parts = re.split(r"\{(\w+)\}", template)
-    return " + ".join(expressions[part] if odd % 2 else _text(part) for odd, part in enumerate(parts) if part)
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

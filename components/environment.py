@@ -1,6 +1,6 @@
 """Environment: the settings of a cluster."""
 
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
@@ -75,6 +75,26 @@ class EstimatorArgs(TypedDict, total=False):
     kv_value_bytes: pulumi.Input[float]
 
 
+class RuleSettingArgs(TypedDict, total=False):
+    severity: pulumi.Input[str]
+    options: pulumi.Input[dict[str, Any]]
+
+
+class ExemptionArgs(TypedDict, total=False):
+    rule: pulumi.Input[str]
+    kind: pulumi.Input[str]
+    namespace: pulumi.Input[str]
+    name: pulumi.Input[str]
+    reason: pulumi.Input[str]
+    until: pulumi.Input[str]
+
+
+class PoliciesArgs(TypedDict, total=False):
+    admission: pulumi.Input[str]
+    rules: pulumi.Input[dict[str, pulumi.Input[RuleSettingArgs]]]
+    exemptions: pulumi.Input[list[pulumi.Input[ExemptionArgs]]]
+
+
 class EnvironmentArgs(TypedDict, total=False):
     """The fields of plimsoll.model.environment.EnvironmentSpec, where they are explained."""
 
@@ -87,6 +107,7 @@ class EnvironmentArgs(TypedDict, total=False):
     access: pulumi.Input[list[pulumi.Input[NamespaceAccessArgs]]]
     reserved_label_prefixes: pulumi.Input[list[pulumi.Input[str]]]
     admission: pulumi.Input[str]
+    policies: pulumi.Input[PoliciesArgs]
     node_claims: pulumi.Input[NodeClaimsArgs]
     catalog: pulumi.Input[CatalogArgs]
     estimator: pulumi.Input[EstimatorArgs]

@@ -21,7 +21,7 @@ from components.access import (
     Rule,
     controller_subject,
 )
-from components.admission import workspace_policies
+from components.admission import rule_policies
 from components.declaration import child_of, metadata
 from components.guard import Guard, admission_policies, guarded
 from plimsoll.model.crd import definitions
@@ -133,7 +133,7 @@ class Foundation(pulumi.ComponentResource):
 
     def _policies(self, kinds: list[pulumi.Resource]) -> list[pulumi.Resource]:
         made: list[pulumi.Resource] = []
-        for name, admission in {**admission_policies(), **workspace_policies()}.items():
+        for name, admission in {**admission_policies(), **rule_policies()}.items():
             policy = ValidatingAdmissionPolicy(
                 name, metadata=metadata(name), spec=admission["policy"], opts=child_of(self, *kinds)
             )

@@ -11,6 +11,7 @@ from plimsoll.model.condition import Condition
 from plimsoll.model.demand_settings import DemandSettings
 from plimsoll.model.estimator_settings import EstimatorSettings
 from plimsoll.model.labels import GPU_RESOURCE
+from plimsoll.model.policies import Policies
 from plimsoll.model.taint import Taint
 
 
@@ -102,6 +103,8 @@ class EnvironmentSpec(Declared):
     admission: Literal["deny", "audit", "off"] = "deny"
     """What the cluster does with a Workspace that does not fit the mode or uses reserved labels: refuse it, warn of it
     and write it into the audit log, or let it pass. The engine's verdict says the same in any case."""
+    policies: Policies = Policies()
+    """The rules that objects of everybody must keep: their settings, and exemptions."""
     node_claims: NodeClaims = NodeClaims()
     catalog: CatalogSettings = CatalogSettings()
     estimator: EstimatorSettings = EstimatorSettings()

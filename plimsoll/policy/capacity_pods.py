@@ -241,7 +241,7 @@ RULES: Final = (
         _never_bound,
         cel=_cel(
             "!variables.trigger || (!has(object.spec.nodeName) && !(variables.scheduler in"
-            f" ['{DEFAULT_SCHEDULER}', '{KAI_SCHEDULER}', {setting('queue_scheduler')}]))"
+            f" ['{DEFAULT_SCHEDULER}', '{KAI_SCHEDULER}']) && variables.scheduler != {setting('queue_scheduler')})"
         ),
     ),
     Rule(

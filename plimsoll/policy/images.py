@@ -141,13 +141,14 @@ RULES: Final = (
         options=DigestOptions,
         cel=Cel(
             (Subject.PODS,),
-            "!variables.required || (size(variables.namespaces) > 0 && !(variables.namespace in variables.namespaces))"
+            "!variables.required"
+            " || (size(variables.namespaces) > 0 && !(variables.namespaceName in variables.namespaces))"
             f" || variables.containers.all(each, {_NAMED} || !{_PINNED} || {matches('each.image', _DIGEST)})",
             {
                 **POD_VARIABLES,
                 "required": option(DIGEST_RULE, "required", "false"),
                 "namespaces": option(DIGEST_RULE, "namespaces", "[]"),
-                "namespace": value("object", "metadata.namespace", "''"),
+                "namespaceName": value("object", "metadata.namespace", "''"),
             },
         ),
     ),

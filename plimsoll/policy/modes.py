@@ -16,7 +16,7 @@ from plimsoll.model.reserved import SELECTOR_RESERVED, TEMPLATE_RESERVED
 from plimsoll.policy.cel import message, option, setting, value
 from plimsoll.policy.cel import text as quoted
 from plimsoll.policy.fields import Manifest, is_kind, items, join, section, text
-from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
+from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
 from plimsoll.policy.workspaces import KAITO_GROUP, workspace_of
 from plimsoll.policy.world import Mode, World
 
@@ -181,6 +181,7 @@ RULES: Final = (
         _WORKSPACES,
         _instance_types,
         options=ModeOptions,
+        needs=Needs.MODE,
         cel=Cel(
             _SUBJECTS,
             f"({_provisioned('workspace-instance-type')}) == (variables.instanceType != '')",
@@ -197,6 +198,7 @@ RULES: Final = (
         _WORKSPACES,
         _partitions,
         options=ModeOptions,
+        needs=Needs.MODE,
         cel=Cel(
             _SUBJECTS,
             f"!({_provisioned('workspace-partition')}) || !({_PARTITION})",
@@ -212,8 +214,9 @@ RULES: Final = (
         _WORKSPACES,
         _selectors,
         options=ModeOptions,
+        needs=Needs.MODE,
         cel=Cel(
-            _SUBJECTS,
+            (Subject.KAITO,),
             f"{_provisioned('workspace-selects-nodes')} || variables.instanceType != ''"
             " || size(variables.matchLabels) > 0 || size(variables.matchExpressions) > 0",
             {**_VARIABLES, **_mode_variables("workspace-selects-nodes")},
@@ -226,6 +229,7 @@ RULES: Final = (
         "Select nodes, and label pods, by labels of your own.",
         _WORKSPACES,
         _reserved,
+        needs=Needs.ENVIRONMENT,
         cel=Cel(
             _SUBJECTS,
             "size(variables.reservedInSelector) == 0 && size(variables.reservedInTemplate) == 0",
@@ -253,6 +257,7 @@ RULES: Final = (
         ("NodeClaim",),
         _node_claims,
         options=ModeOptions,
+        needs=Needs.MODE,
         cel=Cel(
             (Subject.NODE_CLAIMS,),
             "variables.provisioner == 'nodeclaim' || (has(object.metadata.ownerReferences)"

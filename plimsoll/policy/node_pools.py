@@ -10,7 +10,7 @@ from plimsoll.model.base import Declared
 from plimsoll.model.finding import Severity
 from plimsoll.model.labels import GPU_COUNT, INSTANCE_TYPE
 from plimsoll.model.lasting import CHANGING_KEYS, HASHES, MOMENTS, changes_by_itself
-from plimsoll.model.quantity import parse_quantity
+from plimsoll.model.quantity import parse_devices
 from plimsoll.plan.catalog import Catalog
 from plimsoll.policy.cel import matches, option, texts, value
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, section, text
@@ -112,7 +112,7 @@ def _sizes(pool: Manifest) -> list[Size]:
 def _limit(pool: Manifest, resource: str) -> int | None:
     """Whole devices that the pool may hold; None where nothing readable is said."""
     try:
-        return int(parse_quantity(section(pool, "spec", "limits")[resource]))
+        return parse_devices(section(pool, "spec", "limits")[resource])
     except (KeyError, ValueError, ArithmeticError):
         return None
 

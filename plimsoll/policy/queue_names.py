@@ -9,7 +9,7 @@ from plimsoll.policy.capacity_pods import CAPACITY_VARIABLES, is_capacity_pod
 from plimsoll.policy.cel import option, setting
 from plimsoll.policy.fields import Manifest, is_kind, items, join, labels_of, section, text
 from plimsoll.policy.pod_templates import SHARE_ANNOTATIONS, PodTemplate, pod_templates
-from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
+from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
 from plimsoll.policy.workspaces import workspace_of
 from plimsoll.policy.world import KAI_SCHEDULER, World
 
@@ -91,8 +91,8 @@ _VARIABLES: Final = {
     "ownerQueue": f"'{QUEUE}' in variables.ownLabels ? variables.ownLabels['{QUEUE}'] : ''",
     "project": f"'{PROJECT}' in variables.labels ? variables.labels['{PROJECT}'] : "
     f"('{PROJECT}' in variables.ownLabels ? variables.ownLabels['{PROJECT}'] : '')",
-    "queueSchedulers": f"['{KAI_SCHEDULER}', {setting('queue_scheduler')}]"
-    f" + {option(SCHEDULER_RULE, 'schedulers', '[]')}",
+    "readsQueues": f"variables.scheduler == '{KAI_SCHEDULER}' || variables.scheduler == {setting('queue_scheduler')}"
+    f" || variables.scheduler in {option(SCHEDULER_RULE, 'schedulers', '[]')}",
 }
 
 RULES: Final = (
@@ -120,9 +120,10 @@ RULES: Final = (
         _READS,
         _schedulers,
         options=SchedulerOptions,
+        needs=Needs.ENVIRONMENT,
         cel=Cel(
             (Subject.PODS,),
-            "variables.capacityPod || variables.scheduler in variables.queueSchedulers || !(variables.share"
+            "variables.capacityPod || variables.readsQueues || !(variables.share"
             " || variables.queue != '' || (variables.ownerQueue != '' && variables.wantsGpus))",
             _VARIABLES,
         ),

@@ -35,6 +35,15 @@ class NoOptions(Declared):
     """Of a rule that takes none."""
 
 
+class Needs(Enum):
+    """What a rule must know beside the object to be judged."""
+
+    NOTHING = "nothing"
+    MODE = "mode"
+    """Which options of the rule may name."""
+    ENVIRONMENT = "environment"
+
+
 Check = Callable[[Manifest, World, Any], Iterator[Fault]]
 """The faults of one object; the last argument is the rule's options."""
 
@@ -90,5 +99,6 @@ class Rule:
     severity: Severity = Severity.ERROR
     options: type[Declared] = NoOptions
     cel: Cel | None = None
+    needs: Needs = Needs.NOTHING
     loop: bool = True
     """Whether the loop refuses a planned object that breaks it."""

@@ -14,6 +14,7 @@ from plimsoll.connection import RequestError
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
 from stacks.working_copy import make
+from tests.e2e.admission import prepare_admission
 from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube
 
@@ -70,6 +71,15 @@ def demand_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory)
         declare(Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log"), "sandbox-nap")
         with closing(Kube(sandbox.kubeconfig)) as cluster:
             cluster.delete("plimsoll.dev/v1alpha1", "Workspace", "chat", "inference")
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
+def admission_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    """A cluster with our kinds, the policies of admission, and the kinds of others that they judge; without stacks."""
+    for sandbox in up_sandbox("admission", karpenter=False):
+        with closing(Kube(sandbox.kubeconfig)) as cluster:
+            prepare_admission(cluster)
         yield sandbox
 
 

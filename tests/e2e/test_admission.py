@@ -1,59 +1,31 @@
 """Admission of Workspaces by a real apiserver: its CEL says what the engine's Python says."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from components.admission import workspace_policies
 from plimsoll.connection import RequestError
-from plimsoll.model.crd import definitions
 from plimsoll.model.immutability import changes_refused
 from plimsoll.model.mode import INSTANCE_TYPE_GIVEN, INSTANCE_TYPE_REQUIRED, PARTITION_FORBIDDEN
 from plimsoll.model.reserved import SELECTOR_RESERVED, TEMPLATE_RESERVED
 from plimsoll.model.workspace import WorkspaceSpec
 from plimsoll.sandbox import Sandbox
 from tests.e2e.awaiting import await_condition
-from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
 from tests.immutability.cases import CHANGES, SLICE, Change, on, running, template
 
 pytestmark = pytest.mark.e2e
 
 API = "plimsoll.dev/v1alpha1"
-ADMISSION = "admissionregistration.k8s.io/v1"
-PREFIXES = "plimsoll.dev/, kaito.sh/, karpenter.kaito.sh/, karpenter.sh/"
+PREFIXES = "plimsoll.dev/, kaito.sh/, karpenter.sh/"
 
 
 @pytest.fixture(scope="module")
-def cluster(sandbox_home: Any) -> Iterator[Kube]:
-    """The kinds and the policies, without any stack."""
-    for sandbox in up_sandbox("admission", karpenter=False):
-        yield from _prepared(sandbox)
-
-
-def _prepared(sandbox: Sandbox) -> Iterator[Kube]:
-    kube = Kube(sandbox.kubeconfig)
-    try:
-        for definition in definitions():
-            kube.apply(definition)
-        await_condition(lambda: _served(kube), message="the kinds are served")
-        for name, admission in workspace_policies().items():
-            metadata = {"name": name}
-            policy = {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": metadata}
-            kube.apply(policy | {"spec": admission["policy"]})
-            binding = {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata}
-            kube.apply(binding | {"spec": {"policyName": name, **admission["binding"]}})
+def cluster(admission_sandbox: Sandbox) -> Iterator[Kube]:
+    with closing(Kube(admission_sandbox.kubeconfig)) as kube:
         yield kube
-    finally:
-        kube.close()
-
-
-def _served(kube: Kube) -> bool:
-    try:
-        return kube.list(API, "Workspace") == kube.list(API, "Environment") == []
-    except RequestError:
-        return False
 
 
 def workspace(name: str, spec: dict[str, Any]) -> dict[str, Any]:

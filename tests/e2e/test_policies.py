@@ -26,7 +26,7 @@ def test_the_wrong_program_is_refused_in_preview(project: Project) -> None:
     project.init("sandbox-wrong")
     output = project.preview("sandbox-wrong", "--policy-pack", str(POLICIES), fails=True)
     assert f"Workspace phi: {FORBIDDEN}" in output
-    assert "spec.queue is 'nobody', which nobody declares" in output
+    assert "names Queue nobody, which nobody declares" in output
     assert "Traceback" not in output
 
 

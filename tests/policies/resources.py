@@ -1,15 +1,22 @@
 """Resources as the engine hands them to a policy, and a rule's violations."""
 
-from collections.abc import Callable, Mapping
+import datetime
+from collections.abc import Mapping
 from typing import Any
 
 from pulumi_policy import PolicyResource, PolicyResourceOptions, ResourceValidationArgs, StackValidationArgs
 
 from plimsoll.model.labels import QUEUE
-from policies import resources as types
+from plimsoll.policy.rule_set import RULES
+from policies.rules import judge_resource, judge_stack
 
 OPTIONS: Any = PolicyResourceOptions(False, [], False, None, [], None, [])
+WORKSPACE = "kubernetes:plimsoll.dev/v1alpha1:Workspace"
+ENVIRONMENT = "kubernetes:plimsoll.dev/v1alpha1:Environment"
+QUEUE_TYPE = "kubernetes:scheduling.run.ai/v2:Queue"
+NODE_CLAIM = "kubernetes:karpenter.sh/v1:NodeClaim"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+TODAY = datetime.date(2026, 7, 1)
 
 Resource = tuple[str, dict[str, Any]]
 """Type and inputs."""
@@ -18,23 +25,23 @@ Resource = tuple[str, dict[str, Any]]
 def a_workspace(instance_type: str | None = None, queue: str | None = "inference", name: str = "phi") -> Resource:
     resource = {"instanceType": instance_type} if instance_type else {}
     spec: dict[str, Any] = {"resource": resource, "inference": {"preset": {"name": "phi-4"}}}
-    return types.WORKSPACE, {"metadata": {"name": name}, "spec": spec | ({"queue": queue} if queue else {})}
+    return WORKSPACE, {"metadata": {"name": name}, "spec": spec | ({"queue": queue} if queue else {})}
 
 
 def an_environment(auto_provisioning: str | None = None, provisioner: str | None = None) -> Resource:
     spec = {"nodeAutoProvisioning": auto_provisioning, "provisioner": provisioner}
-    return types.ENVIRONMENT, {
+    return ENVIRONMENT, {
         "metadata": {"name": "e"},
         "spec": {key: value for key, value in spec.items() if value is not None},
     }
 
 
 def a_queue(name: str, parent: str | None = None) -> Resource:
-    return types.QUEUE_TYPE, {"metadata": {"name": name}, "spec": {"parentQueue": parent} if parent else {}}
+    return QUEUE_TYPE, {"metadata": {"name": name}, "spec": {"parentQueue": parent} if parent else {}}
 
 
 def a_node_claim(name: str = "claim") -> Resource:
-    return types.NODE_CLAIM, {"metadata": {"name": name}, "spec": {}}
+    return NODE_CLAIM, {"metadata": {"name": name}, "spec": {}}
 
 
 def a_pod_template(
@@ -42,7 +49,7 @@ def a_pod_template(
 ) -> dict[str, Any]:
     return {
         "metadata": {"labels": {QUEUE: queue} if queue else {}, "annotations": annotations or {}},
-        "spec": {"containers": [{"name": "main", "resources": {where: {"nvidia.com/gpu": gpus}}}]},
+        "spec": {"containers": [{"name": "main", "image": "own:1", "resources": {where: {"nvidia.com/gpu": gpus}}}]},
     }
 
 
@@ -50,21 +57,23 @@ def a_deployment(template: dict[str, Any], labels: dict[str, str] | None = None)
     return DEPLOYMENT, {"metadata": {"name": "own", "labels": labels or {}}, "spec": {"template": template}}
 
 
-def violations(rule: Callable[..., Any], *given: Resource, config: Mapping[str, Any] | None = None) -> list[str]:
+def violations(rule: str, *given: Resource, config: Mapping[str, Any] | None = None) -> list[str]:
     """What a rule on one resource reports, over all that are given."""
     found: list[str] = []
     for number, (resource_type, props) in enumerate(given):
         args = ResourceValidationArgs(resource_type, props, f"urn:{number}", f"r{number}", OPTIONS, None, config)
-        rule(args, lambda message, urn=None: found.append(message))
+        judge_resource(RULES[rule], lambda: TODAY)(args, lambda message, urn=None: found.append(message))
     return found
 
 
-def stack_violations(rule: Callable[..., Any], *given: Resource, config: Mapping[str, Any] | None = None) -> list[str]:
+def stack_violations(rule: str, *given: Resource, config: Mapping[str, Any] | None = None) -> list[str]:
     """What a rule on a whole stack reports."""
     found: list[str] = []
     resources = [
         PolicyResource(resource_type, props, f"urn:{number}", f"r{number}", OPTIONS, None, None, [], {})
         for number, (resource_type, props) in enumerate(given)
     ]
-    rule(StackValidationArgs(resources, config), lambda message, urn=None: found.append(message))
+    judge_stack(RULES[rule], lambda: TODAY)(
+        StackValidationArgs(resources, config), lambda message, urn=None: found.append(message)
+    )
     return found

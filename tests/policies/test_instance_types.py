@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from policies.instance_types import instance_type_fits_configured_mode, instance_type_fits_declared_mode
 from tests.policies.resources import (
     a_deployment,
     a_pod_template,
@@ -28,13 +27,13 @@ CASES = [
 @pytest.mark.parametrize(("mode", "instance_type", "words"), CASES)
 def test_mode_from_the_configuration(mode: str, instance_type: str | None, words: str | None) -> None:
     config = {"nodeAutoProvisioning": mode}
-    found = violations(instance_type_fits_configured_mode, a_workspace(instance_type), config=config)
+    found = violations("workspace-instance-type", a_workspace(instance_type), config=config)
     assert_said(found, words)
 
 
 @pytest.mark.parametrize(("mode", "instance_type", "words"), CASES)
 def test_mode_from_the_stacks_environment(mode: str, instance_type: str | None, words: str | None) -> None:
-    found = stack_violations(instance_type_fits_declared_mode, a_workspace(instance_type), an_environment(mode))
+    found = stack_violations("workspace-instance-type", a_workspace(instance_type), an_environment(mode))
     assert_said(found, words)
 
 
@@ -48,31 +47,31 @@ def assert_said(found: list[str], words: str | None) -> None:
 
 
 def test_an_environment_that_says_nothing_brings_its_nodes() -> None:
-    found = stack_violations(instance_type_fits_declared_mode, a_workspace("p5.48xlarge"), an_environment())
+    found = stack_violations("workspace-instance-type", a_workspace("p5.48xlarge"), an_environment())
     assert_said(found, FORBIDDEN)
 
 
 def test_the_configuration_comes_before_the_stacks_environment() -> None:
     given = (a_workspace("p5.48xlarge"), an_environment("disabled"))
     config = {"provisioner": "nodeclaim"}
-    assert stack_violations(instance_type_fits_declared_mode, *given, config=config) == []
-    assert violations(instance_type_fits_configured_mode, *given, config=config) == []
+    assert stack_violations("workspace-instance-type", *given, config=config) == []
+    assert violations("workspace-instance-type", *given, config=config) == []
 
 
 @pytest.mark.parametrize("config", [None, {}])
 def test_without_a_mode_nothing_is_said(config: Any) -> None:
-    assert violations(instance_type_fits_configured_mode, a_workspace("p5.48xlarge"), config=config) == []
-    assert stack_violations(instance_type_fits_declared_mode, a_workspace("p5.48xlarge"), config=config) == []
+    assert violations("workspace-instance-type", a_workspace("p5.48xlarge"), config=config) == []
+    assert stack_violations("workspace-instance-type", a_workspace("p5.48xlarge"), config=config) == []
 
 
 def test_other_kinds_are_none_of_its_business() -> None:
     config = {"nodeAutoProvisioning": "enabled"}
-    assert violations(instance_type_fits_configured_mode, a_deployment(a_pod_template()), config=config) == []
+    assert violations("workspace-instance-type", a_deployment(a_pod_template()), config=config) == []
 
 
 def test_every_wrong_workspace_is_named() -> None:
     given = (a_workspace("p5", name="a"), a_workspace(None, name="b"), a_workspace("p5", name="c"), an_environment())
-    found = stack_violations(instance_type_fits_declared_mode, *given)
+    found = stack_violations("workspace-instance-type", *given)
     assert [text.split(":")[0] for text in found] == ["Workspace a", "Workspace c"]
 
 
@@ -80,4 +79,4 @@ def test_every_wrong_workspace_is_named() -> None:
 def test_a_partition_is_for_brought_nodes(mode: str, words: str | None) -> None:
     kind, props = a_workspace("p5.48xlarge" if mode == "enabled" else None)
     props["spec"]["resource"]["partition"] = {"mode": "mig", "profile": "1g.10gb"}
-    assert_said(stack_violations(instance_type_fits_declared_mode, (kind, props), an_environment(mode)), words)
+    assert_said(stack_violations("workspace-partition", (kind, props), an_environment(mode)), words)

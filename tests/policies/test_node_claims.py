@@ -2,7 +2,6 @@
 
 import pytest
 
-from policies.node_claims import node_claim_fits_configured_provisioner, node_claims_fit_declared_provisioner
 from tests.policies.resources import a_node_claim, a_workspace, an_environment, stack_violations, violations
 
 
@@ -19,7 +18,7 @@ from tests.policies.resources import a_node_claim, a_workspace, an_environment, 
     ],
 )
 def test_provisioner_from_the_configuration(config: dict[str, str], refused: bool) -> None:
-    found = violations(node_claim_fits_configured_provisioner, a_node_claim(), a_workspace(), config=config)
+    found = violations("node-claim-provisioner", a_node_claim(), a_workspace(), config=config)
     assert len(found) == refused
     assert all("remove it, or set the provisioner to 'nodeclaim'" in text for text in found)
 
@@ -37,14 +36,14 @@ def test_provisioner_from_the_stacks_environment(
     auto_provisioning: str, provisioner: str | None, refused: bool
 ) -> None:
     given = (a_node_claim("a"), a_node_claim("b"), an_environment(auto_provisioning, provisioner))
-    found = stack_violations(node_claims_fit_declared_provisioner, *given)
+    found = stack_violations("node-claim-provisioner", *given)
     assert len(found) == 2 * refused
 
 
 def test_a_stack_without_an_environment_needs_the_configuration() -> None:
-    assert stack_violations(node_claims_fit_declared_provisioner, a_node_claim()) == []
+    assert stack_violations("node-claim-provisioner", a_node_claim()) == []
 
 
 def test_the_configuration_is_not_said_twice() -> None:
     given = (a_node_claim(), an_environment("disabled"))
-    assert stack_violations(node_claims_fit_declared_provisioner, *given, config={"provisioner": "trigger-pod"}) == []
+    assert stack_violations("node-claim-provisioner", *given, config={"provisioner": "trigger-pod"}) == []

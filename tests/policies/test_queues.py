@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from plimsoll.model.labels import QUEUE
-from policies.queues import gpu_workload_names_queue, queues_are_known
 from tests.policies.resources import (
     Resource,
     a_deployment,
@@ -31,14 +30,16 @@ def a_job_set(template: dict[str, Any]) -> Resource:
 
 
 def test_a_workspace_names_one() -> None:
-    assert violations(gpu_workload_names_queue, a_workspace(queue=None)) == ["Workspace phi: set spec.queue"]
-    assert violations(gpu_workload_names_queue, a_workspace(queue="inference")) == []
+    assert violations("gpu-workload-names-queue", a_workspace(queue=None)) == [
+        "Workspace phi: set spec.queue: the name of the leaf queue that its pods are to be in"
+    ]
+    assert violations("gpu-workload-names-queue", a_workspace(queue="inference")) == []
 
 
 @pytest.mark.parametrize("wrap", [a_deployment, a_pod, a_job_set])
 def test_a_pod_with_gpus_names_one_however_deep_it_stands(wrap: Any) -> None:
-    assert [QUEUE in text for text in violations(gpu_workload_names_queue, wrap(a_pod_template()))] == [True]
-    assert violations(gpu_workload_names_queue, wrap(a_pod_template(queue="inference"))) == []
+    assert [QUEUE in text for text in violations("gpu-workload-names-queue", wrap(a_pod_template()))] == [True]
+    assert violations("gpu-workload-names-queue", wrap(a_pod_template(queue="inference"))) == []
 
 
 @pytest.mark.parametrize(
@@ -63,36 +64,37 @@ def test_a_pod_with_gpus_names_one_however_deep_it_stands(wrap: Any) -> None:
     ],
 )
 def test_what_counts_as_a_workload_with_gpus(template: dict[str, Any], wants: bool) -> None:
-    assert len(violations(gpu_workload_names_queue, a_deployment(template))) == wants
+    assert len(violations("gpu-workload-names-queue", a_deployment(template))) == wants
 
 
 def test_the_owners_label_counts_for_its_pods() -> None:
     deployment = a_deployment(a_pod_template(), labels={QUEUE: "inference"})
-    assert violations(gpu_workload_names_queue, deployment) == []
-    assert stack_violations(queues_are_known, deployment, *TREE) == []
+    assert violations("gpu-workload-names-queue", deployment) == []
+    assert stack_violations("queue-unknown", deployment, *TREE) == []
 
 
 @pytest.mark.parametrize(
-    ("queue", "words"),
+    ("queue", "rule", "words"),
     [
-        ("inference", None),
-        ("research", "spec.queue is 'research', which has child queues and schedules nothing itself"),
-        ("nobody", "spec.queue is 'nobody', which nobody declares (known: inference, training)"),
-        (None, None),  # the other rule says it
+        ("inference", None, ""),
+        ("research", "queue-not-leaf", "names Queue research, which has child queues (inference, training)"),
+        ("nobody", "queue-unknown", "names Queue nobody, which nobody declares (known: inference, training)"),
+        (None, None, ""),  # another rule says it
     ],
 )
-def test_the_queue_is_a_leaf_that_somebody_declares(queue: str | None, words: str | None) -> None:
-    found = stack_violations(queues_are_known, a_workspace(queue=queue), *TREE)
-    assert len(found) == (words is not None)
-    assert all(words in text for text in found if words)
+def test_the_queue_is_a_leaf_that_somebody_declares(queue: str | None, rule: str | None, words: str) -> None:
+    for each in ("queue-unknown", "queue-not-leaf"):
+        found = stack_violations(each, a_workspace(queue=queue), *TREE)
+        assert len(found) == (each == rule)
+        assert all(words in text for text in found)
 
 
 def test_queues_of_other_stacks_are_configured() -> None:
     deployment = a_deployment(a_pod_template(queue="shared"))
-    assert len(stack_violations(queues_are_known, deployment)) == 1
-    assert stack_violations(queues_are_known, deployment, config={"queues": ["shared"]}) == []
+    assert len(stack_violations("queue-unknown", deployment)) == 1
+    assert stack_violations("queue-unknown", deployment, config={"queues": ["shared"]}) == []
 
 
 def test_resources_of_other_providers_are_left_alone() -> None:
     _, props = a_deployment(a_pod_template())
-    assert violations(gpu_workload_names_queue, ("aws:batch/jobDefinition:JobDefinition", props)) == []
+    assert violations("gpu-workload-names-queue", ("aws:batch/jobDefinition:JobDefinition", props)) == []
