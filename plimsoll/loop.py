@@ -20,6 +20,7 @@ from plimsoll.plan.expectations import Expectations
 from plimsoll.plan.outlook import with_claims
 from plimsoll.plan.planning import plan as make_plan
 from plimsoll.plan.validating import validate
+from plimsoll.policy.withholding import withhold
 from plimsoll.report import Reporter
 from plimsoll.report.demands import KIND as DEMAND
 
@@ -100,7 +101,7 @@ class Loop:
         if not self._expectations.met_by(snapshot, now):
             # A plan from a snapshot without our last delta would double it.
             return _Seen(snapshot, None, now, 0.0)
-        plan = make_plan(snapshot, validate(snapshot), now, self._planner)
+        plan = withhold(make_plan(snapshot, validate(snapshot), now, self._planner), snapshot, now)
         return _Seen(snapshot, plan, now, time.monotonic() - began)
 
     def _more_comes(self) -> bool:

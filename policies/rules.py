@@ -120,7 +120,7 @@ def _level(rule: Rule) -> EnforcementLevel:
 def _of_resources(rule: Rule, clock: Clock) -> Policy:
     return ResourceValidationPolicy(
         name=rule.id,
-        description=f"{rule.summary} {rule.remedy}",
+        description=rule.summary,
         validate=judge_resource(rule, clock),
         enforcement_level=_level(rule),
         config_schema=config_schema(rule),
@@ -130,7 +130,7 @@ def _of_resources(rule: Rule, clock: Clock) -> Policy:
 def _of_stack(rule: Rule, clock: Clock) -> Policy:
     return StackValidationPolicy(
         name=rule.id + (IN_STACK if rule.needs is Needs.MODE else ""),
-        description=f"{rule.summary} {rule.remedy}",
+        description=rule.summary,
         validate=judge_stack(rule, clock),
         enforcement_level=_level(rule),
         config_schema=config_schema(rule),

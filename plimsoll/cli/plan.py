@@ -20,6 +20,7 @@ from plimsoll.plan.queue_order import NextGpu, next_gpu
 from plimsoll.plan.queue_standing import standing
 from plimsoll.plan.shortlist import counted
 from plimsoll.plan.validating import validate
+from plimsoll.policy.withholding import withhold
 
 app = typer.Typer(add_completion=False)
 
@@ -55,13 +56,14 @@ def plan(
 
 def decide(snapshot: Snapshot) -> Plan:
     """The plan for a snapshot at this moment."""
-    return plan_round(snapshot, validate(snapshot), datetime.now(UTC))
+    now = datetime.now(UTC)
+    return withhold(plan_round(snapshot, validate(snapshot), now), snapshot, now)
 
 
 def render(plan: Plan, output: Format, following: NextGpu | None = None) -> int:
     """Prints the plan, with the pod of a queue that would be placed next where one is given.
 
-    Returns the exit code: 0, or 2 where an intent is refused.
+    Returns the exit code: 0, or 2 where an intent is refused or an object withheld.
     """
     if output is Format.JSON:
         print_json(as_json(plan) | {"nextGpu": next_as_json(following)})
@@ -69,11 +71,13 @@ def render(plan: Plan, output: Format, following: NextGpu | None = None) -> int:
         _print_text(plan)
         if following is not None:
             OUT.print(Text(next_line(following)), soft_wrap=True)
-    return REFUSED if plan.refusals else SETTLED
+    return REFUSED if plan.refusals or plan.withheld else SETTLED
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
-    """`verdicts`, whole manifests to `create` and to `update`, keys to `delete`, `signals`, `warnings`."""
+    """`verdicts`, whole manifests to `create` and to `update`, keys to `delete`, `signals`, findings that withhold
+    objects as `withheld`, and `warnings`.
+    """
     return {
         "verdicts": [_verdict(each) for each in plan.verdicts],
         "create": [each.manifest for each in plan.creations],
@@ -91,6 +95,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
         "signals": [
             {"pod": str(each.key), "reason": each.reason.value, "message": each.message} for each in plan.signals
         ],
+        "withheld": [finding.as_json() for each in plan.withheld for finding in each.findings],
         "warnings": list(plan.warnings),
     }
 
@@ -128,6 +133,8 @@ def _print_text(plan: Plan) -> None:
         _print_line("!", "cyan", str(signal.key), f"{signal.reason.value}: {signal.message}")
     if not plan.empty or plan.signals:
         OUT.print()
+    for withheld in plan.withheld:
+        OUT.print(Text.assemble(("withheld: ", "red"), str(withheld)), soft_wrap=True)
     for warning in plan.warnings:
         OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
     OUT.print(Text(_summary(plan), style="bold"))

@@ -12,7 +12,7 @@ import typer
 from rich.table import Column, Table
 
 from plimsoll.cli.findings import print_findings
-from plimsoll.cli.output import ERR, OUT, REFUSED, SETTLED, Format, Output, print_json
+from plimsoll.cli.output import ERR, OUT, REFUSED, SETTLED, Format, print_json
 from plimsoll.model.errors import PlimsollError
 from plimsoll.plan.shortlist import counted
 from plimsoll.policy.located import Located
@@ -25,6 +25,12 @@ class Written(StrEnum):
     JSON = "json"
     SARIF = "sarif"
     JUNIT = "junit"
+
+
+class Listed(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
 
 
 @app.callback()
@@ -82,14 +88,21 @@ def check(
 
 
 @app.command("list")
-def list_rules(output: Output = Format.TEXT) -> None:
-    """The rules, with what each asks and where it is enforced; `--output json` has their options, too."""
-    from plimsoll.policy.reference import described
+def list_rules(
+    output: Annotated[Listed, typer.Option("--output", "-o", help="json and markdown have the options, too")] = (
+        Listed.TEXT
+    ),
+) -> None:
+    """The rules, with what each asks and where it is enforced."""
+    from plimsoll.policy.reference import described, markdown
     from plimsoll.policy.rule_set import RULES
 
     rules = [described(rule) for rule in RULES.values()]
-    if output is Format.JSON:
+    if output is Listed.JSON:
         print_json(rules)
+        return
+    if output is Listed.MARKDOWN:
+        sys.stdout.write(markdown())
         return
     table = Table(Column("rule", no_wrap=True), "severity", "asks", "enforced in")
     for rule in rules:

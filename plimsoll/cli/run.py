@@ -75,7 +75,7 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
             render(plan, output)
         if settling.unsettled:
             raise PlimsollError(settling.unsettled, "run it again, or see `plimsoll status`")
-        raise typer.Exit(REFUSED if plan is not None and plan.refusals else SETTLED)
+        raise typer.Exit(REFUSED if plan is not None and (plan.refusals or plan.withheld) else SETTLED)
 
 
 def _take_lease(writer: "Writer", wait_seconds: float | None) -> None:

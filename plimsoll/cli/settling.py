@@ -50,9 +50,10 @@ def _on_its_way(tick: Tick, plan: Plan) -> str:
         return "the delta was applied, and the cluster has not shown it yet"
     holdings = Holdings(tick.snapshot, plan.verdicts)
     accepted = {verdict.workspace for verdict in plan.verdicts if verdict.accepted}
+    withheld = {each.owner for each in plan.withheld}
     waiting = []
     for workspace in tick.snapshot.workspaces:
-        if workspace.ref not in accepted or workspace.deleting:
+        if workspace.ref not in accepted or workspace.ref in withheld or workspace.deleting:
             continue
         claims = [claim.name for claim in alive(holdings.ownership.claims_of(workspace)) if not claim.ready]
         if claims:

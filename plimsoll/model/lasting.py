@@ -6,8 +6,10 @@ The patterns are those that Python's `re` and RE2 (which CEL uses) read alike, s
 import re
 from typing import Final
 
-from plimsoll.model.labels import GPU_TIMESTAMP
+from plimsoll.model.labels import GPU_TIMESTAMP, GROUP
 
+OWN: Final = f"{GROUP}/"
+"""Keys of ours: the UID of a Workspace stays as long as its nodes do."""
 CHANGING_KEYS: Final = (
     r"(?i)(?:.*[-_./])?(?:time|timestamp|date|hash|checksum|digest|sha[0-9]*|commit|revision|generation"
     r"|(?:restarted|updated|deployed|generated|applied|rendered|synced|built|created)-?at)"
@@ -25,6 +27,8 @@ HASHES: Final = r"(?:sha256[:-])?[0-9a-f]{16,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-
 
 def changes_by_itself(key: str, value: str) -> bool:
     """Whether an entry looks like a time or a hash, which is another one at each run of what writes it."""
+    if key.startswith(OWN):
+        return False
     return (
         key == GPU_TIMESTAMP
         or re.fullmatch(CHANGING_KEYS, key) is not None

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from plimsoll.model.base import Observed, identify
+from plimsoll.model.finding import Finding
 from plimsoll.model.gpu_demand import DemandReport
 from plimsoll.model.owner import Owner
 from plimsoll.model.verdict import Verdict
@@ -102,6 +103,17 @@ class LeavingPod(Observed):
     uid: str
 
 
+class Withheld(Observed):
+    """An object that a rule refuses: it is neither made nor changed, and the rest of the Plan goes on."""
+
+    key: "ObjectKey"
+    owner: Owner
+    findings: tuple[Finding, ...]
+
+    def __str__(self) -> str:
+        return f"{self.key} is not applied: " + "; ".join(f"{each.message} ({each.rule})" for each in self.findings)
+
+
 class Plan(Observed):
     """Verdicts on every Workspace, and the whole delta of one round.
 
@@ -120,6 +132,8 @@ class Plan(Observed):
     """Written after them too."""
     demands: tuple[DemandReport, ...] = ()
     """What the GPUDemands are to say once the operations have been done; by name."""
+    withheld: tuple[Withheld, ...] = ()
+    """Sorted by key."""
     warnings: tuple[str, ...] = ()
     next_look: datetime | None = None
     """When the plan may change though the cluster does not: a deadline passes, or a back-off ends."""
@@ -137,3 +151,4 @@ class Plan(Observed):
 Deletion.model_rebuild()
 Signal.model_rebuild()
 Lift.model_rebuild()
+Withheld.model_rebuild()

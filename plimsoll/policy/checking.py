@@ -72,11 +72,15 @@ class Checker:
         unknown = self._rules.get(queue_tree.UNKNOWN_RULE)
         known = unknown.options if unknown is not None else queue_tree.KnownQueues()
         assert isinstance(known, queue_tree.KnownQueues)
-        for finding in queue_tree.findings(manifests, self._world, known):
-            each = self._rules.get(finding.rule)
-            if each is not None:
+        found = [*queue_tree.findings(manifests, self._world, known)]
+        for each in self._rules.values():
+            if each.rule.check_all is not None:
+                found += each.rule.check_all(manifests, self._world, each.options)
+        for finding in found:
+            rule = self._rules.get(finding.rule)
+            if rule is not None:
                 place = places.get((finding.kind, finding.namespace, finding.name))
-                yield place, replace(finding, severity=each.severity or finding.severity)
+                yield place, replace(finding, severity=rule.severity or finding.severity)
 
     def expired(self) -> Iterator[Finding]:
         """One finding for each exemption that is past its date."""

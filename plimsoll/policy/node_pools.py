@@ -9,7 +9,7 @@ from pydantic import Field
 from plimsoll.model.base import Declared
 from plimsoll.model.finding import Severity
 from plimsoll.model.labels import GPU_COUNT, INSTANCE_TYPE
-from plimsoll.model.lasting import CHANGING_KEYS, HASHES, MOMENTS, changes_by_itself
+from plimsoll.model.lasting import CHANGING_KEYS, HASHES, MOMENTS, OWN, changes_by_itself
 from plimsoll.model.quantity import parse_devices
 from plimsoll.plan.catalog import Catalog
 from plimsoll.policy.cel import matches, option, texts, value
@@ -248,8 +248,8 @@ def _changes(entries: str) -> str:
         f"({matches(f'{entries}[key]', HASHES)} && {entries}[key].matches('[0-9]') && {entries}[key].matches('[a-f]'))"
     )
     return (
-        f"{entries}.exists(key, key == 'nvidia.com/gfd.timestamp' || {matches('key', CHANGING_KEYS)}"
-        f" || {moment} || {hash_})"
+        f"{entries}.exists(key, !key.startsWith('{OWN}') && (key == 'nvidia.com/gfd.timestamp'"
+        f" || {matches('key', CHANGING_KEYS)} || {moment} || {hash_}))"
     )
 
 
@@ -315,6 +315,7 @@ RULES: Final = (
         _READS,
         _taints,
         options=TaintOptions,
+        loop=False,
         cel=Cel(
             (Subject.NODE_POOLS,),
             "!variables.gpuPool || variables.taints.exists(each, each.effect in ['NoSchedule', 'NoExecute']"

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import orjson
+
 from plimsoll.policy.rule import Family, Rule
+from plimsoll.policy.rule_set import RULES
 
 _TITLES: Final = {
     Family.MODE: "Provisioning mode",
@@ -32,6 +35,50 @@ def described(rule: Rule) -> dict[str, Any]:
             for name, field in rule.options.model_fields.items()
         },
     }
+
+
+_HEAD: Final = """# Policies: the rules
+
+Written by `plimsoll policy list --output markdown` from the rules themselves. How to set them, exempt objects and write
+rules of your own: [the guide](../guides/policies.md).
+
+Every rule is kept by `plimsoll policy check`, and where its row says so: `pulumi`, by the pack in a preview and an
+update; `loop`, before a planned object is applied; `cluster`, at admission. The severity `error` refuses an object
+there, `warning` is told.
+"""
+
+
+def markdown() -> str:
+    """The page of the reference: every rule, by family."""
+    parts = [_HEAD]
+    for family, title in _TITLES.items():
+        rules = [rule for rule in RULES.values() if rule.family is family]
+        if not rules:
+            continue
+        parts.append(f"\n## {title}\n\n| rule | severity | asks | remedy | reads | enforced in | options |")
+        parts.append("|---|---|---|---|---|---|---|")
+        parts += [_row(described(rule)) for rule in rules]
+    return "\n".join(parts) + "\n"
+
+
+def _row(rule: Mapping[str, Any]) -> str:
+    options = ", ".join(f"`{name}`: {_shown(default)}" for name, default in rule["options"].items())
+    cells = (
+        f"`{rule['rule']}`",
+        rule["severity"],
+        rule["summary"],
+        rule["remedy"],
+        ", ".join(rule["reads"]),
+        ", ".join(rule["enforced"]),
+        options,
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _shown(default: Any) -> str:
+    if default is None:
+        return "absent"
+    return f"`{orjson.dumps(default).decode()}`"
 
 
 def _enforced(rule: Rule) -> Mapping[str, bool]:

@@ -1,12 +1,12 @@
 """A rule: what it asks, what to do where it is broken, and the check itself, in Python and where possible in CEL."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, NamedTuple
 
 from plimsoll.model.base import Declared
-from plimsoll.model.finding import Severity
+from plimsoll.model.finding import Finding, Severity
 from plimsoll.model.labels import GROUP
 from plimsoll.policy.fields import Manifest
 from plimsoll.policy.world import World
@@ -46,6 +46,8 @@ class Needs(Enum):
 
 Check = Callable[[Manifest, World, Any], Iterator[Fault]]
 """The faults of one object; the last argument is the rule's options."""
+CheckAll = Callable[[Sequence[Manifest], World, Any], Iterator[Finding]]
+"""The findings of objects as a whole."""
 
 
 class Resources(NamedTuple):
@@ -95,7 +97,9 @@ class Rule:
     reads: tuple[str, ...]
     """Kinds that it looks at, for people."""
     check: Check | None = None
-    """None where the rule is about all objects together; see `plimsoll.policy.whole_checks`."""
+    """None where the rule is about all objects together."""
+    check_all: CheckAll | None = None
+    """Absent beside `check` also of rules on queues, which are checked at once: `plimsoll.policy.queue_tree`."""
     severity: Severity = Severity.ERROR
     options: type[Declared] = NoOptions
     cel: Cel | None = None

@@ -12,6 +12,7 @@ from plimsoll.model.finding import Severity
 from plimsoll.model.policies import Policies
 from plimsoll.policy import (
     access,
+    budgets,
     capacity_pods,
     charts,
     exemptions,
@@ -24,22 +25,21 @@ from plimsoll.policy import (
 )
 from plimsoll.policy.rule import Rule
 
-RULES: Final[Mapping[str, Rule]] = {
-    rule.id: rule
-    for family in (
-        modes,
-        access,
-        queue_names,
-        queue_tree,
-        gpu_shares,
-        capacity_pods,
-        node_pools,
-        images,
-        charts,
-        exemptions,
-    )
-    for rule in family.RULES
-}
+_FAMILIES: Final = (
+    modes,
+    access,
+    queue_names,
+    queue_tree,
+    gpu_shares,
+    capacity_pods,
+    budgets,
+    node_pools,
+    images,
+    charts,
+    exemptions,
+)
+
+RULES: Final[Mapping[str, Rule]] = {rule.id: rule for family in _FAMILIES for rule in family.RULES}
 
 
 class InvalidPoliciesError(PlimsollError):

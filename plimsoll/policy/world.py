@@ -1,7 +1,7 @@
 """What objects are judged against beside themselves: the environment's mode, its queues, the instance types."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
@@ -61,6 +61,8 @@ class World:
     """Mode and access; None: not known, or not to be read."""
     gpu_limit: int | None = None
     """GPU devices that the Environment may hold; None: no bound."""
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """Of an instance for an hour, by instance type."""
 
     @classmethod
     def of(cls, environment: Mapping[str, Any] | None, queues: Queues | None = None) -> "World":
@@ -76,6 +78,11 @@ class World:
             gpu_resource=text(environment, "gpuResource") or GPU_RESOURCE,
             reserved_prefixes=tuple(str(each) for each in prefixes) if is_list(prefixes) else _PREFIXES,
             tenancy=_tenancy(environment),
+            prices={
+                name: float(price)
+                for name, price in section(environment, "catalog", "prices").items()
+                if isinstance(price, int | float)
+            },
             gpu_limit=limit if isinstance(limit, int) and not isinstance(limit, bool) else None,
         )
 

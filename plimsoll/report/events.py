@@ -10,7 +10,7 @@ from plimsoll.model.environment import Environment
 from plimsoll.model.gpu_demand import DemandPhase, DemandReport, GPUDemandStatus
 from plimsoll.model.labels import API_VERSION, GROUP
 from plimsoll.model.owner import DemandRef, Owner
-from plimsoll.model.plan import ObjectKey, Plan
+from plimsoll.model.plan import ObjectKey, Plan, Withheld
 from plimsoll.model.verdict import Reason, Verdict
 from plimsoll.model.workspace import ConditionType, WorkspaceRef, WorkspaceStatus
 from plimsoll.plan.shortlist import counted, shortlist
@@ -136,6 +136,11 @@ def demand_events(reports: Iterable[DemandReport], statuses: Mapping[str, GPUDem
         yield Event(
             DemandRef(name=each.name), "Warning" if phase in UNMET else "Normal", f"Demand{phase}", "Provision", note
         )
+
+
+def withheld_event(withheld: Withheld) -> Event:
+    """An object that a rule refuses, with the rule and what to change."""
+    return Event(withheld.owner, "Warning", "PolicyViolation", "Apply", str(withheld))
 
 
 def verdict_events(plan: Plan, statuses: Mapping[tuple[str, str], WorkspaceStatus]) -> Iterator[Event]:

@@ -8,7 +8,7 @@ import structlog
 
 from plimsoll.connection import Connection, ConnectionFailedError, RequestError
 from plimsoll.model.environment import Environment
-from plimsoll.model.plan import ObjectKey, Plan
+from plimsoll.model.plan import ObjectKey, Plan, Withheld
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.workspace import WorkspaceRef, WorkspaceStatus
 from plimsoll.plan.conditions import differs, environment_status, refused_status, status_of
@@ -16,7 +16,15 @@ from plimsoll.plan.finalizing import finalizing
 from plimsoll.plan.holdings import Holdings, Made
 from plimsoll.report.demands import KIND as DEMAND
 from plimsoll.report.demands import DemandWriter
-from plimsoll.report.events import Event, capacity_events, demand_events, provisioning_event, summed_up, verdict_events
+from plimsoll.report.events import (
+    Event,
+    capacity_events,
+    demand_events,
+    provisioning_event,
+    summed_up,
+    verdict_events,
+    withheld_event,
+)
 from plimsoll.report.finalizers import FinalizerWriter
 from plimsoll.report.recorder import Recorder
 from plimsoll.report.statuses import TIMEOUT, StatusWrite, StatusWriter, path_of
@@ -46,6 +54,8 @@ class Reporter:
         self._writer = StatusWriter(connection)
         self._finalizers = FinalizerWriter(connection, self._writer.release)
         self._demands = DemandWriter(connection)
+        self._withheld: frozenset[Withheld] = frozenset()
+        """What was told already."""
         self._unreadable: dict[str, _Known] = {}
         """By UID: Workspaces of which the snapshot holds the name alone."""
 
@@ -63,11 +73,16 @@ class Reporter:
             self._demands.write(plan.demands, demands)
         holdings = Holdings(snapshot, plan.verdicts, Made(plan, failures or {}))
         writes = list(_workspaces(snapshot, plan, holdings, now, known))
+        withheld = [each for each in plan.withheld if each not in self._withheld]
+        for each in withheld:
+            log.warning("withheld", object=str(each.key), rules=[finding.rule for finding in each.findings])
+        self._withheld = frozenset(plan.withheld)
         events = (
             *verdict_events(plan, {key: each.status for key, each in known.items()}),
             *_provisioning_events(writes, known),
             *capacity_events(plan, failures or {}),
             *demand_events(plan.demands, demands),
+            *map(withheld_event, withheld),
         )
         self._recorder.record(summed_up(events, snapshot.environment), now)
         self._writer.write(_environment(snapshot.environment, holdings))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.connection import RequestError
+from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.immutability import changes_refused
 from plimsoll.model.mode import INSTANCE_TYPE_GIVEN, INSTANCE_TYPE_REQUIRED, PARTITION_FORBIDDEN
 from plimsoll.model.reserved import SELECTOR_RESERVED, TEMPLATE_RESERVED
@@ -19,7 +20,7 @@ from tests.immutability.cases import CHANGES, SLICE, Change, on, running, templa
 pytestmark = pytest.mark.e2e
 
 API = "plimsoll.dev/v1alpha1"
-PREFIXES = "plimsoll.dev/, kaito.sh/, karpenter.sh/"
+PREFIXES = ", ".join(EnvironmentSpec().reserved_label_prefixes)
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +172,7 @@ def test_what_was_wrong_before_can_be_scaled_and_deleted(cluster: Kube) -> None:
         (running(adapters=[{"source": {"name": "a", "image": "a"}}] * 2), "two adapters have the same name"),
         (running(adapters=[{"source": {"name": "a", "image": "a"}, "strength": "2"}]), "strength"),
         (running(adapters=[{"source": {"name": f"a{n}", "image": "a"}} for n in range(11)]), "inference.adapters"),
-        ({"inference": {**template("own:1")["inference"], "config": "c"}}, "adapters and config are for presets"),
+        ({"inference": {**template("own:1")["inference"], "config": "c"}}, "are for presets: a template says itself"),
         ({"tuning": {"input": {"image": "a"}, "output": {}}}, "an output needs exactly one of"),
         ({"tuning": {"method": "full", "input": {"image": "a"}, "output": {"image": "b"}}}, "spec.tuning.method"),
     ],

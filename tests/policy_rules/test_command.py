@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from plimsoll.policy.reference import markdown
 from tests.plan_from_files.test_command import plimsoll
 from tests.policy_rules.manifests import a_kaito_workspace, a_node_pool, a_pod, a_queue
 
@@ -144,6 +145,11 @@ def test_junit_has_a_case_for_each_object(tmp_path: Path) -> None:
     assert failure.get("message") == "gpu-share-fraction, image-tag-pinned"
     line = file.read_text().splitlines().index("---") + 2
     assert f"{file}:{line}" in (failure.text or "")
+
+
+def test_the_page_of_the_reference_is_what_the_rules_say() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "policies.md"
+    assert page.read_text() == markdown(), "write it anew: plimsoll policy list --output markdown"
 
 
 def test_list_shows_every_rule_with_its_options() -> None:

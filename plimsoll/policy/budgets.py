@@ -1,0 +1,177 @@
+"""Rules on totals: the GPUs and the price of an environment, of each queue and of each pool."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Annotated, Any, Final, NamedTuple
+
+from pydantic import Field
+
+from plimsoll.model.base import Declared
+from plimsoll.model.finding import Finding, Severity
+from plimsoll.model.labels import GROUP
+from plimsoll.plan.catalog import Catalog
+from plimsoll.policy.fields import Manifest, is_kind, join, name_of
+from plimsoll.policy.gpu_holdings import Holding, Prices, demand, supply
+from plimsoll.policy.rule import Family, Needs, Rule
+from plimsoll.policy.world import World
+
+GPU_RULE: Final = "gpu-budget"
+PRICE_RULE: Final = "price-budget"
+_READS: Final = ("Workspace", "InferenceSet", "NodePool", "NodeClaim", "whatever has a pod template")
+
+Devices = Annotated[float, Field(ge=0)]
+Price = Annotated[float, Field(ge=0)]
+
+
+class GpuBudget(Declared):
+    """GPU devices, shares counted by their part."""
+
+    environment: Devices | None = None
+    """Absent: the Environment's `limits.gpus`."""
+    queues: dict[str, Devices] = Field(default_factory=dict)
+    pools: dict[str, Devices] = Field(default_factory=dict)
+
+
+class PriceBudget(Declared):
+    """Prices of an hour, in one currency."""
+
+    environment: Price | None = None
+    queues: dict[str, Price] = Field(default_factory=dict)
+    pools: dict[str, Price] = Field(default_factory=dict)
+    prices: dict[str, Price] = Field(default_factory=dict)
+    """By instance type; absent: those of the Environment's catalog."""
+
+
+class _Total(NamedTuple):
+    kind: str
+    name: str
+    field: str
+    budget: float
+    what: str
+    amount: float | None
+    """None: nobody can tell."""
+
+
+def gpu_findings(manifests: Sequence[Manifest], world: World, options: GpuBudget) -> Iterator[Finding]:
+    holdings = _Holdings(manifests, world, world.prices)
+    environment = options.environment if options.environment is not None else world.gpu_limit
+    for each in holdings.totals(environment, options, _gpus, world):
+        if each.amount is None:
+            yield _finding(
+                GPU_RULE,
+                each,
+                f"{each.what} no limit of GPUs, and the budget is {each.budget:g}: set one of at most that",
+            )
+        elif each.amount > each.budget:
+            yield _finding(
+                GPU_RULE,
+                each,
+                f"{each.what} {each.amount:g} GPUs, and the budget is {each.budget:g}: ask for "
+                f"{each.amount - each.budget:g} fewer, or raise the budget",
+            )
+
+
+def price_findings(manifests: Sequence[Manifest], world: World, options: PriceBudget) -> Iterator[Finding]:
+    holdings = _Holdings(manifests, world, options.prices or world.prices)
+    for each in holdings.totals(options.environment, options, _price, world):
+        if each.amount is None:
+            yield _finding(
+                PRICE_RULE,
+                each,
+                f"{each.what} instance types without a known price, or no limit, and the budget is {each.budget:g} an "
+                "hour: name their prices in the option `prices`, and set a limit",
+            )
+        elif each.amount > each.budget:
+            yield _finding(
+                PRICE_RULE,
+                each,
+                f"{each.what} {each.amount:.2f} an hour, and the budget is {each.budget:g}: ask for less, or raise the "
+                "budget",
+            )
+
+
+class _Holdings:
+    def __init__(self, manifests: Sequence[Manifest], world: World, prices: Mapping[str, float]) -> None:
+        known = Prices(_catalog(prices))
+        resource = world.gpu_resource
+        self._environment = next((name_of(each) for each in manifests if is_kind(each, GROUP, "Environment")), "")
+        self._asked = [each for one in manifests for each in demand(one, known, resource)]
+        self._pools = [each for one in manifests for each in supply(one, known, resource)]
+        self._held = [
+            each
+            for one in manifests
+            if is_kind(one, "karpenter.sh", "NodeClaim") or "replicas" in (one.get("spec") or {})
+            for each in supply(one, known, resource)
+        ]
+
+    def totals(
+        self,
+        environment: float | None,
+        options: GpuBudget | PriceBudget,
+        amount: Callable[[Sequence[Holding]], float | None],
+        world: World,
+    ) -> Iterator[_Total]:
+        """What each budget is compared with. An environment: the larger of what is asked for and what nodes hold."""
+        for pool, budget in sorted(options.pools.items()):
+            there = [each for each in self._pools if each.pool == pool]
+            if there:
+                field = join("spec.limits", world.gpu_resource)
+                yield _Total("NodePool", pool, field, budget, "it may hold", amount(there))
+        for queue, budget in sorted(options.queues.items()):
+            there = [each for each in self._asked if each.queue == queue]
+            if there:
+                yield _Total("Queue", queue, "", budget, "the workloads that name it ask for", amount(there))
+        if environment is not None and (self._asked or self._held):
+            both = [amount(self._asked), amount(self._held)]
+            known = [each for each in both if each is not None]
+            largest = max(known) if len(known) == len(both) else None
+            yield _Total("Environment", self._environment, "", environment, "its objects ask for", largest)
+
+
+def _gpus(holdings: Sequence[Holding]) -> float | None:
+    amounts = [each.gpus for each in holdings]
+    return None if None in amounts else float(sum((each for each in amounts if each is not None), Decimal(0)))
+
+
+def _price(holdings: Sequence[Holding]) -> float | None:
+    amounts = [each.price for each in holdings if each.of_nodes]
+    return None if None in amounts else sum(each for each in amounts if each is not None)
+
+
+def _catalog(prices: Mapping[str, float]) -> Catalog:
+    builtin = Catalog.builtin()
+    return builtin.with_prices({name: price for name, price in prices.items() if builtin.lookup(name)})
+
+
+def _finding(rule: str, total: _Total, message: str) -> Finding:
+    subject = f"{total.kind} {total.name}".strip()
+    return Finding(total.kind, "", total.name, total.field, rule, Severity.ERROR, f"{subject}: {message}")
+
+
+def _rule(name: str, summary: str, options: type[Declared], check_all: Any) -> Rule:
+    return Rule(
+        name,
+        Family.BUDGETS,
+        summary,
+        "Ask for less, or raise the budget in the rule's options.",
+        _READS,
+        check_all=check_all,
+        options=options,
+        needs=Needs.ENVIRONMENT,
+    )
+
+
+RULES: Final = (
+    _rule(
+        GPU_RULE,
+        "The GPUs of the environment, of each queue and of each NodePool stay within their budgets.",
+        GpuBudget,
+        gpu_findings,
+    ),
+    _rule(
+        PRICE_RULE,
+        "The price of the environment, of each queue and of each NodePool stays within their budgets.",
+        PriceBudget,
+        price_findings,
+    ),
+)

@@ -1,0 +1,142 @@
+"""How many GPUs objects ask for or may hold, and what they cost: what budgets are compared with."""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from plimsoll.model.instance_type import InstanceType
+from plimsoll.model.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, QUEUE
+from plimsoll.model.quantity import parse_devices, parse_quantity
+from plimsoll.model.share import GPU_FRACTION, GPU_FRACTION_DEVICES
+from plimsoll.plan.catalog import Catalog
+from plimsoll.policy.capacity_pods import is_capacity_pod
+from plimsoll.policy.fields import Manifest, is_kind, is_list, items, labels_of, name_of, section, text
+from plimsoll.policy.pod_templates import PodTemplate, pod_templates
+from plimsoll.policy.workspaces import workspace_of
+
+
+class Holding(NamedTuple):
+    """What one object asks for, or may hold."""
+
+    gpus: Decimal | None
+    """None: without a bound."""
+    price: float | None
+    """For an hour, in the currency of the prices; None: not known."""
+    queue: str = ""
+    pool: str = ""
+    of_nodes: bool = True
+    """Whether it is nodes, which have a price; pods cost what their nodes do."""
+
+
+class Prices(NamedTuple):
+    """Instance types with what one instance costs for an hour."""
+
+    catalog: Catalog
+
+    def of(self, kind: InstanceType | None, nodes: int) -> float | None:
+        price = kind.price_per_hour if kind is not None else None
+        return None if price is None else price * nodes
+
+
+def demand(manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE) -> Iterator[Holding]:
+    """What a Workspace or a workload asks for; nothing of pods that stand for capacity."""
+    workspace = workspace_of(manifest)
+    if workspace is not None:
+        kind = prices.catalog.lookup(text(workspace.resource, "instanceType"))
+        if kind is not None:
+            inference = section(workspace.spec, "inference")
+            replicas = _count(inference.get("replicas"), _count(section(manifest, "spec").get("replicas"), 1))
+            nodes = replicas * _count(inference.get("perReplicaNodeCount"), _count(workspace.resource.get("count"), 1))
+            queue = text(section(manifest, "spec"), "queue")
+            yield Holding(Decimal(kind.gpus * nodes), prices.of(kind, nodes), queue)
+            return
+    if is_capacity_pod(manifest):
+        return
+    for template in pod_templates(manifest):
+        gpus = _gpus(template, resource) * _copies(manifest, template.path)
+        if gpus:
+            yield Holding(gpus, None, text(labels_of(manifest), QUEUE) or template.queue, of_nodes=False)
+
+
+def supply(manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE) -> Iterator[Holding]:
+    """What a NodeClaim or a static NodePool holds, and what another NodePool may hold at most."""
+    spec = section(manifest, "spec")
+    if is_kind(manifest, "karpenter.sh", "NodeClaim"):
+        kinds = _types(spec, prices)
+        pool = text(labels_of(manifest), NODEPOOL)
+        if kinds:
+            yield Holding(Decimal(max(each.gpus for each in kinds)), _dearest(kinds, 1, prices), pool=pool)
+    elif is_kind(manifest, "karpenter.sh", "NodePool"):
+        kinds, name = _types(section(spec, "template", "spec"), prices), name_of(manifest)
+        most = max((each.gpus for each in kinds), default=0)
+        if spec.get("replicas") is not None:
+            nodes = _count(spec.get("replicas"), 0)
+            yield Holding(Decimal(nodes * most), _dearest(kinds, nodes, prices), pool=name)
+            return
+        limit = _devices(section(spec, "limits").get(resource))
+        if limit is not None:
+            rates = [prices.of(each, 1) for each in kinds if each.gpus]
+            known = [rate / each.gpus for rate, each in zip(rates, kinds, strict=False) if rate is not None]
+            whole = bool(kinds) and len(known) == len(kinds)
+            yield Holding(Decimal(limit), max(known) * limit if whole else None, pool=name)
+        elif kinds:
+            yield Holding(None, None, pool=name)
+
+
+def _types(spec: Mapping[str, Any], prices: Prices) -> list[InstanceType]:
+    """The types of GPU nodes that requirements name."""
+    found: list[InstanceType] = []
+    for _, each in items(spec, "requirements"):
+        values = each.get("values")
+        if text(each, "key") == INSTANCE_TYPE and text(each, "operator") == "In" and is_list(values):
+            kinds = (prices.catalog.lookup(str(one)) for one in values)
+            found += (kind for kind in kinds if kind is not None and kind.gpus)
+    return found
+
+
+def _dearest(kinds: list[InstanceType], nodes: int, prices: Prices) -> float | None:
+    costs = [prices.of(each, nodes) for each in kinds]
+    known = [cost for cost in costs if cost is not None]
+    return max(known) if known and len(known) == len(costs) else None
+
+
+def _gpus(template: PodTemplate, resource: str) -> Decimal:
+    """Of one pod: whole devices, else its share of GPUs."""
+    whole = sum(
+        _devices(section(container, "resources", "limits").get(resource)) or 0
+        for _, container in items(template.spec, "containers")
+    )
+    if whole:
+        return Decimal(whole)
+    devices = _devices(template.annotations.get(GPU_FRACTION_DEVICES, 1)) or 1
+    try:
+        return parse_quantity(template.annotations.get(GPU_FRACTION, 0)) * devices
+    except (ValueError, ArithmeticError):
+        return Decimal(0)
+
+
+def _copies(manifest: Manifest, path: str) -> int:
+    """Pods of a template: `replicas`, `parallelism` and the size of a group, of everything that holds it."""
+    copies = 1
+    value: Any = manifest
+    for step in ["", *path.replace("[", ".[").split(".")]:
+        if step.startswith("["):
+            value = value[int(step[1:-1])]
+        elif step:
+            value = value[step]
+        if isinstance(value, Mapping):
+            copies *= _count(value.get("replicas"), 1) * _count(value.get("parallelism"), 1)
+            if "workerTemplate" in value:
+                copies *= _count(value.get("size"), 1)
+    return copies
+
+
+def _devices(amount: Any) -> int | None:
+    try:
+        return None if amount is None else parse_devices(amount)
+    except (ValueError, ArithmeticError):
+        return None
+
+
+def _count(value: Any, otherwise: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else otherwise

@@ -1,0 +1,114 @@
+"""GPUs and prices of the environment, of queues and of pools, over all objects together."""
+
+from typing import Any
+
+import pytest
+
+from tests.policy_rules.manifests import (
+    GPU,
+    Manifest,
+    a_deployment,
+    a_node_pool,
+    a_pod,
+    a_reservation,
+    a_trigger,
+    an_environment,
+    an_inference_set,
+    findings,
+    with_path,
+)
+
+TYPE = "p4d.24xlarge"
+"""8 GPUs."""
+
+
+def over(*manifests: Manifest, rule: str = "gpu-budget", **options: Any) -> list[str]:
+    found = findings(*manifests, rules={rule: {"options": options}})
+    return [each.message for each in found if each.rule == rule]
+
+
+def serving(replicas: int, gpus: int = 1, queue: str = "team") -> Manifest:
+    pod = a_pod(gpus=gpus, labels={"kai.scheduler/queue": queue})
+    return with_path(a_deployment(pod), spec__replicas=replicas)
+
+
+@pytest.mark.parametrize(("budget", "wrong"), [(12, False), (11, True)])
+def test_the_workloads_of_a_queue(budget: int, wrong: bool) -> None:
+    other = with_path(serving(100, queue="other"), metadata__name="other")
+    said = over(serving(4, gpus=3), other, queues={"team": budget})
+    assert said == (
+        ["Queue team: the workloads that name it ask for 12 GPUs, and the budget is 11: ask for 1 fewer, or raise the "
+         "budget"] if wrong else []
+    )  # fmt: skip
+
+
+def test_shares_count_by_their_part() -> None:
+    share = {"gpu-fraction": "0.25", "gpu-fraction-num-devices": "2"}
+    pods = with_path(a_deployment(a_pod(share)), spec__replicas=4)
+    assert over(pods, queues={"team": 2}) == []
+    assert len(over(pods, queues={"team": 1.9})) == 1
+
+
+def test_every_copy_of_a_job_set_counts() -> None:
+    template = a_deployment(a_pod(gpus=1))["spec"]["template"]
+    job = {"name": "w", "replicas": 2, "template": {"spec": {"parallelism": 3, "template": template}}}
+    job_set = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "j"},
+        "spec": {"replicatedJobs": [job]},
+    }
+    assert over(job_set, queues={"team": 6}) == []
+    assert len(over(job_set, queues={"team": 5})) == 1
+
+
+def test_the_environments_own_limit_is_its_budget() -> None:
+    environment = an_environment(nodeAutoProvisioning="enabled", limits={"gpus": 10})
+    demand = with_path(an_inference_set(TYPE), spec__replicas=2)
+    assert over(environment, demand) == [
+        "Environment e: its objects ask for 16 GPUs, and the budget is 10: ask for 6 fewer, or raise the budget"
+    ]
+    assert over(environment, demand, environment=16) == []
+
+
+def test_nodes_and_what_runs_on_them_are_not_added_up() -> None:
+    static = with_path(a_node_pool(TYPE), spec__replicas=2, spec__limits={"nodes": 2}, spec__disruption=None)
+    assert over(static, serving(16), environment=16) == []
+    assert len(over(static, serving(16), environment=15)) == 1
+
+
+def test_pods_that_stand_for_capacity_do_not_count() -> None:
+    assert over(a_trigger(), a_reservation(), environment=0) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [(16, None), (24, "NodePool gpu: it may hold 24 GPUs, and the budget is 16"), (None, "no limit of GPUs")],
+)
+def test_a_pool_may_hold_no_more_than_its_budget(limit: int | None, words: str | None) -> None:
+    pool = with_path(a_node_pool(TYPE), spec__limits={GPU: limit} if limit else None)
+    said = over(pool, pools={"gpu": 16})
+    assert len(said) == (words is not None)
+    assert all(words in each for each in said if words)
+
+
+def test_prices() -> None:
+    demand = with_path(an_inference_set(TYPE), spec__replicas=2)
+    prices = {TYPE: 32.5}
+    assert over(demand, rule="price-budget", environment=65, prices=prices) == []
+    (said,) = over(demand, rule="price-budget", environment=64, prices=prices)
+    assert "ask for 65.00 an hour, and the budget is 64" in said
+    pool = a_node_pool(TYPE, gpu_limit=16)
+    assert over(pool, rule="price-budget", pools={"gpu": 65}, prices=prices) == []
+    assert len(over(pool, rule="price-budget", pools={"gpu": 64}, prices=prices)) == 1
+
+
+def test_prices_come_from_the_environment_too() -> None:
+    environment = an_environment(nodeAutoProvisioning="enabled", catalog={"prices": {TYPE: 32.5}})
+    demand = with_path(an_inference_set(TYPE), spec__replicas=2)
+    assert len(over(environment, demand, rule="price-budget", environment=64)) == 1
+
+
+def test_a_price_that_nobody_knows_is_said() -> None:
+    (said,) = over(an_inference_set(TYPE), rule="price-budget", environment=64)
+    assert "without a known price" in said

@@ -1,0 +1,69 @@
+"""The loop applies no planned object that breaks a rule, says so, and goes on with the rest."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from plimsoll.model.plan import Creation, Plan, Signal, SignalReason, Update
+from plimsoll.model.workspace import WorkspaceRef
+from plimsoll.policy.withholding import withhold
+from tests.builders import a_snapshot, an_environment
+from tests.policy_rules.manifests import Manifest, a_deployment, a_node_pool, a_pod, a_trigger, with_path
+
+NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
+OWNER = WorkspaceRef(namespace="research", name="ws", uid="1")
+
+
+def creation(manifest: Manifest) -> Creation:
+    return Creation(manifest=manifest, owner=OWNER, reason="a")
+
+
+def withheld(plan: Plan, now: datetime = NOW, **policies: Any) -> Plan:
+    return withhold(plan, a_snapshot(environment=an_environment(policies=policies)), now)
+
+
+GOOD = creation(a_deployment(a_pod()))
+BAD = creation(with_path(a_deployment(a_pod(image="own:latest")), metadata__name="bad"))
+
+
+def test_a_plan_that_keeps_the_rules_is_left_as_it_is() -> None:
+    plan = Plan(creations=(GOOD, creation(a_node_pool()), creation(a_trigger())))
+    assert withheld(plan) is plan
+
+
+def test_what_breaks_a_rule_is_withheld_and_the_rest_goes_on() -> None:
+    changed = Update(manifest=a_node_pool(spec__disruption__consolidateAfter="0s"), owner=OWNER, reason="a")
+    plan = withheld(Plan(creations=(BAD, GOOD), updates=(changed,)))
+    assert (plan.creations, plan.updates) == ((GOOD,), ())
+    assert [(str(each.key), [one.rule for one in each.findings]) for each in plan.withheld] == [
+        ("Deployment research/bad", ["image-tag-pinned"]),
+        ("NodePool gpu", ["node-pool-consolidation"]),
+    ]
+    assert "name a version" in str(plan.withheld[0])
+
+
+def test_a_warning_and_a_rule_that_is_off_withhold_nothing() -> None:
+    plan = withheld(Plan(creations=(BAD,)), rules={"image-tag-pinned": {"severity": "warning"}})
+    assert (plan.creations, plan.withheld) == ((BAD,), ())
+    assert [warning.endswith("(image-tag-pinned)") for warning in plan.warnings] == [True]
+    plan = withheld(Plan(creations=(BAD,)), rules={"image-tag-pinned": {"severity": "off"}})
+    assert (plan.creations, plan.warnings) == ((BAD,), ())
+
+
+def test_an_exemption_holds_until_its_day_is_over() -> None:
+    exemption = {"rule": "image-tag-pinned", "name": "bad", "reason": "moves", "until": NOW.date().isoformat()}
+    assert withheld(Plan(creations=(BAD,)), exemptions=[exemption]).creations == (BAD,)
+    after = withheld(Plan(creations=(BAD,)), NOW + timedelta(days=1), exemptions=[exemption])
+    assert after.creations == ()
+    assert ["the exemption from image-tag-pinned ended" in warning for warning in after.warnings] == [True]
+
+
+def test_no_signal_is_for_a_pod_that_is_not_made() -> None:
+    trigger = creation(a_trigger(spec__activeDeadlineSeconds=None))
+    signal = Signal(key=trigger.key, uid="", reason=SignalReason.UNSCHEDULABLE, message="a")
+    assert withheld(Plan(creations=(trigger,), signals=(signal,))).signals == ()
+
+
+def test_settings_that_fit_no_rule_stop_nothing_and_are_told() -> None:
+    plan = withheld(Plan(creations=(BAD, GOOD)), rules={"no-such-rule": {}})
+    assert plan.creations == (GOOD,)
+    assert ["there is no rule 'no-such-rule'" in warning for warning in plan.warnings] == [True]
