@@ -65,12 +65,6 @@ class Kube:
         query = {"fieldManager": manager, "force": "true"} | ({"dryRun": "All"} if dry_run else {})
         return self._connection.request("PATCH", path, manifest, query=query, content_type=APPLY_PATCH)
 
-    def create(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
-        """Made, or with `dry_run` only judged."""
-        metadata = manifest["metadata"]
-        path = _path(manifest["apiVersion"], manifest["kind"], metadata.get("namespace", "default"))
-        return self._connection.request("POST", path, manifest, query={"dryRun": "All"} if dry_run else {})
-
     def patch(
         self, api_version: str, kind: str, name: str, patch: Manifest, namespace: str = "default", subresource: str = ""
     ) -> Manifest:

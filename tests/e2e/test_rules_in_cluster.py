@@ -56,7 +56,7 @@ def cluster(admission_sandbox: Sandbox) -> Iterator[Kube]:
 def refused(cluster: Kube, manifest: Manifest) -> str:
     """What the cluster's rules say; empty where it takes the object."""
     try:
-        cluster.create(manifest, dry_run=True)
+        cluster.apply(manifest, dry_run=True)
     except RequestError as error:
         assert "ValidatingAdmissionPolicy" in error.message, error.message
         return error.message
