@@ -78,7 +78,6 @@ def as_json(plan: Plan) -> dict[str, Any]:
     """`verdicts`, whole manifests to `create` and to `update`, keys to `delete`, `signals`, findings that withhold
     objects as `withheld`, and `warnings`.
     """
-    """
     return {
         "verdicts": [_verdict(each) for each in plan.verdicts],
         "create": [each.manifest for each in plan.creations],
