@@ -25,8 +25,8 @@ def project(byo_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> P
 def test_the_wrong_program_is_refused_in_preview(project: Project) -> None:
     project.init("sandbox-wrong")
     output = project.preview("sandbox-wrong", "--policy-pack", str(POLICIES), fails=True)
-    assert f"Workspace phi: {FORBIDDEN}" in output
-    assert "names Queue nobody, which nobody declares" in output
+    assert f"Workspace default/phi: {FORBIDDEN}" in output
+    assert "Workspace default/phi names Queue nobody, which nobody declares" in output
     assert "Traceback" not in output
 
 
