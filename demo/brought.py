@@ -57,7 +57,7 @@ def check_policy(stage: Stage) -> str:
     said = stage.run(
         "pulumi", "preview", "--stack", "sandbox-wrong", "--policy-pack", str(PROJECT / "policies"), expect=None
     )
-    violations = [line.strip() for line in said.splitlines() if line.strip().startswith("Workspace phi: ")]
+    violations = [line.strip() for line in said.splitlines() if line.strip().startswith("Workspace default/phi")]
     return "\n".join(["pulumi preview --policy-pack policies: refused", *violations])
 
 

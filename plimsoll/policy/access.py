@@ -17,7 +17,7 @@ from plimsoll.model.tenancy import (
 from plimsoll.policy.cel import message, setting, value
 from plimsoll.policy.cel import text as quoted
 from plimsoll.policy.fields import Manifest, is_kind, section, text
-from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
+from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
 from plimsoll.policy.world import World
 
 
@@ -65,6 +65,7 @@ RULES: Final = (
         "Ask for what is allowed, or have the Environment's access changed.",
         ("Workspace",),
         _allowed,
+        needs=Needs.ENVIRONMENT,
         cel=Cel(
             (Subject.WORKSPACES,),
             "variables.namespaceNamed && variables.queueAllowed && variables.typeAllowed",
