@@ -52,6 +52,8 @@ class _NodePacker:
         self._free = tuple(self._existing.nodes)
         self._unplaced: dict[str, str] = {}
         self._lower_bound = 0.0
+        self._whole_packing: Packing | None = None
+        """Of all pods, where each asks for a part of one GPU."""
         self._needs: dict[str, PodNeed] = {}
         kinds_of = _KindsOf(self._shapes, self._free)
         for need in sorted(needs, key=lambda need: need.name):
@@ -96,6 +98,8 @@ class _NodePacker:
                         where[name] = filling, row, gpu
                         supply.append(FreeGPU(name, node.kind, free))
         packing = self._pack([Item(need.name, need.milli) for need in singles], supply)
+        if len(singles) == len(self._needs):
+            self._whole_packing = packing
         loose = [self._needs[name] for name, _ in packing.unplaced]
         for each in packing.bins:
             if each.gpu is not None:
@@ -131,12 +135,6 @@ class _NodePacker:
     def _least(self, refused: frozenset[str]) -> int:
         """GPUs of new nodes: by all shares as if nodes did not matter, then by shapes, CPU and memory."""
         needs = [need for need in self._needs.values() if need.name not in refused]
-        items = [Item(f"{need.name} {gpu}", need.milli) for need in needs for gpu in range(need.devices)]
-        supply = [
-            FreeGPU(f"{row} {gpu}", node.kind, free)
-            for row, node in enumerate(self._free)
-            for gpu, free in enumerate(node.gpus)
-        ]
         choice = ShapeChoice(
             (
                 Load(
@@ -151,12 +149,22 @@ class _NodePacker:
             self._shapes,
             self._free,
         )
-        packing = self._pack(items, supply)
+        packing = self._whole_packing if self._whole_packing and not refused else self._pack_devices(needs)
         self._lower_bound = packing.lower_bound
         choice.require(packing.least)
         for shapes in sorted(self._needed_shapes(needs)):
             choice.require_one_of(shapes)
         return choice.least_gpus()
+
+    def _pack_devices(self, needs: Sequence[PodNeed]) -> Packing:
+        """The GPUs of all pods, each for itself."""
+        items = [Item(f"{need.name} {gpu}", need.milli) for need in needs for gpu in range(need.devices)]
+        supply = [
+            FreeGPU(f"{row} {gpu}", node.kind, free)
+            for row, node in enumerate(self._free)
+            for gpu, free in enumerate(node.gpus)
+        ]
+        return self._pack(items, supply)
 
     def _needed_shapes(self, needs: Sequence[PodNeed]) -> set[tuple[str, ...]]:
         """Names of shapes of which at least one node is new: they alone take a pod that no free node has room for."""
