@@ -36,13 +36,8 @@ from plimsoll.sandbox.parts import part
 
 PODS: Final = "/api/v1/namespaces/default/pods"
 TRIGGERS: Final = f"/api/v1/namespaces/{TRIGGER_NAMESPACE}/pods"
-TYPES: Final = [
-    "Standard_ND96amsr_A100_v4",
-    "Standard_NC96ads_A100_v4",
-    "Standard_NC48ads_A100_v4",
-    "Standard_NC24ads_A100_v4",
-]
-"""8, 4, 2 and 1 GPUs."""
+TYPE: Final = "p4d.24xlarge"
+"""8 GPUs."""
 CREATORS: Final = 16
 REST_SECONDS: Final = 3.0
 PATIENCE_SECONDS: Final = 300.0
@@ -94,13 +89,13 @@ def measure(shares: Sequence[TracePod], arguments: argparse.Namespace) -> dict[s
 
 
 def prepare(connection: Connection) -> None:
-    """Karpenter's kinds without Karpenter, a NodePool of nodes with 1 to 8 GPUs, and an Environment."""
+    """Karpenter's kinds without Karpenter, a NodePool of nodes with 8 GPUs, and an Environment."""
     for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
         definition = yaml.safe_load(path.read_text())
         apply(connection, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
     install(connection, {"demand": {"provisioner": "none"}})
     reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
-    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": TYPES}
+    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [TYPE]}
     pool = {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
