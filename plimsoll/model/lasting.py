@@ -12,7 +12,7 @@ OWN: Final = f"{GROUP}/"
 """Keys of ours: the UID of a Workspace stays as long as its nodes do."""
 CHANGING_KEYS: Final = (
     r"(?i)(?:.*[-_./])?(?:time|timestamp|date|hash|checksum|digest|sha[0-9]*|commit|revision|generation"
-    r"|(?:restarted|updated|deployed|generated|applied|rendered|synced|built|created)-?at)"
+    r"|(?:restarted|updated|deployed|generated|applied|rendered|synced|built|created)-?at|checksum/.*)"
 )
 """Keys whose values are times or hashes by their name."""
 MOMENTS: Final = (

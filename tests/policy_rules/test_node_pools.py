@@ -76,6 +76,7 @@ def test_a_static_pools_limit_is_no_less_than_its_replicas() -> None:
         ("epoch", "1782900000", True),
         ("config", "9f86d081884c7d659a2feaa0c55ad015", True),
         ("git-sha", "9f86d08", True),
+        ("checksum/config", "abc", True),
         ("run", "123e4567-e89b-12d3-a456-426614174000", True),
         ("nvidia.com/gfd.timestamp", "1", True),
         ("team", "research", False),
