@@ -22,7 +22,8 @@ def lifts(snapshot: Snapshot, demands: Iterable[Demand]) -> tuple[Lift, ...]:
     A pod's GPUs are there where its demand has a place for it on a node that is; the pods of a gang go together. Demand
     that the queue does not admit has no place. Pods whose demand is not planned at all are not held.
     """
-    held = {uid_of(pod): pod for pod in snapshot.pods if gated(pod) and not pod.deleting and not pod.finished}
+    waiting = [pod for pod in snapshot.pods if pod.scheduling_gates]
+    held = {uid_of(pod): pod for pod in waiting if gated(pod) and not pod.deleting and not pod.finished}
     if not held:
         return ()
     there = {node.name for node in snapshot.nodes if node.usable}
