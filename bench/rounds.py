@@ -1,6 +1,6 @@
 """A burst of share pods to the last trigger that asks for their GPUs: seconds, rounds, GPUs, requests.
 
-    python -m bench.rounds PODS.csv [--pods 100 1000 3078] [--shards 8] [--armed 1] [--output json]
+    python -m bench.rounds PODS.csv [--pods 100 1000 3078] [--shards 4] [--armed 1] [--output json]
 
 PODS.csv is a trace of the openb family, such as its default one. Its first shares are created in a sandbox of its own
 and marked unschedulable while demand is only reported; then the Environment's provisioner becomes `trigger-pod`. The
@@ -36,8 +36,8 @@ from plimsoll.sandbox.parts import part
 
 PODS: Final = "/api/v1/namespaces/default/pods"
 TRIGGERS: Final = f"/api/v1/namespaces/{TRIGGER_NAMESPACE}/pods"
-TYPE: Final = "p4d.24xlarge"
-"""8 GPUs."""
+TYPE: Final = "p5.48xlarge"
+"""8 GPUs, 192 CPUs."""
 CREATORS: Final = 16
 REST_SECONDS: Final = 3.0
 PATIENCE_SECONDS: Final = 300.0
@@ -55,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trace", type=Path, metavar="PODS.csv")
     parser.add_argument("--pods", type=int, nargs="+", default=[100, 1000, 3078])
-    parser.add_argument("--shards", type=int, default=8)
+    parser.add_argument("--shards", type=int, default=4)
     parser.add_argument("--armed", type=int, default=1)
     parser.add_argument("--log", type=Path, help="file for the loop's log")
     parser.add_argument("--output", choices=["text", "json"], default="text")
