@@ -107,11 +107,13 @@ def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[
     A node answers the oldest that it fits: of the pool and the types, made after it was asked for, Ready, its GPUs
     allocatable, and counted for nothing else. A node is made when its NodeClaim is, where it has one.
     """
+    waiting = [each for each in asked if each.outstanding]
+    if not waiting:
+        return {}
     gpu_resource = snapshot.environment.spec.gpu_resource
     ordered = {claim.node_name: claim.creation_timestamp for claim in snapshot.node_claims if claim.node_name}
     born = {node.name: ordered.get(node.name, node.creation_timestamp) for node in snapshot.nodes}
     taken = {node for each in asked for node in each.came}
-    waiting = [each for each in asked if each.outstanding]
     left = {each.name: each.outstanding for each in waiting}
     found: dict[str, list[str]] = {}
     for node in sorted(snapshot.nodes, key=lambda node: (born[node.name], node.name)):
