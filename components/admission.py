@@ -134,10 +134,11 @@ _EXEMPTED: Final = (
 
 def _validation(rule: Rule, cel: Cel, action: Setting, admission: str, changing: Collection[str]) -> dict[str, Any]:
     at_rule = f"{_RULES}[{text(rule.id)}]"
-    level = (
-        f"({has('params', 'spec.policies.rules')} && {text(rule.id)} in {_RULES} && has({at_rule}.severity)"
-        f" ? {at_rule}.severity : {text(rule.severity.value)})"
-    )
+    own = text(rule.severity.value if rule.severity is not None else "error")
+    named = f"{has('params', 'spec.policies.rules')} && {text(rule.id)} in {_RULES}"
+    level = f"({named} && has({at_rule}.severity) ? {at_rule}.severity : {own})"
+    if rule.severity is None:
+        level = f"({named} ? {level} : 'off')"
     elsewhere = (
         f"{level} != 'error'"
         if action == "deny"

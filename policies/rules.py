@@ -28,6 +28,12 @@ from policies.settings import config_schema, policies_of
 IN_STACK: Final = "-in-stack"
 """Ends the name of the policy that judges by the stack's Environment what another judges by its configuration."""
 
+_LEVELS: Final[Mapping[Severity | None, EnforcementLevel]] = {
+    Severity.ERROR: EnforcementLevel.MANDATORY,
+    Severity.WARNING: EnforcementLevel.ADVISORY,
+    None: EnforcementLevel.DISABLED,
+}
+
 Clock = Callable[[], datetime.date]
 
 
@@ -105,7 +111,8 @@ def _only(rule: Rule, settings: Policies) -> Policies:
     kept = settings.rules.get(rule.id)
     others = {name: {"severity": "off"} for name in RULES if name != rule.id}
     exemptions = [each.manifest() for each in settings.exemptions if rule.id in (each.rule, EXPIRED)]
-    rules = {**others, **({rule.id: kept.manifest()} if kept is not None else {})}
+    # The pack runs a rule that is off by itself only where its configuration asks for it.
+    rules = {**others, rule.id: {} if kept is None else kept.manifest()}
     return Policies.model_validate({"rules": rules, "exemptions": exemptions})
 
 
@@ -113,16 +120,12 @@ def _names_mode(config: Mapping[str, Any]) -> bool:
     return bool(config.get("nodeAutoProvisioning") or config.get("provisioner"))
 
 
-def _level(rule: Rule) -> EnforcementLevel:
-    return EnforcementLevel.MANDATORY if rule.severity is Severity.ERROR else EnforcementLevel.ADVISORY
-
-
 def _of_resources(rule: Rule, clock: Clock) -> Policy:
     return ResourceValidationPolicy(
         name=rule.id,
         description=rule.summary,
         validate=judge_resource(rule, clock),
-        enforcement_level=_level(rule),
+        enforcement_level=_LEVELS[rule.severity],
         config_schema=config_schema(rule),
     )
 
@@ -132,6 +135,6 @@ def _of_stack(rule: Rule, clock: Clock) -> Policy:
         name=rule.id + (IN_STACK if rule.needs is Needs.MODE else ""),
         description=rule.summary,
         validate=judge_stack(rule, clock),
-        enforcement_level=_level(rule),
+        enforcement_level=_LEVELS[rule.severity],
         config_schema=config_schema(rule),
     )

@@ -129,6 +129,7 @@ RULES: Final = (
         "Name a version, as in 'name:1.2.3', or a digest.",
         _READS,
         _tags,
+        severity=None,
         cel=Cel((Subject.PODS,), f"variables.containers.all(each, {_NAMED} || {_PINNED})", POD_VARIABLES),
     ),
     Rule(

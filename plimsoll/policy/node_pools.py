@@ -314,6 +314,7 @@ RULES: Final = (
         "Add a taint such as nvidia.com/gpu:NoSchedule.",
         _READS,
         _taints,
+        severity=None,
         options=TaintOptions,
         loop=False,
         cel=Cel(

@@ -25,7 +25,7 @@ def described(rule: Rule) -> dict[str, Any]:
     return {
         "rule": rule.id,
         "family": rule.family.value,
-        "severity": rule.severity.value,
+        "severity": rule.severity.value if rule.severity is not None else "off",
         "summary": rule.summary,
         "remedy": rule.remedy,
         "reads": list(rule.reads),
@@ -44,7 +44,7 @@ rules of your own: [the guide](../guides/policies.md).
 
 Every rule is kept by `plimsoll policy check`, and where its row says so: `pulumi`, by the pack in a preview and an
 update; `loop`, before a planned object is applied; `cluster`, at admission. The severity `error` refuses an object
-there, `warning` is told.
+there, `warning` is told, and a rule that is `off` is kept where a setting names it.
 """
 
 

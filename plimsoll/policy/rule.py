@@ -100,7 +100,8 @@ class Rule:
     """None where the rule is about all objects together."""
     check_all: CheckAll | None = None
     """Absent beside `check` also of rules on queues, which are checked at once: `plimsoll.policy.queue_tree`."""
-    severity: Severity = Severity.ERROR
+    severity: Severity | None = Severity.ERROR
+    """None: off where no setting names the rule; `error` where one does and names no severity."""
     options: type[Declared] = NoOptions
     cel: Cel | None = None
     needs: Needs = Needs.NOTHING

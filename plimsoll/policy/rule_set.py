@@ -66,9 +66,10 @@ def settled(policies: Policies) -> dict[str, SetRule]:
     found = {}
     for name, rule in RULES.items():
         setting = policies.rules.get(name)
-        severity: Severity | None = rule.severity
-        if setting is not None and setting.severity is not None:
-            severity = None if setting.severity == "off" else Severity(setting.severity)
+        severity = rule.severity
+        if setting is not None:
+            asked = setting.severity or rule.severity or Severity.ERROR
+            severity = None if asked == "off" else Severity(asked)
         found[name] = SetRule(rule, severity, options_of(rule, setting.options if setting is not None else {}))
     return found
 

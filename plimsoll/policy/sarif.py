@@ -42,7 +42,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "name": "".join(word.capitalize() for word in rule.id.split("-")),
         "shortDescription": {"text": rule.summary},
         "help": {"text": rule.remedy},
-        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "defaultConfiguration": ({"enabled": False} if rule.severity is None else {"level": _LEVELS[rule.severity]}),
         "properties": {"tags": [rule.family.value]},
     }
 

@@ -68,11 +68,12 @@ def declare(cluster: Kube, **spec: Any) -> dict[str, Any]:
     environment = an_environment(**spec)
     environment["metadata"]["name"] = "test"
     generation = cluster.apply(environment)["metadata"]["generation"]
-    mark = {"rule": "image-tag-pinned", "name": f"mark-{generation}", "reason": "a mark", "until": "2100-01-01"}
+    mark = {"rule": "gpu-share-devices", "name": f"mark-{generation}", "reason": "a mark", "until": "2100-01-01"}
     policies = spec.get("policies", {})
     marked = {**policies, "exemptions": [*policies.get("exemptions", []), mark]}
     cluster.apply(with_path(environment, spec__policies=marked))
-    probe = a_pod(image="a:latest", name=f"mark-{generation}")
+    wrong = {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "none"}
+    probe = a_pod(wrong, image=f"a@sha256:{'0' * 64}", name=f"mark-{generation}")
     if policies.get("admission") == "deny":
         await_condition(lambda: _known(cluster, probe), message="the policies know the Environment")
     else:
@@ -280,6 +281,7 @@ SETTINGS: dict[str, Any] = {
         "rules": {
             "image-digest": {"options": {"required": True, "namespaces": ["research"]}},
             "node-pool-consolidation": {"options": {"minimumSeconds": 30}},
+            "image-tag-pinned": {},
             "node-pool-gpu-taint": {"options": {"keys": [GPU]}},
             "queue-scheduler": {"options": {"schedulers": ["default-scheduler"]}},
             "gpu-share-fraction": {"severity": "off"},

@@ -10,7 +10,7 @@ import yaml
 
 from plimsoll.policy.reference import markdown
 from tests.plan_from_files.test_command import plimsoll
-from tests.policy_rules.manifests import a_kaito_workspace, a_node_pool, a_pod, a_queue
+from tests.policy_rules.manifests import ASKED, a_kaito_workspace, a_node_pool, a_pod, a_queue
 
 FIELDS = ["rule", "severity", "kind", "namespace", "name", "field", "message"]
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
@@ -29,9 +29,10 @@ def test_clean_files_are_an_empty_list_and_exit_code_0(tmp_path: Path) -> None:
     assert checked(str(tmp_path)) == (0, [])
 
 
-def test_findings_have_every_field_and_exit_code_2() -> None:
+def test_findings_have_every_field_and_exit_code_2(tmp_path: Path) -> None:
     wrong = a_pod({"gpu-fraction": "1.5"}, image="a:latest")
-    code, found = checked("-", given=yaml.safe_dump_all([a_queue("team"), wrong]))
+    config = configured(tmp_path, {"rules": ASKED})
+    code, found = checked("-", "-c", config, given=yaml.safe_dump_all([a_queue("team"), wrong]))
     assert code == 2
     assert [list(each) for each in found] == [FIELDS] * 2
     assert [(each["rule"], each["kind"], each["namespace"], each["name"]) for each in found] == [
@@ -40,9 +41,10 @@ def test_findings_have_every_field_and_exit_code_2() -> None:
     ]
 
 
-def test_lists_and_several_documents_are_read() -> None:
+def test_lists_and_several_documents_are_read(tmp_path: Path) -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": [a_pod(image="a"), a_node_pool(gpu_limit=4)]}
-    code, found = checked("-", given=yaml.safe_dump_all([a_pod(name="second", image="b"), None, listed]))
+    given = yaml.safe_dump_all([a_pod(name="second", image="b"), None, listed])
+    code, found = checked("-", "-c", configured(tmp_path, {"rules": ASKED}), given=given)
     assert code == 2
     assert sorted((each["name"], each["rule"]) for each in found) == [
         ("gpu", "node-pool-limits-fit"),
@@ -95,7 +97,7 @@ def test_the_environment_comes_from_the_configuration(tmp_path: Path) -> None:
 
 def test_exemptions_are_judged_on_a_day(tmp_path: Path) -> None:
     exemption = {"rule": "image-tag-pinned", "name": "train", "reason": "moves", "until": "2027-01-31"}
-    config = configured(tmp_path, {"exemptions": [exemption]})
+    config = configured(tmp_path, {"rules": ASKED, "exemptions": [exemption]})
     given = yaml.safe_dump(a_pod(image="a"))
     assert checked("-", "-c", config, "--date", "2027-01-31", given=given) == (0, [])
     code, found = checked("-", "-c", config, "--date", "2027-02-01", given=given)
@@ -122,7 +124,8 @@ def test_values_and_chart_files_are_known_by_their_names(tmp_path: Path) -> None
     dependencies = [{"name": "gfd", "version": "^0.17.2", "repository": "https://charts.example"}]
     chart = {"apiVersion": "v2", "name": "stack", "version": "1.0.0", "dependencies": dependencies}
     (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(chart))
-    code, found = checked(str(tmp_path))
+    config = configured(tmp_path.parent, {"rules": ASKED})
+    code, found = checked(str(tmp_path), "-c", config)
     assert code == 2
     assert [(each["rule"], each["kind"], each["name"]) for each in found] == [
         ("chart-version-pinned", "Chart.yaml", "stack"),
@@ -133,7 +136,8 @@ def test_values_and_chart_files_are_known_by_their_names(tmp_path: Path) -> None
 def test_junit_has_a_case_for_each_object(tmp_path: Path) -> None:
     file = tmp_path / "pods.yaml"
     file.write_text(yaml.safe_dump_all([a_pod(), a_pod({"gpu-fraction": "2"}, image="a", name="bad\u0001")]))
-    done = plimsoll("policy", "check", str(file), "--output", "junit")
+    config = configured(tmp_path, {"rules": ASKED})
+    done = plimsoll("policy", "check", str(file), "-c", config, "--output", "junit")
     assert done.returncode == 2
     root = ElementTree.fromstring(done.stdout)
     assert (root.get("tests"), root.get("failures")) == ("2", "1")

@@ -10,7 +10,7 @@ from plimsoll.model.policies import Exemption, Policies
 from plimsoll.policy.checking import Checker
 from plimsoll.policy.rule_set import settled
 from plimsoll.policy.world import World
-from tests.policy_rules.manifests import TODAY, a_pod, broken, findings
+from tests.policy_rules.manifests import ASKED, TODAY, a_pod, broken, findings
 
 DAY = datetime.timedelta(days=1)
 
@@ -53,7 +53,7 @@ def test_an_exemption_past_its_date_is_a_finding_and_covers_nothing() -> None:
 
 
 def test_what_is_exempted_is_told() -> None:
-    policies = Policies.model_validate({"exemptions": [exempt(name="train")]})
+    policies = Policies.model_validate({"rules": ASKED, "exemptions": [exempt(name="train")]})
     report = Checker(World(), policies, TODAY).check([a_pod(image="a")])
     assert [(each.finding.rule, each.exemption.reason) for each in report.exempted] == [
         ("image-tag-pinned", "until the registry moves")

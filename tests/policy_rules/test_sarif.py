@@ -8,11 +8,13 @@ import yaml
 
 from plimsoll.policy.rule_set import RULES
 from tests.plan_from_files.test_command import plimsoll
-from tests.policy_rules.manifests import a_kaito_workspace, a_pod
+from tests.policy_rules.manifests import ASKED, a_kaito_workspace, a_pod
 
 
 def report(file: Path) -> dict[str, Any]:
-    done = plimsoll("policy", "check", str(file), "--output", "sarif")
+    config = file.with_name("policies.yaml")
+    config.write_text(yaml.safe_dump({"rules": ASKED}))
+    done = plimsoll("policy", "check", str(file), "-c", str(config), "--output", "sarif")
     assert done.returncode == 2
     (run,) = _checked(json.loads(done.stdout))["runs"]
     found: dict[str, Any] = run
@@ -30,7 +32,8 @@ def _checked(log: dict[str, Any]) -> dict[str, Any]:
         assert len(set(ids)) == len(ids)
         for rule in driver["rules"]:
             assert rule["shortDescription"]["text"] and rule["help"]["text"]
-            assert rule["defaultConfiguration"]["level"] in ("error", "warning")
+            own = rule["defaultConfiguration"]
+            assert own == {"enabled": False} or own["level"] in ("error", "warning")
         for result in run["results"]:
             assert ids[result["ruleIndex"]] == result["ruleId"]
             assert result["level"] in ("error", "warning")

@@ -7,7 +7,7 @@ from plimsoll.model.plan import Creation, Plan, Signal, SignalReason, Update
 from plimsoll.model.workspace import WorkspaceRef
 from plimsoll.policy.withholding import withhold
 from tests.builders import a_snapshot, an_environment
-from tests.policy_rules.manifests import Manifest, a_deployment, a_node_pool, a_pod, a_trigger, with_path
+from tests.policy_rules.manifests import ASKED, Manifest, a_deployment, a_node_pool, a_pod, a_trigger, with_path
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 OWNER = WorkspaceRef(namespace="research", name="ws", uid="1")
@@ -18,6 +18,7 @@ def creation(manifest: Manifest) -> Creation:
 
 
 def withheld(plan: Plan, now: datetime = NOW, **policies: Any) -> Plan:
+    policies["rules"] = {**ASKED, **policies.get("rules", {})}
     return withhold(plan, a_snapshot(environment=an_environment(policies=policies)), now)
 
 
@@ -64,6 +65,7 @@ def test_no_signal_is_for_a_pod_that_is_not_made() -> None:
 
 
 def test_settings_that_fit_no_rule_stop_nothing_and_are_told() -> None:
-    plan = withheld(Plan(creations=(BAD, GOOD)), rules={"no-such-rule": {}})
+    wrong = creation(a_node_pool(spec__disruption__consolidateAfter="0s"))
+    plan = withheld(Plan(creations=(wrong, GOOD)), rules={"no-such-rule": {}})
     assert plan.creations == (GOOD,)
     assert ["there is no rule 'no-such-rule'" in warning for warning in plan.warnings] == [True]
