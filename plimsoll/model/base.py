@@ -1,6 +1,6 @@
 """The two bases of all models: what people declare, and what the cluster holds."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,16 +14,19 @@ PositiveInt = Annotated[int, Field(ge=1, le=10_000)]
 
 def describe_errors(error: ValidationError) -> str:
     """Each wrong field with its path and what is wrong with it, joined by semicolons."""
-    lines = []
+    return "; ".join(f"{path or 'object'}: {wrong}" for path, wrong in wrong_fields(error))
+
+
+def wrong_fields(error: ValidationError) -> Iterator[tuple[str, str]]:
+    """The path of each wrong field, empty for the object as a whole, and what is wrong with it."""
     for item in error.errors(include_url=False, include_context=False):
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"]).lstrip(".")
         if item["type"] == "extra_forbidden":
-            lines.append(f"{path}: unknown field")
+            yield path, "unknown field"
             continue
         given = item["input"]
         shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) else ""
-        lines.append(f"{path or 'object'}: {item['msg'].removeprefix('Value error, ')}{shown}")
-    return "; ".join(lines)
+        yield path, f"{item['msg'].removeprefix('Value error, ')}{shown}"
 
 
 class Declared(BaseModel):

@@ -14,7 +14,7 @@ from plimsoll.plan.demand_round import DemandRound, Offer
 from plimsoll.plan.demand_supply import Supplies
 from plimsoll.plan.effort import Clock
 from plimsoll.plan.gpu_ledger import GpuLedger
-from plimsoll.plan.pod_changes import pod_changes
+from plimsoll.plan.pod_changes import PodChanges, pod_changes
 from plimsoll.plan.pool_limits import PoolLimits
 from plimsoll.plan.pool_shape import PoolShape
 from plimsoll.plan.pool_shapes import PoolShapes
@@ -47,6 +47,8 @@ class DemandPlanner:
     def __init__(self, seconds: float = SECONDS, clock: Clock | None = None) -> None:
         self._packings = ClassPackings(seconds, clock)
         self._snapshot: Snapshot | None = None
+        self._counted = False
+        """Whether the ledger and the shapes are those of the last snapshot: nobody needs them while nothing asks."""
         self._classes = Classes()
         self._ledger = GpuLedger()
         self._supplies = Supplies()
@@ -61,10 +63,12 @@ class DemandPlanner:
         came: Mapping[str, str] | None = None,
     ) -> tuple[Demand, ...]:
         """As the function of that name."""
-        classes, allowed = self._read(snapshot)
+        last, changes, classes = self._read(snapshot)
         self._packings.keep(classes)
         if not classes:
+            self._counted = False
             return ()
+        allowed = self._count(snapshot, last, changes)
         blocked = frozenset(blocked_types)
         shapes = tuple(each for each in allowed.shapes if (each.instance_type, each.node_pool) not in blocked)
         promised = _promised(promises, shapes)
@@ -81,16 +85,24 @@ class DemandPlanner:
         )
         return DemandRound(snapshot, classes, offer, self._packings).demands()
 
-    def _read(self, snapshot: Snapshot) -> tuple[Mapping[DemandClass, ClassMembers], PoolShapes]:
-        """Classes, ledger and shapes, by what is not the same as in the last snapshot."""
+    def _read(
+        self, snapshot: Snapshot
+    ) -> tuple[Snapshot | None, PodChanges | None, Mapping[DemandClass, ClassMembers]]:
+        """The last snapshot and how pods differ from it, where it can be built upon; the classes that ask."""
         last, self._snapshot = self._snapshot, None  # nothing is known where this fails
-        resource = snapshot.environment.spec.gpu_resource
-        if last is not None and last.environment.spec.gpu_resource != resource:
+        if last is not None and last.environment.spec.gpu_resource != snapshot.environment.spec.gpu_resource:
             last = None
         changes = None if last is None else pod_changes(last.pods, snapshot.pods)
         classes = self._classes.update(snapshot, changes)
-        if last is None:
-            self._ledger = GpuLedger(resource)
+        self._snapshot = snapshot
+        return last, changes, classes
+
+    def _count(self, snapshot: Snapshot, last: Snapshot | None, changes: PodChanges | None) -> PoolShapes:
+        """Ledger and shapes, by what is not the same as in the last snapshot."""
+        counted, self._counted = self._counted, False
+        if last is None or not counted:
+            last, changes = None, None
+            self._ledger = GpuLedger(snapshot.environment.spec.gpu_resource)
         if changes is None or last is None or last.nodes is not snapshot.nodes:
             self._ledger.update(snapshot.nodes, snapshot.pods)
         else:
@@ -98,8 +110,8 @@ class DemandPlanner:
         same = last is not None and last.nodes is snapshot.nodes and last.node_pools is snapshot.node_pools
         if self._allowed is None or not same:
             self._allowed = PoolShapes(snapshot)
-        self._snapshot = snapshot
-        return classes, self._allowed
+        self._counted = True
+        return self._allowed
 
 
 def _promised(promises: Iterable[Promise], shapes: Iterable[PoolShape]) -> dict[str, list[PromisedNode]]:

@@ -22,10 +22,12 @@ from plimsoll.policy import (
     node_pools,
     queue_names,
     queue_tree,
+    shapes,
 )
 from plimsoll.policy.rule import Rule
 
 _FAMILIES: Final = (
+    shapes,
     modes,
     access,
     queue_names,

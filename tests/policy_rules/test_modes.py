@@ -67,7 +67,7 @@ def test_a_partition_is_for_brought_nodes() -> None:
     [
         ({"resource__preferredNodes": ["a"]}, "resource.preferredNodes"),
         ({"resource__count": 3}, "resource.count"),
-        ({"resource__count": 2, "tuning": {"preset": {"name": "a"}}}, "resource.count"),
+        ({"resource__count": 2, "inference": None, "tuning": {"preset": {"name": "a"}}}, "resource.count"),
     ],
 )
 def test_what_nobody_reads_is_a_warning(changes: dict[str, Any], field: str) -> None:

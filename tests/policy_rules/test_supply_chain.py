@@ -53,9 +53,9 @@ def test_every_container_and_template_is_looked_at() -> None:
             {"inference": {"preset": {"name": "a", "presetOptions": {"image": "own"}}}},
             "inference.preset.presetOptions.image",
         ),
-        ({"tuning": {"input": {"image": "data:latest"}}}, "tuning.input.image"),
+        ({"inference": None, "tuning": {"input": {"image": "data:latest"}}}, "tuning.input.image"),
         (
-            {"inference": {"adapters": [{"source": {"name": "a", "image": "lora"}}]}},
+            {"inference": {"preset": {"name": "phi-4"}, "adapters": [{"source": {"name": "a", "image": "lora"}}]}},
             "inference.adapters[0].source.image",
         ),
         (

@@ -1,0 +1,55 @@
+"""The rule on the shape of Workspaces: what the model says of ours, and of KAITO's what excludes each other."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from plimsoll.model.base import wrong_fields
+from plimsoll.model.labels import GROUP
+from plimsoll.model.workspace import (
+    INFERENCE_XOR_TUNING,
+    NEEDS_PRESET_OR_TEMPLATE,
+    PRESET_XOR_TEMPLATE,
+    WorkspaceSpec,
+)
+from plimsoll.policy.fields import Manifest, is_kind, join, section
+from plimsoll.policy.rule import Family, Fault, Rule
+from plimsoll.policy.workspaces import workspace_of
+from plimsoll.policy.world import World
+
+
+def _shape(manifest: Manifest, _: World, __: Any) -> Iterator[Fault]:
+    if is_kind(manifest, GROUP, "Workspace"):
+        yield from _of_ours(manifest)
+    elif (workspace := workspace_of(manifest)) is not None:
+        inference = section(workspace.spec, "inference")
+        both = "preset" in inference and "template" in inference
+        if both or ("inference" in workspace.spec and not {"preset", "template"} & inference.keys()):
+            field = join(workspace.path, "inference")
+            yield Fault(field, f"{field}: {PRESET_XOR_TEMPLATE if both else NEEDS_PRESET_OR_TEMPLATE}")
+        if "inference" in workspace.spec and "tuning" in workspace.spec:
+            field = join(workspace.path, "tuning")
+            yield Fault(field, f"{field}: {INFERENCE_XOR_TUNING}")
+
+
+def _of_ours(manifest: Manifest) -> Iterator[Fault]:
+    try:
+        WorkspaceSpec.model_validate(manifest.get("spec") or {})
+    except ValidationError as error:
+        for path, wrong in wrong_fields(error):
+            field = f"spec.{path}".rstrip(".")
+            yield Fault(field, f"{field}: {wrong}")
+
+
+RULES: Final = (
+    Rule(
+        "workspace-shape",
+        Family.MODE,
+        "A Workspace has the fields that its kind has, and a preset or a template.",
+        "Correct the field; the reference of Workspaces lists them.",
+        ("Workspace", "InferenceSet"),
+        _shape,
+        loop=False,
+    ),
+)
