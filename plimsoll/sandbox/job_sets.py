@@ -3,11 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-import yaml
-
-from plimsoll.sandbox import webhooks
+from plimsoll.sandbox import component_config, webhooks
 from plimsoll.sandbox.folder import Folder
-from plimsoll.sandbox.ports import LOOPBACK
 
 READY_PATH: Final = "/validate--v1-pod"
 """The webhook that is registered last."""
@@ -18,15 +15,11 @@ PODS: Final = "jobset.sigs.k8s.io/jobset-name"
 def configure(folder: Folder, port: int, health_port: int) -> Path:
     """Writes the controller's configuration (config.jobset.x-k8s.io/v1alpha1); webhooks are served on `port`."""
     pair = webhooks.link_certificates(folder, folder.path / "jobset")
-    configuration = {
-        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
-        "kind": "Configuration",
-        "internalCertManagement": {"enable": False},
-        "leaderElection": {"leaderElect": False},
-        "webhook": {"host": LOOPBACK, "port": port, "certDir": str(pair)},
-        "metrics": {"bindAddress": "0"},
-        "health": {"healthProbeBindAddress": f"{LOOPBACK}:{health_port}"},
-    }
-    path = folder.path / "jobset.yaml"
-    path.write_text(yaml.safe_dump(configuration))
-    return path
+    return component_config.write(
+        folder,
+        "jobset",
+        "config.jobset.x-k8s.io/v1alpha1",
+        ports=(port, health_port),
+        certificates="internalCertManagement",
+        webhook={"certDir": str(pair)},
+    )

@@ -3,11 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-import yaml
-
-from plimsoll.sandbox import webhooks
+from plimsoll.sandbox import component_config, webhooks
 from plimsoll.sandbox.folder import Folder
-from plimsoll.sandbox.ports import LOOPBACK
 
 READY_PATH: Final = "/validate-trainer-kubeflow-org-v1alpha1-trainjob"
 """The webhook that is registered last."""
@@ -16,18 +13,14 @@ READY_PATH: Final = "/validate-trainer-kubeflow-org-v1alpha1-trainjob"
 def configure(folder: Folder, port: int, health_port: int) -> Path:
     """Writes the controller's configuration (config.trainer.kubeflow.org/v1alpha1); webhooks are served on `port`."""
     webhooks.link_certificates(folder, _temporary(folder) / "k8s-webhook-server" / "serving-certs")
-    configuration = {
-        "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
-        "kind": "Configuration",
-        "certManagement": {"enable": False},
-        "leaderElection": {"leaderElect": False},
-        "webhook": {"host": LOOPBACK, "port": port},
-        "metrics": {"bindAddress": "0"},
-        "health": {"healthProbeBindAddress": f"{LOOPBACK}:{health_port}"},
-    }
-    path = folder.path / "trainer.yaml"
-    path.write_text(yaml.safe_dump(configuration))
-    return path
+    return component_config.write(
+        folder,
+        "trainer",
+        "config.trainer.kubeflow.org/v1alpha1",
+        ports=(port, health_port),
+        certificates="certManagement",
+        webhook={},
+    )
 
 
 def environment(folder: Folder) -> dict[str, str]:
