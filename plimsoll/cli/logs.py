@@ -15,5 +15,6 @@ def log_to_stderr() -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger("info"),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # Asked anew for each line: what stderr is may change while the process lives.
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )

@@ -1,0 +1,32 @@
+"""The log goes to what standard error is when a line is written."""
+
+from collections.abc import Iterator
+
+import pytest
+import structlog
+import typer
+from typer.testing import CliRunner
+
+from plimsoll.cli.logs import log_to_stderr
+
+log = structlog.get_logger("test")
+app = typer.Typer()
+
+
+@app.command()
+def run() -> None:
+    log_to_stderr()
+    log.info("within")
+
+
+@pytest.fixture(autouse=True)
+def settings() -> Iterator[None]:
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
+def test_a_line_after_standard_error_was_another(capsys: pytest.CaptureFixture[str]) -> None:
+    assert '"event": "within"' in CliRunner().invoke(app, []).stderr
+    log.info("after")
+    assert '"event": "after"' in capsys.readouterr().err
