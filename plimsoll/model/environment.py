@@ -12,7 +12,6 @@ from plimsoll.model.demand_settings import DemandSettings
 from plimsoll.model.estimator_settings import EstimatorSettings
 from plimsoll.model.labels import GPU_RESOURCE
 from plimsoll.model.policies import Policies
-from plimsoll.model.taint import Taint
 
 
 class Provisioner(StrEnum):
@@ -35,9 +34,6 @@ class DeclaredTaint(Declared):
     key: str
     value: str = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
-
-    def as_taint(self) -> Taint:
-        return Taint(key=self.key, value=self.value, effect=self.effect)
 
 
 class Limits(Declared):

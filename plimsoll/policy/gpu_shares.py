@@ -22,12 +22,19 @@ def _annotation(template: PodTemplate, name: str) -> str:
     return join(template.path, "metadata", "annotations", name)
 
 
-def _fractions(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+def _annotated(manifest: Manifest, name: str) -> Iterator[tuple[PodTemplate, str, Any]]:
+    """The pod templates that have the annotation, with its field and value."""
     for template in pod_templates(manifest):
-        if GPU_FRACTION not in template.annotations:
-            continue
-        value = template.annotations[GPU_FRACTION]
-        field = _annotation(template, GPU_FRACTION)
+        if name in template.annotations:
+            yield template, _annotation(template, name), template.annotations[name]
+
+
+def _number(field: str, name: str, value: Any) -> Fault:
+    return Fault(field, f"{name} is the number {value}, and annotations are text: put it in quotes")
+
+
+def _fractions(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
+    for _template, field, value in _annotated(manifest, GPU_FRACTION):
         fits = re.fullmatch(_NUMBER, str(value)) is not None and 0 < float(value) < 1
         if not fits:
             yield Fault(
@@ -36,15 +43,11 @@ def _fractions(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
                 f"for whole GPUs with {world.gpu_resource}",
             )
         elif not isinstance(value, str):
-            yield Fault(field, f"{GPU_FRACTION} is the number {value}, and annotations are text: put it in quotes")
+            yield _number(field, GPU_FRACTION, value)
 
 
 def _memories(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
-    for template in pod_templates(manifest):
-        if GPU_MEMORY_SHARE not in template.annotations:
-            continue
-        value = template.annotations[GPU_MEMORY_SHARE]
-        field = _annotation(template, GPU_MEMORY_SHARE)
+    for _template, field, value in _annotated(manifest, GPU_MEMORY_SHARE):
         if not re.fullmatch(_MEMORY, str(value)):
             yield Fault(
                 field,
@@ -52,15 +55,11 @@ def _memories(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
                 "one such as '2000'",
             )
         elif not isinstance(value, str):
-            yield Fault(field, f"{GPU_MEMORY_SHARE} is the number {value}, and annotations are text: put it in quotes")
+            yield _number(field, GPU_MEMORY_SHARE, value)
 
 
 def _devices(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
-    for template in pod_templates(manifest):
-        if GPU_FRACTION_DEVICES not in template.annotations:
-            continue
-        value = template.annotations[GPU_FRACTION_DEVICES]
-        field = _annotation(template, GPU_FRACTION_DEVICES)
+    for template, field, value in _annotated(manifest, GPU_FRACTION_DEVICES):
         if not template.wants_share:
             yield Fault(
                 field,
@@ -74,9 +73,7 @@ def _devices(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
                 "one node",
             )
         elif not isinstance(value, str):
-            yield Fault(
-                field, f"{GPU_FRACTION_DEVICES} is the number {value}, and annotations are text: put it in quotes"
-            )
+            yield _number(field, GPU_FRACTION_DEVICES, value)
 
 
 def _both(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
