@@ -23,7 +23,9 @@ from components.access import (
 )
 from components.admission import rule_policies
 from components.declaration import child_of, metadata
-from components.guard import Guard, admission_policies, guarded
+from components.guard import AdmissionPolicy, Guard, admission_policies, guarded
+from components.trigger_admission import NAME as TRIGGER_POLICY
+from components.trigger_admission import trigger_policy
 from plimsoll.model.crd import definitions
 from plimsoll.model.demand_settings import TRIGGER_NAMESPACE
 from plimsoll.model.labels import GROUP
@@ -56,7 +58,7 @@ class Foundation(pulumi.ComponentResource):
             SERVICE_ACCOUNT, metadata=metadata(SERVICE_ACCOUNT, NAMESPACE), opts=child_of(self, namespace)
         )
         made = [namespace, account, *self._access(namespace, account)]
-        made += self._demand(args.get("trigger_namespace", TRIGGER_NAMESPACE), account)
+        made += self._demand(args.get("trigger_namespace") or TRIGGER_NAMESPACE, account)
         kinds = self._kinds()
         policies = self._policies(kinds)
         Guard(
@@ -112,10 +114,15 @@ class Foundation(pulumi.ComponentResource):
         return [role, *bindings, *users]
 
     def _demand(self, name: str, account: pulumi.Resource) -> list[pulumi.Resource]:
-        """The namespace of trigger pods and the like, and the only rights on pods that the controller has."""
+        """The namespace of trigger pods and the like, the only rights on pods that the controller has, and that nobody
+        else asks there."""
         of_demand = {f"{GROUP}/component": "demand"}
         namespace = Namespace(name, metadata=metadata(name, labels={**of_demand}), opts=child_of(self))
-        return [namespace, *self._within(f"{_CONTROLLER}-demand", name, CONTROLLER_FOR_DEMAND, namespace, account)]
+        return [
+            namespace,
+            *self._policy(TRIGGER_POLICY, trigger_policy(name)),
+            *self._within(f"{_CONTROLLER}-demand", name, CONTROLLER_FOR_DEMAND, namespace, account),
+        ]
 
     def _within(
         self, name: str, namespace: str, rules: list[Rule], place: pulumi.Resource, account: pulumi.Resource
@@ -132,19 +139,23 @@ class Foundation(pulumi.ComponentResource):
         return [role, binding]
 
     def _policies(self, kinds: list[pulumi.Resource]) -> list[pulumi.Resource]:
-        made: list[pulumi.Resource] = []
-        for name, admission in {**admission_policies(), **rule_policies()}.items():
-            policy = ValidatingAdmissionPolicy(
-                name, metadata=metadata(name), spec=admission["policy"], opts=child_of(self, *kinds)
-            )
-            binding = ValidatingAdmissionPolicyBinding(
-                name,
-                metadata=metadata(name),
-                spec={"policyName": name, **admission["binding"]},
-                opts=child_of(self, policy),
-            )
-            made += [policy, binding]
-        return made
+        return [
+            made
+            for name, admission in {**admission_policies(), **rule_policies()}.items()
+            for made in self._policy(name, admission, *kinds)
+        ]
+
+    def _policy(self, name: str, admission: AdmissionPolicy, *after: pulumi.Resource) -> list[pulumi.Resource]:
+        policy = ValidatingAdmissionPolicy(
+            name, metadata=metadata(name), spec=admission["policy"], opts=child_of(self, *after)
+        )
+        binding = ValidatingAdmissionPolicyBinding(
+            name,
+            metadata=metadata(name),
+            spec={"policyName": name, **admission["binding"]},
+            opts=child_of(self, policy),
+        )
+        return [policy, binding]
 
 
 def _reference(kind: str) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 import pulumi
 
 from components.foundation import Foundation
+from stacks.settings import Settings
 
 
-def declare() -> None:
-    foundation = Foundation("plimsoll", {})
+def declare(settings: Settings) -> None:
+    foundation = Foundation("plimsoll", {"trigger_namespace": settings.trigger_namespace})
     pulumi.export("namespace", foundation.namespace)
     pulumi.export("serviceAccount", foundation.service_account)

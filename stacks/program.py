@@ -13,7 +13,7 @@ def run() -> None:
         values = given()
         settings = settings_of(values)
         if settings.layer == "foundation":
-            foundation.declare()
+            foundation.declare(settings)
         else:
             environment.declare(settings, values)
     except PlimsollError as error:

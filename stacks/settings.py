@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from plimsoll.model.base import Declared, describe_errors
 from plimsoll.model.capacity_gate import CapacityGateSpec
+from plimsoll.model.demand_settings import TRIGGER_NAMESPACE, TriggerNamespace
 from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.gpu_discovery import GpuDiscoverySpec
@@ -22,6 +23,7 @@ from plimsoll.model.workspace import WorkspaceSpec
 from plimsoll.plan.queue_checks import check_queues
 
 PROJECT = "plimsoll"
+_TEXTS = ("layer", "triggerNamespace")
 
 
 class EnvironmentSettings(EnvironmentSpec):
@@ -67,6 +69,8 @@ class Settings(Declared):
     """What stands under `plimsoll:` in a stack's file."""
 
     layer: Literal["foundation", "environment"]
+    trigger_namespace: TriggerNamespace = TRIGGER_NAMESPACE
+    """Of a foundation: `spec.demand.namespace` of the Environment, made there."""
     environment: EnvironmentSettings = EnvironmentSettings()
     namespaces: tuple[str, ...] = ()
     capacity_gate: CapacityGateSpec | None = None
@@ -102,10 +106,16 @@ class Settings(Declared):
 
     @model_validator(mode="after")
     def _layers_apart(self) -> "Settings":
-        others = sorted(self.model_fields_set - {"layer"})
+        given = self.model_fields_set - {"layer"}
+        others = sorted(given - {"trigger_namespace"})
         if self.layer == "foundation" and others:
             fields = ", ".join(type(self).model_fields[name].alias or name for name in others)
             raise ValueError(f"{fields}: belongs into a stack of the layer environment, not of the foundation")
+        if self.layer == "environment" and "trigger_namespace" in given:
+            raise ValueError(
+                "triggerNamespace: belongs into a stack of the layer foundation, not of an environment, where it is"
+                " environment.demand.namespace"
+            )
         return self
 
     def leaf_queues(self) -> set[str]:
@@ -149,8 +159,8 @@ def given() -> dict[str, Any]:
             continue
         name = key.removeprefix(prefix)
         text = config.require(name)
-        value = text if name == "layer" or name not in known else _parsed(name, text)
-        if value not in ({}, []):
+        value = text if name in _TEXTS or name not in known else _parsed(name, text)
+        if value not in ({}, [], ""):
             values[name] = value
     return values
 

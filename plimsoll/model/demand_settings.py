@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from plimsoll.model.base import Declared
 from plimsoll.model.labels import GROUP, is_label_key
@@ -13,6 +13,15 @@ KAI_NAMESPACES: Final = ("kai-scale-adjust", "kai-resource-reservation", "runai-
 """KAI's own: its adjuster deletes foreign pods there, and its binder waits for every pod that is not scheduled."""
 
 _DNS_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+
+
+def _not_of_kai(namespace: str) -> str:
+    if namespace in KAI_NAMESPACES:
+        raise ValueError("is KAI's own, which blocks its reservations or deletes what is put there: name another")
+    return namespace
+
+
+TriggerNamespace = Annotated[str, Field(min_length=1, max_length=63, pattern=_DNS_LABEL), AfterValidator(_not_of_kai)]
 
 
 class DemandProvisioner(StrEnum):
@@ -44,7 +53,7 @@ class DemandSettings(Declared):
     """Whose unschedulable pods are demand."""
     assumed_share_milli: int = Field(default=100, ge=1, le=1000)
     """Thousandths of a GPU that a share in MiB counts for where the memory of no GPU is known."""
-    namespace: str = Field(default=TRIGGER_NAMESPACE, min_length=1, max_length=63, pattern=_DNS_LABEL)
+    namespace: TriggerNamespace = TRIGGER_NAMESPACE
     """Of trigger pods and of what the other provisioners make; the foundation makes it, with what may be done there."""
     image: str = Field(default="registry.k8s.io/pause:3.9", min_length=1)
     """Of trigger pods, which never run."""
@@ -64,13 +73,6 @@ class DemandSettings(Declared):
     """How long the GPUDemand of a demand that is over stays."""
     headroom: tuple[Headroom, ...] = ()
     """For the provisioner `capacity-buffer` alone."""
-
-    @field_validator("namespace")
-    @classmethod
-    def _not_of_kai(cls, namespace: str) -> str:
-        if namespace in KAI_NAMESPACES:
-            raise ValueError("is KAI's own, which blocks its reservations or deletes what is put there: name another")
-        return namespace
 
     @field_validator("label_prefix")
     @classmethod

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.model.errors import PlimsollError
 from stacks.settings import Settings, settings_of
-from tests.components.declaring import declared
+from tests.components.declaring import declared, manifest
 
 WORKSPACE = {"inference": {"preset": {"name": "phi-4"}}}
 
@@ -48,6 +48,8 @@ def refusal(**values: Any) -> str:
             "clusterTrainingRuntimes.torch.namespace: unknown field",
         ),
         ({"layer": "foundation", "queues": {"a": {}}}, "queues: belongs into a stack of the layer environment"),
+        ({"triggerNamespace": "calls"}, "triggerNamespace: belongs into a stack of the layer foundation"),
+        ({"layer": "foundation", "triggerNamespace": "kai-scale-adjust"}, "triggerNamespace: is KAI's own"),
     ],
 )
 def test_errors_name_the_file_and_the_field(values: dict[str, Any], words: str) -> None:
@@ -90,3 +92,11 @@ def test_a_text_where_an_object_belongs() -> None:
 def test_empty_defaults_of_the_project_count_as_absent() -> None:
     made = run_stack("prod", layer="foundation", queues={}, namespaces=[], gpuDiscovery={})
     assert any(each["type"].endswith(":CustomResourceDefinition") for each in made)
+
+
+def test_a_foundation_guards_the_namespace_of_triggers_that_it_makes() -> None:
+    made = run_stack("foundation", layer="foundation", triggerNamespace="calls")
+    policy = manifest(made, "ValidatingAdmissionPolicy", "plimsoll-trigger-namespace")
+    selector = policy["spec"]["matchConstraints"]["namespaceSelector"]
+    assert selector == {"matchLabels": {"kubernetes.io/metadata.name": "calls"}}
+    assert manifest(made, "Namespace", "calls")
