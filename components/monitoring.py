@@ -4,26 +4,11 @@ from typing import Any, Final, TypedDict
 
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
-from pydantic import Field
 
-from components.access import NAMESPACE
 from components.declaration import child_of, fields_of, metadata, valid
-from plimsoll.model.base import Declared
+from plimsoll.model.monitoring import MonitoringSpec
 
 NAME: Final = "plimsoll"
-
-
-class MonitoringSpec(Declared):
-    """Thresholds of the alerts. What nodes may take is what a trigger pod's deadline of 10 minutes allows."""
-
-    trigger_pending_seconds: int = Field(default=600, ge=1)
-    """How long a trigger pod may ask without an answer."""
-    node_claim_failure_rate: float = Field(default=0.1, gt=0, lt=1)
-    """Part of the NodeClaims of the last half hour that may fail."""
-    scaling_seconds: int = Field(default=600, ge=1)
-    """How long nodes may take until their GPUs are there, for 95 of 100."""
-    cleanup_failures: int = Field(default=0, ge=0)
-    """Deletions that may fail in a quarter of an hour."""
 
 
 class MonitoringArgs(TypedDict, total=False):
@@ -42,12 +27,12 @@ class Monitoring(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("plimsoll:index:Monitoring", name, {}, opts)
-        spec = valid(MonitoringSpec, "Monitoring", name, fields_of(args, "namespace", "labels"))
+        spec = valid(MonitoringSpec, "Monitoring", name, fields_of(args))
         CustomResource(
             name,
             api_version="monitoring.coreos.com/v1",
             kind="PrometheusRule",
-            metadata=metadata(NAME, args.get("namespace", NAMESPACE), {**args.get("labels", {})}),
+            metadata=metadata(NAME, spec.namespace, {**spec.labels}),
             spec={"groups": [{"name": NAME, "rules": alert_rules(spec)}]},
             opts=child_of(self),
         )

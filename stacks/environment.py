@@ -12,6 +12,7 @@ from components.declaration import metadata
 from components.environment import Environment, EnvironmentArgs
 from components.gpu_discovery import GpuDiscovery, GpuDiscoveryArgs
 from components.guard import Guard
+from components.monitoring import Monitoring
 from components.node_pool import NodePool
 from components.queue import Queue
 from components.share_binder import ShareBinder, ShareBinderArgs
@@ -31,6 +32,8 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
         made.append(_gpu_discovery(settings, settings.gpu_discovery, values["gpuDiscovery"]))
     if settings.share_binder is not None:
         made.append(ShareBinder("share-binder", cast("ShareBinderArgs", settings.share_binder.model_dump())))
+    if settings.monitoring is not None:
+        made.append(Monitoring("alerts", values["monitoring"]))
     for key, pool in values.get("nodePools", {}).items():
         made.append(NodePool(key, pool))
     queues: dict[str, pulumi.Resource] = {}

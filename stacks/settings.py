@@ -10,10 +10,11 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from plimsoll.model.base import Declared, describe_errors
 from plimsoll.model.capacity_gate import CapacityGateSpec
-from plimsoll.model.demand_settings import TRIGGER_NAMESPACE, TriggerNamespace
+from plimsoll.model.demand_settings import TRIGGER_NAMESPACE, DemandProvisioner, TriggerNamespace
 from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.gpu_discovery import GpuDiscoverySpec
+from plimsoll.model.monitoring import MonitoringSpec
 from plimsoll.model.node_pool_spec import NodePoolSpec
 from plimsoll.model.queue import QueueSpec
 from plimsoll.model.queue_name import QueueName
@@ -78,6 +79,8 @@ class Settings(Declared):
     node_pools: dict[str, NodePoolSettings] = Field(default_factory=dict)
     share_binder: ShareBinderSettings | None = None
     """Absent or empty: `plimsoll bind` gets no rights."""
+    monitoring: MonitoringSpec | None = None
+    """Absent or empty: no alerts."""
     queues: dict[str, QueueSettings] = Field(default_factory=dict)
     cluster_queues: tuple[QueueName, ...] = ()
     """Leaf queues of the cluster that somebody else declares; TrainJobs may name them too."""
@@ -115,6 +118,21 @@ class Settings(Declared):
             raise ValueError(
                 "triggerNamespace: belongs into a stack of the layer foundation, not of an environment, where it is"
                 " environment.demand.namespace"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _alerts_can_fire(self) -> "Settings":
+        demand = self.environment.demand
+        if self.monitoring is None or demand.provisioner is not DemandProvisioner.TRIGGER_POD:
+            return self
+        pending, waited = self.monitoring.trigger_pending_seconds, 60
+        if pending + waited >= demand.deadline_seconds:
+            most, seconds = max(demand.deadline_seconds - waited, 1), demand.deadline_seconds
+            raise ValueError(
+                f"monitoring.triggerPendingSeconds: the alert fires after {pending} s and another {waited}, and a"
+                f" trigger pod is given up after environment.demand.deadlineSeconds, {seconds} s: set it to less than"
+                f" {most}, or the deadline to more"
             )
         return self
 

@@ -84,6 +84,17 @@ class Metrics:
         """UIDs of NodeClaims that our plans deleted."""
         self._finished: Tally[str] = Tally()
         self._success.set(1)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Every series is there from the start: Prometheus sees no increase in one that begins with its first event."""
+        for kind in TRIGGERS:
+            self._triggers_created.labels(kind)
+        for result in ("ready", "failed", "withdrawn"):
+            self._claims_finished.labels(result)
+        for operation in ("create", "update", "delete"):
+            for result in ("done", "failed"):
+                self._operations.labels(operation, result)
 
     def seen(self, snapshot: Snapshot, now: datetime) -> None:
         """What changed since the last snapshot."""

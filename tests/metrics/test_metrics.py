@@ -3,18 +3,22 @@
 import re
 import socket
 import urllib.request
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import promql_parser
 import pytest
+from pydantic import ValidationError
 
-from components.monitoring import MonitoringSpec, alert_rules
+from components.monitoring import alert_rules
 from plimsoll.apply import Outcome
 from plimsoll.cli.metrics import serving_metrics
 from plimsoll.loop import Tick
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.gpu_demand import DemandPhase, DemandReport, GPUDemandStatus
+from plimsoll.model.monitoring import MonitoringSpec
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import Creation, Deletion, Lift, ObjectKey, Plan
@@ -83,7 +87,7 @@ def test_claims_that_we_delete_failed_only_when_they_were_late(after: float, res
 def test_a_restart_counts_nothing_that_was_there() -> None:
     metrics = Metrics()
     metrics.seen(a_snapshot(a_ready_claim("a", 5)), at(10))
-    assert value(metrics, "plimsoll_nodeclaims_finished_total", result="ready") is None
+    assert value(metrics, "plimsoll_nodeclaims_finished_total", result="ready") == 0
     assert value(metrics, "plimsoll_scaling_success_rate") == 1
 
 
@@ -167,8 +171,47 @@ def test_every_metric_is_in_the_reference_and_no_other() -> None:
 
 
 def test_alerts_ask_for_metrics_that_there_are() -> None:
-    rules: list[dict[str, Any]] = alert_rules(MonitoringSpec())
-    for rule in rules:
-        for name in re.findall(r"plimsoll_[a-z_]+", rule["expr"]):
-            assert name.removesuffix("_bucket") in _names()
+    samples = [sample for metric in Metrics().registry.collect() for sample in metric.samples]
+    said = {sample.name: [other.labels for other in samples if other.name == sample.name] for sample in samples}
+    for rule in alert_rules(MonitoringSpec()):
+        selectors = _selectors(rule["expr"])
+        assert selectors, rule["expr"]
+        for selector in selectors:
+            fitting = [labels for labels in said[selector.name] if _fits(labels, selector.matchers)]
+            assert fitting, f"{rule['alert']}: no series of {selector.name} when the process begins"
         assert rule["alert"] in REFERENCE.read_text()
+
+
+def test_the_longest_scaling_that_may_be_asked_for_can_be_told_from_what_is_longer() -> None:
+    bounds = [
+        float(sample.labels["le"])
+        for metric in Metrics().registry.collect()
+        for sample in metric.samples
+        if sample.name == "plimsoll_scaling_duration_seconds_bucket"
+    ]
+    with pytest.raises(ValidationError):
+        MonitoringSpec(scaling_seconds=int(sorted(bounds)[-2]))
+
+
+def _selectors(expression: str) -> list[Any]:
+    """The series that an expression reads, as Prometheus would parse it."""
+    found: list[Any] = []
+
+    def visit(node: Any) -> bool:
+        selector = getattr(node, "vector_selector", node)
+        if isinstance(selector, promql_parser.VectorSelector):
+            found.append(selector)
+        return True
+
+    promql_parser.walk(promql_parser.parse(expression), visit)
+    return found
+
+
+def _fits(labels: Mapping[str, str], matchers: Any) -> bool:
+    for each in matchers.matchers:
+        given = labels.get(each.name, "")
+        if each.op == promql_parser.MatchOp.Equal and given != each.value:
+            return False
+        if each.op == promql_parser.MatchOp.Re and not re.fullmatch(each.value, given):
+            return False
+    return True

@@ -48,6 +48,15 @@ def refusal(**values: Any) -> str:
             "clusterTrainingRuntimes.torch.namespace: unknown field",
         ),
         ({"layer": "foundation", "queues": {"a": {}}}, "queues: belongs into a stack of the layer environment"),
+        ({"monitoring": {"scalingSeconds": 0}}, "monitoring.scalingSeconds"),
+        ({"monitoring": {"receiver": "me"}}, "monitoring.receiver: unknown field"),
+        (
+            {
+                "monitoring": {"labels": {"release": "prometheus"}},
+                "environment": {"demand": {"provisioner": "trigger-pod", "deadlineSeconds": 600}},
+            },
+            "monitoring.triggerPendingSeconds: the alert fires after 600 s and another 60",
+        ),
         ({"triggerNamespace": "calls"}, "triggerNamespace: belongs into a stack of the layer foundation"),
         ({"layer": "foundation", "triggerNamespace": "kai-scale-adjust"}, "triggerNamespace: is KAI's own"),
     ],
@@ -100,3 +109,12 @@ def test_a_foundation_guards_the_namespace_of_triggers_that_it_makes() -> None:
     selector = policy["spec"]["matchConstraints"]["namespaceSelector"]
     assert selector == {"matchLabels": {"kubernetes.io/metadata.name": "calls"}}
     assert manifest(made, "Namespace", "calls")
+
+
+def test_alerts_are_declared_where_they_are_asked_for() -> None:
+    asked = {"labels": {"release": "prometheus"}, "cleanupFailures": 2}
+    rule = manifest(run_stack("prod", layer="environment", monitoring=asked), "PrometheusRule")
+    assert rule["metadata"]["labels"]["release"] == "prometheus"
+    assert "> 2" in rule["spec"]["groups"][0]["rules"][3]["expr"]
+    without = run_stack("prod", layer="environment", monitoring={})
+    assert not [each for each in without if each["inputs"].get("kind") == "PrometheusRule"]
