@@ -49,7 +49,7 @@ def _policy(subject: Subject, action: Setting) -> AdmissionPolicy:
     variables = _variables(cel for _, cel in rules)
     changing = _about_object(variables)
     before = {f"{name}{_BEFORE}": _before(variables[name], changing) for name in variables if name in changing}
-    variables |= {**before, "exempted": _EXEMPTED}
+    variables |= {**before, "exempted": _exempted(subject.judged)}
     policy = {
         # A policy that only warns must not refuse where it cannot be evaluated.
         "failurePolicy": "Fail" if action == "deny" else "Ignore",
@@ -59,18 +59,20 @@ def _policy(subject: Subject, action: Setting) -> AdmissionPolicy:
                 {
                     "apiGroups": [group],
                     "apiVersions": ["*"],
-                    "operations": ["CREATE", "UPDATE"],
+                    "operations": list(operations),
                     "resources": list(plurals),
                 }
-                for group, plurals in subject.value
+                for group, plurals, operations in subject.value
             ]
         },
         "matchConditions": [
             {"name": "setting", "expression": in_force},
-            {"name": "stays", "expression": "!has(object.metadata.deletionTimestamp)"},
+            {"name": "stays", "expression": f"!has({subject.judged}.metadata.deletionTimestamp)"},
         ],
         "variables": [{"name": name, "expression": expression} for name, expression in variables.items()],
-        "validations": [_validation(rule, cel, action, admission, changing) for rule, cel in rules],
+        "validations": [
+            _validation(rule, cel, action, admission, _as_before(cel, subject, changing)) for rule, cel in rules
+        ],
     }
     binding = {"validationActions": ACTIONS[action], "paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"}}
     return {"policy": policy, "binding": binding}
@@ -118,21 +120,30 @@ def _same(field: str, actual: str) -> str:
     )
 
 
-_NAME: Final = (
-    "(has(object.metadata.name) ? object.metadata.name :"
-    " has(object.metadata.generateName) ? object.metadata.generateName : '')"
-)
-_EXEMPTED: Final = (
-    f"{value('params', 'spec.policies.exemptions', '[]')}.filter(each, "
-    # Only a new object tells the time; one that exists keeps its exemption until the loop or a check says it ended.
-    "(oldObject != null || timestamp(object.metadata.creationTimestamp) <= timestamp(each.until + 'T23:59:59Z'))"
-    " && (!has(each.kind) || each.kind == object.kind)"
-    f" && {_same('namespace', value('object', 'metadata.namespace', text('')))} && {_same('name', _NAME)}"
-    ").map(each, each.rule)"
-)
+def _exempted(judged: str) -> str:
+    """Rules that the object need not keep."""
+    name = (
+        f"(has({judged}.metadata.name) ? {judged}.metadata.name :"
+        f" has({judged}.metadata.generateName) ? {judged}.metadata.generateName : '')"
+    )
+    return (
+        f"{value('params', 'spec.policies.exemptions', '[]')}.filter(each, "
+        # Only a new object tells the time; one that exists keeps its exemption until the loop or a check says it ended.
+        "(oldObject != null || timestamp(object.metadata.creationTimestamp) <= timestamp(each.until + 'T23:59:59Z'))"
+        f" && (!has(each.kind) || each.kind == {judged}.kind)"
+        f" && {_same('namespace', value(judged, 'metadata.namespace', text('')))} && {_same('name', name)}"
+        ").map(each, each.rule)"
+    )
 
 
-def _validation(rule: Rule, cel: Cel, action: Setting, admission: str, changing: Collection[str]) -> dict[str, Any]:
+def _as_before(cel: Cel, subject: Subject, changing: Collection[str]) -> str:
+    """Whether what is wrong was so before an update; a deletion changes nothing that was right."""
+    if subject.judged == "oldObject":
+        return "false"
+    return f"oldObject != null && !({_before(cel.holds, changing)})"
+
+
+def _validation(rule: Rule, cel: Cel, action: Setting, admission: str, as_before: str) -> dict[str, Any]:
     at_rule = f"{_RULES}[{text(rule.id)}]"
     own = text(rule.severity.value if rule.severity is not None else "error")
     named = f"{has('params', 'spec.policies.rules')} && {text(rule.id)} in {_RULES}"
@@ -150,8 +161,7 @@ def _validation(rule: Rule, cel: Cel, action: Setting, admission: str, changing:
         else {"message": f"{rule.summary} {rule.remedy} ({rule.id})"}
     )
     return {
-        "expression": f"{elsewhere} || ({cel.holds}) || {text(rule.id)} in variables.exempted"
-        f" || (oldObject != null && !({_before(cel.holds, changing)}))",
+        "expression": f"{elsewhere} || ({cel.holds}) || {text(rule.id)} in variables.exempted || ({as_before})",
         **message,
         "reason": "Invalid",
     }

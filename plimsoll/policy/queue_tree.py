@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from plimsoll.model.base import Declared
-from plimsoll.model.finding import Finding, Severity
+from plimsoll.model.finding import Finding
 from plimsoll.plan.queue_checks import check_queues
+from plimsoll.policy.cel import value
 from plimsoll.policy.fields import Manifest
-from plimsoll.policy.rule import Family, Rule
+from plimsoll.policy.rule import Cel, Family, Rule, Subject
 from plimsoll.policy.world import World
 
 UNKNOWN_RULE: Final = "queue-unknown"
@@ -28,9 +29,25 @@ def findings(manifests: Sequence[Manifest], world: World, options: KnownQueues) 
             yield finding
 
 
-def _rule(name: str, summary: str, remedy: str, reads: tuple[str, ...] = _QUEUE, *, warns: bool = False) -> Rule:
-    severity = Severity.WARNING if warns else Severity.ERROR
-    return Rule(name, Family.QUEUES, summary, remedy, reads, severity=severity)
+def _rule(name: str, summary: str, remedy: str, reads: tuple[str, ...] = _QUEUE, cel: Cel | None = None) -> Rule:
+    return Rule(name, Family.QUEUES, summary, remedy, reads, cel=cel)
+
+
+_CHILDREN: Final = value("oldObject", "status.childQueues", "[]")
+_REQUESTED: Final = value("oldObject", "status.requested", "{}")
+_NO_CHILDREN: Final = Cel(
+    (Subject.QUEUE_DELETIONS,),
+    f"size({_CHILDREN}) == 0",
+    message=f"'Queue ' + oldObject.metadata.name + ' is the parent of ' + {_CHILDREN}.join(', ')"
+    " + ': KAI would drop them; delete or move them first'",
+)
+_NO_WORK: Final = Cel(
+    (Subject.QUEUE_DELETIONS,),
+    f"!{_REQUESTED}.exists(name, quantity(string({_REQUESTED}[name])).isGreaterThan(quantity('0')))",
+    message=f"'Queue ' + oldObject.metadata.name + ' has work that asks for ' + {_REQUESTED}.map(name,"
+    f" string({_REQUESTED}[name]) + ' ' + name).join(', ') + ': let it end, or move it first'",
+)
+"""By the status that KAI's queue controller writes: no admission policy can look for other objects."""
 
 
 RULES: Final = (
@@ -67,11 +84,13 @@ RULES: Final = (
         "queue-deleted-with-children",
         "A queue that is to be deleted has no children.",
         "Delete or move the children first.",
+        cel=_NO_CHILDREN,
     ),
     _rule(
         "queue-deleted-with-podgroups",
         "A queue that is to be deleted has no PodGroups.",
         "Let them end, or move them first.",
         ("Queue", "PodGroup"),
+        cel=_NO_WORK,
     ),
 )

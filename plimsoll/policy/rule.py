@@ -55,6 +55,7 @@ class Resources(NamedTuple):
 
     group: str
     plurals: tuple[str, ...]
+    operations: tuple[str, ...] = ("CREATE", "UPDATE")
 
 
 class Subject(Enum):
@@ -69,11 +70,18 @@ class Subject(Enum):
     )
     NODE_POOLS = (Resources("karpenter.sh", ("nodepools",)),)
     NODE_CLAIMS = (Resources("karpenter.sh", ("nodeclaims",)),)
+    QUEUE_DELETIONS = (Resources("scheduling.run.ai", ("queues",), ("DELETE",)),)
+
+    @property
+    def judged(self) -> str:
+        """The variable in CEL that holds the object: one that is deleted has only been."""
+        return "oldObject" if all(each.operations == ("DELETE",) for each in self.value) else "object"
 
 
 @dataclass(frozen=True)
 class Cel:
-    """The rule as a ValidatingAdmissionPolicy says it, about `object`, with `params` the Environment.
+    """The rule as a ValidatingAdmissionPolicy says it, about `object` (`oldObject` where it is deleted), with `params`
+    the Environment.
 
     `variables` may name those before them. `holds` is true of an object that keeps the rule. Variables of rules on the
     same subject may have the same name where they are the same.
