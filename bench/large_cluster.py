@@ -34,6 +34,10 @@ def a_cluster(nodes: int, pods: int, waiting: int, classes: int) -> Snapshot:
 
 def waiting_pod(number: int, of_class: int) -> Pod:
     """A pod that its scheduler found no place for; classes differ by queue."""
+    return Pod.read(waiting_manifest(number, of_class))
+
+
+def waiting_manifest(number: int, of_class: int) -> dict[str, Any]:
     milli = random.Random(number).choice(SIZES)
     return _pod(
         f"waiting-{number}",
@@ -45,6 +49,10 @@ def waiting_pod(number: int, of_class: int) -> Pod:
 
 
 def _running(number: int, nodes: int) -> Pod:
+    return Pod.read(running_manifest(number, nodes))
+
+
+def running_manifest(number: int, nodes: int) -> dict[str, Any]:
     node, gpu = number % nodes, (number // nodes) % GPUS
     if node % 50 == 0:
         gpu %= GPUS // 2
@@ -56,49 +64,51 @@ def _running(number: int, nodes: int) -> Pod:
 
 def _pod(
     name: str, labels: dict[str, str], annotations: dict[str, str], spec: dict[str, Any], status: dict[str, Any]
-) -> Pod:
-    return Pod.read(
-        {
-            "metadata": {
-                "name": name,
-                "namespace": "team",
-                "uid": f"uid-{name}",
-                "labels": labels,
-                "annotations": annotations,
-            },
-            "spec": {"schedulerName": "kai-scheduler", "containers": [_CONTAINER], **spec},
-            "status": status,
-        }
-    )
+) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "team",
+            "uid": f"uid-{name}",
+            "labels": labels,
+            "annotations": annotations,
+        },
+        "spec": {"schedulerName": "kai-scheduler", "containers": [_CONTAINER], **spec},
+        "status": status,
+    }
 
 
 @lru_cache(maxsize=1)
 def _node_pool() -> NodePool:
+    return NodePool.read(node_pool_manifest())
+
+
+def node_pool_manifest() -> dict[str, Any]:
     requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [INSTANCE_TYPE]}
-    return NodePool.read(
-        {
-            "metadata": {"name": "a100"},
-            "spec": {"template": {"spec": {"requirements": [requirement], "nodeClassRef": {"group": "example.com"}}}},
-        }
-    )
+    return {
+        "metadata": {"name": "a100"},
+        "spec": {"template": {"spec": {"requirements": [requirement], "nodeClassRef": {"group": "example.com"}}}},
+    }
 
 
 def _node(number: int) -> Node:
-    return Node.read(
-        {
-            "metadata": {
-                "name": f"node-{number:05}",
-                "labels": {
-                    "node.kubernetes.io/instance-type": INSTANCE_TYPE,
-                    "karpenter.sh/nodepool": "a100",
-                    "nvidia.com/gpu.product": PRODUCT,
-                    "nvidia.com/gpu.count": str(GPUS),
-                    "nvidia.com/gpu.memory": "40960",
-                },
+    return Node.read(node_manifest(number))
+
+
+def node_manifest(number: int) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": f"node-{number:05}",
+            "labels": {
+                "node.kubernetes.io/instance-type": INSTANCE_TYPE,
+                "karpenter.sh/nodepool": "a100",
+                "nvidia.com/gpu.product": PRODUCT,
+                "nvidia.com/gpu.count": str(GPUS),
+                "nvidia.com/gpu.memory": "40960",
             },
-            "status": {
-                "allocatable": {"nvidia.com/gpu": str(GPUS), "cpu": "95", "memory": "1100Gi"},
-                "conditions": [{"type": "Ready", "status": "True"}],
-            },
-        }
-    )
+        },
+        "status": {
+            "allocatable": {"nvidia.com/gpu": str(GPUS), "cpu": "95", "memory": "1100Gi"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }

@@ -1,0 +1,210 @@
+"""A whole tick of the loop in a large cluster, after one pod changed: from the stores to what is reported.
+
+    python -m bench.tick [--nodes 10000] [--pods 100000] [--waiting 5000] [--classes 20] [--workspaces 500] [--output json]
+
+The cluster is made, as pages of JSON that the observer's own code reads: nodes of 8 GPUs with 10 pods each, pods that
+wait for shares, a PodGroup for each pod, a tree of Queues, Workspaces with their nodes. First ticks ask for all that is
+lacking, and it is on its way; then one pod more waits, one is bound, one is gone, again and again. `planner` is the part
+of DemandPlanner, `other` everything beside it that is done between a watch's event and the next wait: snapshot,
+validating, planning, rules, reports, metrics. Nothing is sent anywhere.
+"""
+
+import cProfile
+import gc
+import pstats
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import psutil
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bench.large_cluster import waiting_manifest
+from bench.stored_cluster import StoredCluster, a_stored_cluster, pod_group, stored_pod
+from plimsoll.cli.output import Format, Output, print_json
+from plimsoll.model.plan import Plan
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.demand_planning import DemandPlanner
+from plimsoll.plan.expectations import Expectations
+from plimsoll.plan.outlook import with_claims
+from plimsoll.plan.planning import plan as make_plan
+from plimsoll.plan.validating import validate
+from plimsoll.policy.withholding import withhold
+from plimsoll.report import Reporter
+from plimsoll.report.metrics import Metrics
+
+NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+SETTLED = 8
+"""Ticks within which everything that is lacking is on its way."""
+
+
+class Ticks:
+    """Ticks over one cluster, with the seconds of each part of the last one."""
+
+    def __init__(self, cluster: StoredCluster) -> None:
+        self.cluster = cluster
+        self.parts: dict[str, float] = {}
+        self._planner = DemandPlanner(clock=time.perf_counter)
+        self._plain = self._planner.demands
+        self._planner.demands = self._timed  # type: ignore[method-assign]
+        self._reporter = Reporter(cluster)
+        self._metrics = Metrics()
+        self._expectations = Expectations.of((), (), NOW)
+
+    def tick(self) -> Plan:
+        """As the loop's, without applying."""
+        self.parts = {}
+        with self._part("snapshot"):
+            snapshot = self.cluster.stores.snapshot()
+        with self._part("expected"):
+            self._expectations.met_by(snapshot, NOW)
+        with self._part("validate"):
+            verdicts = validate(snapshot)
+        with self._part("plan"):
+            planned = make_plan(snapshot, verdicts, NOW, self._planner)
+        self.parts["plan"] -= self.parts["planner"]
+        with self._part("rules"):
+            plan = withhold(planned, snapshot, NOW)
+        with self._part("report"):
+            self._reporter.report(with_claims(snapshot, plan.creations, NOW), plan, NOW)
+        with self._part("metrics"):
+            self._metrics.seen(snapshot, NOW)
+            self._metrics.planned(plan, 0.0, NOW)
+        return plan
+
+    def flush(self) -> None:
+        """Returns when what was reported is written."""
+        self._reporter.flush()
+
+    def close(self) -> None:
+        self._reporter.close()
+
+    def _timed(self, *args: Any, **named: Any) -> tuple[Demand, ...]:
+        with self._part("planner"):
+            return self._plain(*args, **named)
+
+    @contextmanager
+    def _part(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.parts[name] = time.perf_counter() - start
+
+
+def settle(ticks: Ticks) -> float:
+    """Ticks until nothing is left to do; the seconds of the first."""
+    seconds = 0.0
+    for _ in range(SETTLED):
+        plan = ticks.tick()
+        seconds = seconds or sum(ticks.parts.values())
+        ticks.cluster.take(plan)
+        ticks.flush()
+        if not (plan.creations or plan.updates or plan.deletions or plan.signals):
+            return seconds
+    raise SystemExit(f"the plan does not settle: {plan.creations[:1]} {plan.updates[:1]} {plan.deletions[:1]}")
+
+
+def change(cluster: StoredCluster, number: int, classes: int) -> str:
+    """One pod more, then the same pod bound, then gone: what is done of it."""
+    of = number // 3
+    manifest = stored_pod(waiting_manifest(10_000_000 + of, of % classes))
+    name = manifest["metadata"]["name"]
+    match number % 3:
+        case 0:
+            cluster.put("PodGroup", pod_group(name))
+            cluster.put("Pod", manifest)
+            return "one more waits"
+        case 1:
+            spec = {**manifest["spec"], "nodeName": "node-00000"}
+            cluster.put("Pod", {**manifest, "spec": spec, "status": {"phase": "Running"}})
+            return "one is bound"
+        case _:
+            cluster.delete("PodGroup", "team", f"pg-{name}")
+            cluster.delete("Pod", "team", name)
+            return "one is gone"
+
+
+def main(
+    nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs")] = 10_000,
+    pods: Annotated[int, typer.Option(help="pods in all")] = 100_000,
+    waiting: Annotated[int, typer.Option(help="of them, pods that wait for shares")] = 5_000,
+    classes: Annotated[int, typer.Option(help="classes of pods that wait")] = 20,
+    workspaces: Annotated[int, typer.Option(help="Workspaces with a node or two each")] = 500,
+    teams: Annotated[int, typer.Option(help="leaves of the tree of Queues")] = 24,
+    changed: Annotated[int, typer.Option("--changes", help="ticks after a change of one pod")] = 12,
+    profile: Annotated[Path | None, typer.Option(help="write a profile of the ticks here, and print it")] = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """A whole tick of the loop in a large cluster, after one pod changed: from the stores to what is reported."""
+    before, start = _mb(), time.perf_counter()
+    cluster = a_stored_cluster(nodes, pods, waiting, classes, workspaces, teams)
+    gc.collect()
+    read, stores_mb = time.perf_counter() - start, _mb() - before
+    gc.freeze()
+    ticks = Ticks(cluster)
+    first = settle(ticks)
+    profiler = cProfile.Profile()
+    found: defaultdict[str, list[dict[str, float]]] = defaultdict(list)
+    for number in range(changed):
+        what = change(cluster, number, classes)
+        if profile is not None:
+            profiler.enable()
+        plan = ticks.tick()
+        profiler.disable()
+        found[what].append(dict(ticks.parts))
+        cluster.take(plan)
+        ticks.flush()
+    ticks.close()
+    row: dict[str, Any] = {
+        "nodes": nodes,
+        "pods": pods,
+        "waiting": waiting,
+        "queues": len(cluster.stores.queues.values()),
+        "workspaces": workspaces,
+        "triggers": sum(pod.namespace == "plimsoll-triggers" for pod in cluster.stores.pods.values()),
+        "madeAndReadSeconds": round(read, 1),
+        "listMb": cluster.bytes_read // 2**20,
+        "storesMb": stores_mb,
+        "firstTickSeconds": round(first, 2),
+        "peakMb": _mb(),
+        "ms": {what: _medians(parts) for what, parts in found.items()},
+    }
+    if output is Format.JSON:
+        print_json(row)
+    else:
+        _print(row)
+    if profile is not None:
+        profiler.dump_stats(profile)
+        pstats.Stats(profiler).sort_stats("tottime").print_stats(40)
+
+
+def _medians(ticks: list[dict[str, float]]) -> dict[str, float]:
+    """Milliseconds of each part, of the planner, and of all beside it."""
+    parts = {name: round(statistics.median(each[name] for each in ticks) * 1000, 1) for name in ticks[0]}
+    other = statistics.median(sum(each.values()) - each["planner"] for each in ticks)
+    return {**parts, "other": round(other * 1000, 1)}
+
+
+def _print(row: dict[str, Any]) -> None:
+    table = Table(*(name for name in row if name != "ms"), box=None)
+    table.add_row(*(str(value) for name, value in row.items() if name != "ms"))
+    Console().print(table)
+    parts = Table("milliseconds", *next(iter(row["ms"].values())), box=None)
+    for what, milliseconds in row["ms"].items():
+        parts.add_row(what, *map(str, milliseconds.values()))
+    Console().print(parts)
+
+
+def _mb() -> int:
+    """Resident now."""
+    return int(psutil.Process().memory_info().rss // 2**20)
+
+
+if __name__ == "__main__":
+    typer.run(main)
