@@ -10,7 +10,7 @@ import orjson
 
 from bench.large_cluster import GPUS, node_manifest, node_pool_manifest, running_manifest, waiting_manifest
 from plimsoll.connection import Connection
-from plimsoll.model.labels import API_VERSION
+from plimsoll.model.labels import API_VERSION, SHARD
 from plimsoll.model.plan import ObjectKey, Plan
 from plimsoll.observe.listing import PIECE
 from plimsoll.observe.snapshots import Stores
@@ -18,6 +18,8 @@ from plimsoll.observe.store import Store
 
 Raw = dict[str, Any]
 CREATED: Final = "2026-01-01T00:00:00Z"
+ASKED: Final = "2026-01-01T00:00:30Z"
+"""When what plans create is made."""
 INSTANCE_TYPE: Final = "Standard_NC24ads_A100_v4"
 UNSCHEDULABLE: Final = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 _BULK: Final = {
@@ -109,7 +111,7 @@ class StoredCluster(Connection):
 def a_stored_cluster(nodes: int, pods: int, waiting: int, classes: int, workspaces: int, teams: int) -> StoredCluster:
     """Queues are a tree of departments of 6 teams each, with quotas and limits; each fourth team's pods are gangs."""
     cluster = StoredCluster()
-    cluster.load("Environment", [_environment()])
+    cluster.put("Environment", _environment())
     cluster.load("Queue", _queues(teams, nodes * GPUS))
     cluster.load("NodePool", [node_pool_manifest()])
     cluster.load("Node", (_full(node_manifest(number), 40) for number in range(nodes)))
@@ -189,11 +191,14 @@ def _full(node: Raw, labels: int) -> Raw:
 
 
 def _grown(manifest: Raw) -> Raw:
-    """A NodeClaim becomes a node at once, everything else is as it was made."""
+    """As the Applier labels it; a NodeClaim becomes a node at once."""
+    metadata = manifest["metadata"]
+    labels = {**metadata["labels"], SHARD: "0"}
+    manifest = {**manifest, "metadata": {**metadata, "labels": labels, "creationTimestamp": ASKED}}
     if manifest["kind"] != "NodeClaim":
         return manifest
     conditions = [
-        {"type": kind, "status": "True", "lastTransitionTime": CREATED}
+        {"type": kind, "status": "True", "lastTransitionTime": ASKED}
         for kind in ("Launched", "Registered", "Initialized", "Ready")
     ]
     return {**manifest, "status": {"nodeName": _node_name(manifest), "providerID": "made", "conditions": conditions}}

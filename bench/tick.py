@@ -146,7 +146,6 @@ def main(
     cluster = a_stored_cluster(nodes, pods, waiting, classes, workspaces, teams)
     gc.collect()
     read, stores_mb = time.perf_counter() - start, _mb() - before
-    gc.freeze()
     ticks = Ticks(cluster)
     first = settle(ticks)
     profiler = cProfile.Profile()
