@@ -17,6 +17,7 @@ from plimsoll.observe.snapshots import Stores
 from plimsoll.observe.store import Store
 
 Raw = dict[str, Any]
+"""A manifest."""
 CREATED: Final = "2026-01-01T00:00:00Z"
 ASKED: Final = "2026-01-01T00:00:30Z"
 """When what plans create is made."""
@@ -27,7 +28,7 @@ _BULK: Final = {
     "volumeMounts": [{"name": "data", "mountPath": "/data"}, {"name": "kube-api-access", "mountPath": "/var/run"}],
     "image": "registry.example.com/team/trainer:1.0",
 }
-_MANAGED: Final = [
+_MANAGED: Final[list[Raw]] = [
     {
         "manager": manager,
         "operation": "Update",

@@ -1,11 +1,11 @@
 """A whole tick of the loop in a large cluster, after one pod changed: from the stores to what is reported.
 
-    python -m bench.tick [--nodes 10000] [--pods 100000] [--waiting 5000] [--classes 20] [--workspaces 500] [--output json]
+    python -m bench.tick [--nodes 10000] [--pods 100000] [--waiting 5000] [--workspaces 500] [--output json]
 
 The cluster is made, as pages of JSON that the observer's own code reads: nodes of 8 GPUs with 10 pods each, pods that
-wait for shares, a PodGroup for each pod, a tree of Queues, Workspaces with their nodes. First ticks ask for all that is
-lacking, and it is on its way; then one pod more waits, one is bound, one is gone, again and again. `planner` is the part
-of DemandPlanner, `other` everything beside it that is done between a watch's event and the next wait: snapshot,
+wait for shares, a PodGroup for each pod, a tree of Queues, Workspaces with their nodes. First ticks ask for all that
+is lacking, and it is on its way; then one pod more waits, is bound, is gone, again and again. `planner` is the part of
+DemandPlanner, `other` everything beside it that is done between a watch's event and the next wait: snapshot,
 validating, planning, rules, reports, metrics. Nothing is sent anywhere.
 """
 
