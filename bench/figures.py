@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.trace import TracePod, read_nodes, read_pods
-from plimsoll.plan.node_need import NodeShape, PodNeed
-from plimsoll.plan.node_packing import pack_nodes
+from bench.node_figures import OnNodes, on_nodes
+from bench.trace import TracePod, read_pods
+from plimsoll.plan.node_need import NodeShape
 from plimsoll.plan.packing import ANY, FreeGPU, Item, Packing, pack
 
 
@@ -73,34 +73,22 @@ class AllPods:
 
 
 @dataclass(frozen=True, slots=True)
-class OnNodes:
-    """All pods with GPUs, on new nodes of the trace's shapes."""
-
-    pods: int
-    unplaced: int
-    """Pods that no shape can take."""
-    nodes: int
-    gpus: int
-    """GPUs of those nodes, used or not."""
-    lower_bound_gpus: int
-    nodes_by_shape: dict[str, int]
-    solve_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     file: str
     figures: Figures
     constrained: Constrained
     all_pods: AllPods
+    shares_on_nodes: OnNodes | None
     on_nodes: OnNodes | None
+    """Of all pods with GPUs."""
     bins: list[list[str]]
     duals: dict[str, float]
 
     def as_json(self, duals: bool) -> dict[str, Any]:
         proof = {"duals": self.duals} if duals else {}
         whole = {"constrained": asdict(self.constrained), "all_pods": asdict(self.all_pods)}
-        nodes = {} if self.on_nodes is None else {"on_nodes": asdict(self.on_nodes)}
+        packed = {"shares_on_nodes": self.shares_on_nodes, "on_nodes": self.on_nodes}
+        nodes = {key: asdict(figures) for key, figures in packed.items() if figures is not None}
         return {"file": self.file, **asdict(self.figures), **proof, **whole, **nodes, "bins": self.bins}
 
 
@@ -144,17 +132,10 @@ def measure(path: Path, shapes: Sequence[NodeShape] = ()) -> Report:
     names = {pod.key: pod.name for pod in free}
     bins = [[names[key] for key in each.items] for each in packing.bins]
     duals = {str(price.milli[0][1]): price.dual for price in packing.prices}
-    on_nodes = _on_nodes([pod for pod in pods if pod.asks_gpus], shapes) if shapes else None
-    return Report(path.name, figures, constrained, everything, on_nodes, bins, duals)
-
-
-def shapes_of(path: Path) -> list[NodeShape]:
-    """Every shape of node that stands in a file of nodes."""
-    found = {(node.model, node.gpus, node.cpu_milli, node.memory_mib) for node in read_nodes(path)}
-    return [
-        NodeShape(f"{gpus} x {model}, {cpu / 1000:g} CPU, {memory / 1024:g} GiB", model, gpus, cpu, memory)
-        for model, gpus, cpu, memory in sorted(found)
-    ]
+    shares_on, all_on = (
+        (on_nodes(shares, shapes), on_nodes((pod for pod in pods if pod.asks_gpus), shapes)) if shapes else (None, None)
+    )
+    return Report(path.name, figures, constrained, everything, shares_on, all_on, bins, duals)
 
 
 def kai_sum(pods: Sequence[TracePod]) -> int:
@@ -206,24 +187,5 @@ def _constrained(shares: Sequence[TracePod], packing: Packing, seconds: float) -
         lower_bound_gpus=packing.least,
         exact=packing.exact,
         rounds=rounds(shares, packing),
-        solve_seconds=round(seconds, 6),
-    )
-
-
-def _on_nodes(pods: Sequence[TracePod], shapes: Sequence[NodeShape]) -> OnNodes:
-    needs = [
-        PodNeed(pod.key, dict.fromkeys(pod.models or (ANY,), pod.gpu_milli), pod.gpus, pod.cpu_milli, pod.memory_mib)
-        for pod in pods
-    ]
-    start = time.perf_counter()
-    packing = pack_nodes(needs, shapes, clock=time.perf_counter)
-    seconds = time.perf_counter() - start
-    return OnNodes(
-        pods=len(needs),
-        unplaced=len(packing.unplaced),
-        nodes=len(packing.nodes),
-        gpus=packing.gpus,
-        lower_bound_gpus=packing.least,
-        nodes_by_shape=dict(sorted(Counter(node.shape or "" for node in packing.nodes).items())),
         solve_seconds=round(seconds, 6),
     )

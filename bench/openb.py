@@ -1,11 +1,14 @@
 """GPUs that a trace's shares take: KAI's formula, best fit decreasing, ours, and the lower bound.
 
-    python -m bench.openb PODS.csv [PODS.csv ...] [--nodes NODES.csv] [--output json] [--duals]
+    python -m bench.openb PODS.csv [PODS.csv ...] [--nodes NODES.csv | --shape GPUS:CPU_MILLI:MEMORY_MIB]
+        [--output json] [--duals]
 
 A share is a row with num_gpu 1 and gpu_milli from 1 to 999. The figures of a file and its bins are about the shares
 without gpu_spec; `constrained` is about all shares, each on a model that it allows; `all_pods` adds the pods that ask
-for whole GPUs. Rows without GPUs are counted and take none. With `--nodes`, `on_nodes` packs all pods with GPUs onto
-new nodes of the shapes of that file, with their CPU and memory.
+for whole GPUs. Rows without GPUs are counted and take none.
+
+With `--nodes`, pods go onto new nodes of the shapes of that file, with their CPU and memory: all shares in
+`shares_on_nodes`, all pods with GPUs in `on_nodes`. `--shape` does the same with one shape, and without gpu_spec.
 """
 
 from collections.abc import Sequence
@@ -16,7 +19,8 @@ import typer
 from rich import box
 from rich.table import Table
 
-from bench.figures import Report, measure, shapes_of
+from bench.figures import Report, measure
+from bench.node_figures import shape_of, shapes_of
 from plimsoll.cli.output import FAILED, OUT, Format, Output, print_error, print_json
 from plimsoll.model.errors import PlimsollError
 from plimsoll.plan.packing import ANY, Item, pack
@@ -38,35 +42,55 @@ def _print(reports: Sequence[Report]) -> None:
             )  # fmt: skip
         table.add_row(
             f"  all {every.pods}", "", "", "", "", f"{every.gpus}", f"{every.lower_bound_gpus}",
-            f"{every.rounds}", f"{every.solve_seconds:.3f}", end_section=report.on_nodes is None,
+            f"{every.rounds}", f"{every.solve_seconds:.3f}", end_section=True,
         )  # fmt: skip
-        if (nodes := report.on_nodes) is not None:
-            table.add_row(
-                f"  {nodes.nodes} nodes", "", "", "", "", f"{nodes.gpus}", f"{nodes.lower_bound_gpus}", "",
-                f"{nodes.solve_seconds:.3f}", end_section=True,
-            )  # fmt: skip
     OUT.print(table)
     OUT.print(
         "The first line of a trace is about its shares without gpu_spec, the second about all of them, the third adds"
         " whole GPUs.\nKAI: the sum of fractions; holds: the most shares that so many GPUs can hold, the smallest"
         " first. Best fit and ours hold all."
     )
-    if any(report.on_nodes is not None for report in reports):
-        OUT.print("nodes: the GPUs of new nodes that have the CPU and memory for all pods with GPUs, too.")
     if not all(each.figures.exact and each.constrained.exact for each in reports):
         OUT.print("* time ran out: the optimum of the linear program may be higher.")
+
+
+def _print_nodes(reports: Sequence[Report]) -> None:
+    table = Table("trace", title="GPUs of new nodes", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
+    for column in ("pods", "nodes", "best fit", "ours", "bound", "s"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.columns[0].no_wrap = True
+    unplaced = 0
+    for report in reports:
+        name = report.file.removeprefix("openb_pod_list_").removesuffix(".csv")
+        for title, nodes in ((f"{name}: shares", report.shares_on_nodes), ("  and whole GPUs", report.on_nodes)):
+            if nodes is not None:
+                unplaced = max(unplaced, nodes.unplaced)
+                table.add_row(
+                    title, f"{nodes.pods}", f"{nodes.nodes}", f"{nodes.best_fit}", f"{nodes.gpus}",
+                    f"{nodes.lower_bound_gpus}", f"{nodes.solve_seconds:.3f}", end_section=nodes is report.on_nodes,
+                )  # fmt: skip
+    OUT.print(table)
+    OUT.print("With the CPU and memory of the pods. Best fit looks at GPUs, CPU and memory at once.")
+    if unplaced:
+        OUT.print(f"{unplaced} pods at most ask for more than any of these nodes has: they are in no figure.")
 
 
 def main(
     pods: Annotated[list[Path], typer.Argument(help="CSV files of pods", metavar="PODS.csv...")],
     nodes: Annotated[Path | None, typer.Option(help="CSV file of nodes: packs onto nodes of their shapes, too")] = None,
+    shape: Annotated[
+        str | None, typer.Option(help="packs onto nodes of this shape, too", metavar="GPUS:CPU_MILLI:MEMORY_MIB")
+    ] = None,
     output: Output = Format.TEXT,
     duals: Annotated[bool, typer.Option("--duals", help="with json: the dual price of each gpu_milli")] = False,
 ) -> None:
     """GPUs that a trace's shares take: KAI's formula, best fit decreasing, ours, and the lower bound."""
     try:
         pack([Item("first", {ANY: 600}), Item("second", {ANY: 500})])  # loads the solver, which is no part of solving
+        if nodes is not None and shape is not None:
+            raise PlimsollError("--nodes and --shape both say what nodes there are", "give one of them")
         shapes = [] if nodes is None else shapes_of(nodes)
+        shapes += [] if shape is None else [shape_of(shape)]
         reports = [measure(path, shapes) for path in pods]
     except PlimsollError as error:
         print_error(error)
@@ -76,6 +100,8 @@ def main(
         print_json(objects[0] if len(objects) == 1 else objects)
     else:
         _print(reports)
+        if shapes:
+            _print_nodes(reports)
 
 
 if __name__ == "__main__":

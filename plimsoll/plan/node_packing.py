@@ -10,8 +10,9 @@ from dataclasses import replace
 from plimsoll.plan.effort import Clock, Effort
 from plimsoll.plan.node_filling import Filling
 from plimsoll.plan.node_need import FreeNode, NodePacking, NodeShape, PodNeed
+from plimsoll.plan.node_opening import onto_shapes
 from plimsoll.plan.node_shapes import Load, ShapeChoice
-from plimsoll.plan.node_units import Unit, balanced, group, kinds_of, large_first, onto_shapes, place, takes, unit_of
+from plimsoll.plan.node_units import Unit, balanced, group, kinds_of, large_first, place, takes, unit_of
 from plimsoll.plan.packing import Bin, FreeGPU, Item, Packing, pack_within, size_on
 from plimsoll.plan.packing_problem import GPU_MILLI
 
@@ -76,7 +77,7 @@ class _NodePacker:
             gpus = [names for names in together.held(row) if names]
             units.append(self._unit(gpus, kinds_of(gpus, self._needs, (shape.kind for shape in self._shapes))))
         least = self._least(frozenset(need.name for need in refused)) if units else 0
-        new, homeless = onto_shapes(units, self._shapes, least, self._effort)
+        new, homeless = onto_shapes(units, self._shapes, self._needs, least, self._effort)
         for name in [*(need.name for need in refused), *(name for unit in homeless for name in unit.pods)]:
             self._unplaced[name] = "no free node has room for it, and no shape of node can take it"
         nodes = (*self._existing.filled(), *new)
@@ -135,16 +136,18 @@ class _NodePacker:
     def _least(self, refused: frozenset[str]) -> int:
         """GPUs of new nodes: by all shares as if nodes did not matter, then by shapes, CPU and memory."""
         needs = [need for need in self._needs.values() if need.name not in refused]
+        fitting = self._fitting_shapes(needs)
         choice = ShapeChoice(
             (
                 Load(
                     tuple(sorted(need.milli)),
+                    shapes,
                     need.devices * min(need.milli.values()),
                     need.devices if need.whole else 0,
                     need.cpu_milli,
                     need.memory_mib,
                 )
-                for need in needs
+                for need, (shapes, _) in zip(needs, fitting, strict=True)
             ),
             self._shapes,
             self._free,
@@ -152,7 +155,7 @@ class _NodePacker:
         packing = self._whole_packing if self._whole_packing and not refused else self._pack_devices(needs)
         self._lower_bound = packing.lower_bound
         choice.require(packing.least)
-        for shapes in sorted(self._needed_shapes(needs)):
+        for shapes in sorted({tuple(sorted(shapes)) for shapes, needed in fitting if needed and shapes}):
             choice.require_one_of(shapes)
         return choice.least_gpus()
 
@@ -166,18 +169,19 @@ class _NodePacker:
         ]
         return self._pack(items, supply)
 
-    def _needed_shapes(self, needs: Sequence[PodNeed]) -> set[tuple[str, ...]]:
-        """Names of shapes of which at least one node is new: they alone take a pod that no free node has room for."""
+    def _fitting_shapes(self, needs: Sequence[PodNeed]) -> list[tuple[frozenset[str], bool]]:
+        """For each pod the names of shapes that take it, and whether it has to be one of these: no free node does."""
         empty = Filling(self._free)
-        known: dict[tuple[object, ...], tuple[str, ...]] = {}
+        known: dict[tuple[object, ...], tuple[frozenset[str], bool]] = {}
+        found = []
         for need in needs:
             key = (*sorted(need.milli.items()), need.devices, need.cpu_milli, need.memory_mib)
             if key not in known:
-                known[key] = ()
-                if empty.find(need.milli, need.devices, need.cpu_milli, need.memory_mib) is None:
-                    fitting = (each for each in self._shapes if each.kind in need.milli and takes(each, need))
-                    known[key] = tuple(shape.name for shape in fitting)
-        return {names for names in known.values() if names}
+                fitting = (each.name for each in self._shapes if each.kind in need.milli and takes(each, need))
+                needed = empty.find(need.milli, need.devices, need.cpu_milli, need.memory_mib) is None
+                known[key] = frozenset(fitting), needed
+            found.append(known[key])
+        return found
 
 
 class _KindsOf:

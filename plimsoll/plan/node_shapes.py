@@ -3,17 +3,14 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
+from plimsoll.plan.integer_program import Program
 from plimsoll.plan.node_need import FreeNode, NodeShape
 from plimsoll.plan.packing_problem import GPU_MILLI
-from plimsoll.plan.solver import solver
 
 _ROUNDING = 1e-6
-_SECONDS = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +19,8 @@ class Load:
 
     kinds: tuple[str, ...]
     """Kinds that may hold it, sorted."""
+    shapes: frozenset[str]
+    """Names of shapes of which an empty node takes it."""
     gpu_milli: int
     """Thousandths of GPUs in all, the least over the kinds."""
     devices: int
@@ -30,44 +29,8 @@ class Load:
     memory_mib: int
 
 
-@dataclass(slots=True)
-class _Program:
-    """Rows `lower <= sum of entries * columns <= upper`; all columns are at least 0."""
-
-    columns: int = 0
-    integers: list[int] = field(default_factory=list)
-    rows: list[tuple[float, float, dict[int, float]]] = field(default_factory=list)
-
-    def column(self, integer: bool = False) -> int:
-        self.columns += 1
-        if integer:
-            self.integers.append(self.columns - 1)
-        return self.columns - 1
-
-    def minimise(self, cost: Mapping[int, float]) -> tuple[list[float], float] | None:
-        """The columns of the best solution that was found, and a bound on the cost of every one; None: none found."""
-        import highspy  # lazily, as in `solver`
-
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = self.columns, len(self.rows)
-        lp.col_cost_ = np.array([cost.get(column, 0.0) for column in range(self.columns)])
-        lp.col_lower_, lp.col_upper_ = np.zeros(self.columns), np.full(self.columns, math.inf)
-        lp.row_lower_ = np.array([lower for lower, _, _ in self.rows])
-        lp.row_upper_ = np.array([upper for _, upper, _ in self.rows])
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = np.cumsum([0, *(len(entries) for _, _, entries in self.rows)], dtype=np.int32)
-        lp.a_matrix_.index_ = np.array([column for *_, entries in self.rows for column in entries], dtype=np.int32)
-        lp.a_matrix_.value_ = np.array([value for *_, entries in self.rows for value in entries.values()])
-        integer = set(self.integers)
-        kinds = highspy.HighsVarType
-        lp.integrality_ = [kinds.kInteger if column in integer else kinds.kContinuous for column in range(self.columns)]
-        highs = solver(time_limit=_SECONDS, mip_max_nodes=2000, mip_rel_gap=0.0)
-        highs.passModel(lp)
-        highs.run()
-        info = highs.getInfo()
-        if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-            return None
-        return [float(value) for value in highs.getSolution().col_value], float(info.mip_dual_bound)
+_Class = tuple[tuple[str, ...], frozenset[str]]
+"""Kinds and shapes of loads that can go to the same nodes."""
 
 
 class ShapeChoice:
@@ -78,15 +41,16 @@ class ShapeChoice:
 
     def __init__(self, loads: Iterable[Load], shapes: Sequence[NodeShape], free: Sequence[FreeNode] = ()) -> None:
         self._shapes = sorted(shapes, key=lambda shape: shape.name)
-        self._program = _Program()
+        self._program = Program()
         self._count = {shape.name: self._program.column(integer=True) for shape in self._shapes}
         self._kinds = sorted({shape.kind for shape in shapes} | {node.kind for node in free})
+        self._names = {kind: frozenset(shape.name for shape in shapes if shape.kind == kind) for kind in self._kinds}
         self._free: dict[str, list[FreeNode]] = defaultdict(list)
         for node in free:
             self._free[node.kind].append(node)
-        classes: dict[tuple[str, ...], list[Load]] = defaultdict(list)
+        classes: dict[_Class, list[Load]] = defaultdict(list)
         for load in loads:
-            classes[load.kinds].append(load)
+            classes[load.kinds, load.shapes].append(load)
         self._resource(classes, lambda load: load.gpu_milli, lambda shape: GPU_MILLI * shape.gpus, _free_gpu_milli)
         self._resource(classes, lambda load: load.cpu_milli, lambda shape: shape.cpu_milli, lambda node: node.cpu_milli)
         self._resource(
@@ -123,40 +87,53 @@ class ShapeChoice:
         gpus = sum(columns[column] * value for column, value in self._gpus().items())
         self._program.rows.append((-math.inf, round(gpus), self._gpus()))
         dearest = max((shape.price or 0.0) for shape in self._shapes) or 1.0
-        price = {self._count[shape.name]: (shape.price or 0.0) / dearest + 1e-3 for shape in self._shapes}
+        price = {
+            self._count[shape.name]: (shape.price or 0.0) / dearest + 1e-3 - 1e-4 * self._plenty(shape)
+            for shape in self._shapes
+        }
         cheapest = self._program.minimise(price)
         self._program.rows.pop()
         columns = columns if cheapest is None else cheapest[0]
         chosen = {shape.name: round(columns[self._count[shape.name]]) for shape in self._shapes}
         return Counter({name: count for name, count in chosen.items() if count})
 
+    def _plenty(self, shape: NodeShape) -> float:
+        """CPU and memory of a node, 1: the most there is. Between equals more of it is easier to fill."""
+        cpu_milli = max(each.cpu_milli for each in self._shapes) or 1
+        memory_mib = max(each.memory_mib for each in self._shapes) or 1
+        return (shape.cpu_milli / cpu_milli + shape.memory_mib / memory_mib) / 2
+
     def _gpus(self) -> dict[int, float]:
         return {self._count[shape.name]: float(shape.gpus) for shape in self._shapes}
 
     def _resource(
         self,
-        classes: Mapping[tuple[str, ...], Sequence[Load]],
+        classes: Mapping[_Class, Sequence[Load]],
         asked: Callable[[Load], int],
         offered: Callable[[NodeShape], int],
         free: Callable[[FreeNode], int],
     ) -> None:
-        """Each class's load flows to its kinds, and each kind's nodes offer enough of it."""
+        """Each class's load flows to its kinds; of each kind, shapes offer enough for what fits no other shape."""
         unit = float(max((offered(shape) for shape in self._shapes), default=0) or 1)
-        flows: dict[str, dict[int, float]] = {kind: {} for kind in self._kinds}
-        for kinds, members in sorted(classes.items()):
+        flows: dict[str, dict[frozenset[str], list[int]]] = {kind: defaultdict(list) for kind in self._kinds}
+        for (kinds, shapes), members in sorted(classes.items(), key=lambda each: (each[0][0], sorted(each[0][1]))):
             load = sum(asked(each) for each in members) / unit
             if not load:
                 continue
             columns = {kind: self._program.column() for kind in kinds if kind in flows}
             self._program.rows.append((load, load, dict.fromkeys(columns.values(), 1.0)))
             for kind, column in columns.items():
-                flows[kind][column] = 1.0
-        for kind, entries in flows.items():
-            if entries:
+                flows[kind][shapes & self._names[kind]].append(column)
+        for kind, by_shapes in flows.items():
+            room = sum(free(node) for node in self._free[kind]) / unit
+            for fitting in sorted(by_shapes, key=sorted):
+                entries = {
+                    column: 1.0 for shapes, columns in by_shapes.items() if shapes <= fitting for column in columns
+                }
                 for shape in self._shapes:
-                    if shape.kind == kind:
+                    if shape.name in fitting:
                         entries[self._count[shape.name]] = -offered(shape) / unit
-                self._program.rows.append((-math.inf, sum(free(node) for node in self._free[kind]) / unit, entries))
+                self._program.rows.append((-math.inf, room, entries))
 
 
 def _free_gpu_milli(node: FreeNode) -> int:

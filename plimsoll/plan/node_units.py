@@ -5,15 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.plan.effort import Effort
 from plimsoll.plan.node_filling import Filling
-from plimsoll.plan.node_need import FilledNode, FreeNode, NodeShape, PodNeed
-from plimsoll.plan.node_shapes import Load, ShapeChoice
+from plimsoll.plan.node_need import FreeNode, NodeShape, PodNeed
+from plimsoll.plan.node_shapes import Load
 from plimsoll.plan.packing import Bin
 from plimsoll.plan.packing_problem import GPU_MILLI
-
-_HEADROOM = (0.0, 0.5, 1.0, 2.0)
-"""Parts of CPU and memory that shapes are chosen to have above what is asked, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +26,13 @@ class Unit:
         """Sorted, each once."""
         return tuple(sorted({name for held in self.gpus for name in held}))
 
-    def load(self, headroom: float = 0.0) -> Load:
-        """What it asks, with a part more of CPU and memory."""
+    def load(self, shapes: Iterable[NodeShape], headroom: float = 0.0) -> Load:
+        """What it asks, with a part more of CPU and memory, of new nodes of these shapes."""
         count, more = len(self.gpus), 1.0 + headroom
-        return Load(self.kinds, GPU_MILLI * count, count, int(self.cpu_milli * more), int(self.memory_mib * more))
+        fitting = frozenset(shape.name for shape in shapes if self.fits(shape))
+        return Load(
+            self.kinds, fitting, GPU_MILLI * count, count, int(self.cpu_milli * more), int(self.memory_mib * more)
+        )
 
     def fits(self, shape: NodeShape) -> bool:
         """Whether an empty node of the shape takes it."""
@@ -140,73 +139,3 @@ def takes(shape: NodeShape, need: PodNeed) -> bool:
 def large_first(need: PodNeed) -> tuple[int, int, int, str]:
     """Sorts pods that are hard to place before others."""
     return (-need.devices, -min(need.milli.values(), default=0), -need.cpu_milli, need.name)
-
-
-def onto_shapes(
-    units: Sequence[Unit], shapes: Sequence[NodeShape], target: int, effort: Effort
-) -> tuple[list[FilledNode], list[Unit]]:
-    """New nodes for units, with as few GPUs as possible, then as cheap as possible; stops at `target` GPUs.
-
-    Also the units that no shape can take. Shapes are chosen as if CPU and memory could be cut at will; as they cannot,
-    they are chosen again with headroom, and the best choice is taken.
-    """
-    homeless = [unit for unit in units if not any(unit.fits(shape) for shape in shapes)]
-    ordered = sorted(
-        (unit for unit in units if any(unit.fits(shape) for shape in shapes)),
-        key=lambda unit: (-len(unit.gpus), -unit.cpu_milli, -unit.memory_mib, unit.gpus),
-    )
-    prices = {shape.name: shape.price or 0.0 for shape in shapes}
-    best: tuple[int, float, int, list[FilledNode]] | None = None
-    for headroom in _HEADROOM:
-        nodes = _choose_and_fill(ordered, shapes, headroom)
-        cost = (sum(len(node.gpus) for node in nodes), sum(prices[node.shape or ""] for node in nodes), len(nodes))
-        if best is None or cost < best[:3]:
-            best = (*cost, nodes)
-        if best[0] <= target or effort.exhausted:
-            break
-    return (best[3] if best else []), homeless
-
-
-def _choose_and_fill(units: Sequence[Unit], shapes: Sequence[NodeShape], headroom: float) -> list[FilledNode]:
-    """Shapes for all units at once, best fit onto those, and again for what is left."""
-    by_name = {shape.name: shape for shape in shapes}
-    fitting = [tuple(shape.name for shape in shapes if unit.fits(shape)) for unit in units]
-    left = list(zip(units, fitting, strict=True))
-    filled: list[FilledNode] = []
-    while left:
-        choice = ShapeChoice((unit.load(headroom) for unit, _ in left), shapes)
-        for names in sorted({names for _, names in left}):
-            choice.require_one_of(names)
-        chosen = [by_name[name] for name, count in sorted(choice.choose().items()) for _ in range(count)]
-        if not any(left[0][0].fits(shape) for shape in chosen):
-            chosen.append(by_name[left[0][1][0]])
-        filling = Filling(
-            FreeNode(f"{number:06}", shape.kind, (GPU_MILLI,) * shape.gpus, shape.cpu_milli, shape.memory_mib)
-            for number, shape in enumerate(chosen)
-        )
-        left = [(unit, names) for unit, names in left if not _put_unit(filling, unit)]
-        filled += _fitted(filling, shapes)
-    return filled
-
-
-def _put_unit(filling: Filling, unit: Unit) -> bool:
-    milli = dict.fromkeys(unit.kinds, GPU_MILLI)
-    row = filling.find(milli, len(unit.gpus), unit.cpu_milli, unit.memory_mib)
-    if row is not None:
-        filling.put(row, unit.gpus, GPU_MILLI, unit.cpu_milli, unit.memory_mib)
-    return row is not None
-
-
-def _fitted(filling: Filling, shapes: Sequence[NodeShape]) -> list[FilledNode]:
-    """The nodes that hold something, each of the smallest and then cheapest shape that is enough for it."""
-    found = []
-    for row, node in enumerate(filling.nodes):
-        used = [names for names in filling.held(row) if names]
-        if used:
-            free = filling.free(row)
-            unit = Unit(tuple(used), (node.kind,), node.cpu_milli - free.cpu_milli, node.memory_mib - free.memory_mib)
-            enough = [shape for shape in shapes if unit.fits(shape)]
-            shape = min(enough, key=lambda shape: (shape.gpus, shape.price or 0.0, shape.name))
-            gpus = (*used, *((),) * (shape.gpus - len(used)))
-            found.append(FilledNode(gpus, shape.kind, shape=shape.name))
-    return found

@@ -85,6 +85,37 @@ def test_on_nodes(tmp_path: Path) -> None:
     figures = report(a_trace(tmp_path, "a,8000,1,1,100,", "b,8000,1,1,100,"), "--nodes", str(nodes))
     assert figures["gpus"] == 1
     assert figures["on_nodes"]["gpus"] == figures["on_nodes"]["lower_bound_gpus"] == 4
+    assert figures["on_nodes"]["best_fit"] == 4
+
+
+def test_on_nodes_of_one_shape(tmp_path: Path) -> None:
+    """gpu_spec does not count; a pod of more GPUs than a node has is none of the figures."""
+    rows = [f"heavy-{number},11000,1,1,500," for number in range(16)]
+    rows += [f"light-{number},1000,1,1,500,T4" for number in range(16)]
+    trace = a_trace(tmp_path, *rows, "whole,1000,1,8,1000,", "wide,1000,1,9,1000,")
+    figures = report(trace, "--shape", "8:96000:1152000")
+    shares, every = figures["shares_on_nodes"], figures["on_nodes"]
+    assert (shares["pods"], shares["gpus"], shares["lower_bound_gpus"]) == (32, 16, 16)
+    assert shares["best_fit"] >= 16
+    assert (every["pods"], every["unplaced"], every["gpus"]) == (34, 1, 24)
+    text = run(str(trace), "--shape", "8:96000:1152000")
+    assert text.exit_code == 0
+    assert "GPUs of new nodes" in text.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--shape", "8:96000"), "is not GPUS:CPU_MILLI:MEMORY_MIB"),
+        (("--shape", "eight:1:1"), "is not GPUS:CPU_MILLI:MEMORY_MIB"),
+        (("--shape", "0:1:1"), "has no GPUs"),
+        (("--shape", "8:1:1", "--nodes", "nodes.csv"), "give one of them"),
+    ],
+)
+def test_what_is_wrong_with_nodes_is_said(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    result = run(str(a_trace(tmp_path)), *options)
+    assert result.exit_code == 1
+    assert said in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,96 @@
+"""Figures of a trace's pods on new nodes: best fit decreasing, ours, and the lower bound, with CPU and memory."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.trace import TracePod, read_nodes
+from plimsoll.model.errors import PlimsollError
+from plimsoll.plan.node_filling import Filling
+from plimsoll.plan.node_need import NodeShape, PodNeed
+from plimsoll.plan.node_packing import pack_nodes
+from plimsoll.plan.node_units import group
+from plimsoll.plan.packing import ANY
+
+
+@dataclass(frozen=True, slots=True)
+class OnNodes:
+    """Pods on new nodes."""
+
+    pods: int
+    unplaced: int
+    """Pods that no shape can take."""
+    nodes: int
+    best_fit: int
+    """GPUs of the nodes of best fit decreasing over GPUs, CPU and memory at once."""
+    gpus: int
+    """GPUs of our nodes, used or not."""
+    lower_bound_gpus: int
+    nodes_by_shape: dict[str, int]
+    solve_seconds: float
+
+
+def shapes_of(path: Path) -> list[NodeShape]:
+    """Every shape of node that stands in a file of nodes."""
+    found = {(node.model, node.gpus, node.cpu_milli, node.memory_mib) for node in read_nodes(path)}
+    return [
+        NodeShape(f"{gpus} x {model}, {cpu / 1000:g} CPU, {memory / 1024:g} GiB", model, gpus, cpu, memory)
+        for model, gpus, cpu, memory in sorted(found)
+    ]
+
+
+def shape_of(text: str) -> NodeShape:
+    """A shape of `GPUS:CPU_MILLI:MEMORY_MIB`, of whatever model; raises PlimsollError."""
+    parts = text.split(":")
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) <= 15 for part in parts):
+        raise PlimsollError(f"--shape {text!r} is not GPUS:CPU_MILLI:MEMORY_MIB", "write it as in 8:96000:1152000")
+    gpus, cpu_milli, memory_mib = (int(part) for part in parts)
+    if not gpus:
+        raise PlimsollError(f"--shape {text!r} has no GPUs", "give a shape with GPUs")
+    return NodeShape(
+        f"{gpus} GPUs, {cpu_milli / 1000:g} CPU, {memory_mib / 1024:g} GiB", ANY, gpus, cpu_milli, memory_mib
+    )
+
+
+def on_nodes(pods: Iterable[TracePod], shapes: Sequence[NodeShape]) -> OnNodes:
+    """Packs the pods; the time is that of packing alone. Models do not count where the shapes have none."""
+    modelled = any(shape.kind != ANY for shape in shapes)
+    needs = [
+        PodNeed(
+            pod.key,
+            dict.fromkeys((modelled and pod.models) or (ANY,), pod.gpu_milli),
+            pod.gpus,
+            pod.cpu_milli,
+            pod.memory_mib,
+        )
+        for pod in pods
+    ]
+    start = time.perf_counter()
+    packing = pack_nodes(needs, shapes, clock=time.perf_counter)
+    seconds = time.perf_counter() - start
+    return OnNodes(
+        pods=len(needs),
+        unplaced=len(packing.unplaced),
+        nodes=len(packing.nodes),
+        best_fit=_best_fit(needs, shapes),
+        gpus=packing.gpus,
+        lower_bound_gpus=packing.least,
+        nodes_by_shape=dict(sorted(Counter(node.shape or "" for node in packing.nodes).items())),
+        solve_seconds=round(seconds, 6),
+    )
+
+
+def _best_fit(needs: Sequence[PodNeed], shapes: Sequence[NodeShape]) -> int:
+    """GPUs of nodes of the smallest shape that takes the pod that finds no room, the largest pods first."""
+    kinds = {shape.kind for shape in shapes}
+    filling = Filling()
+    each_kind = [
+        PodNeed(need.name, dict.fromkeys(kinds, need.milli[ANY]), need.devices, need.cpu_milli, need.memory_mib)
+        if ANY in need.milli
+        else need
+        for need in needs
+    ]
+    group(filling, each_kind, shapes)
+    return sum(len(node.gpus) for node in filling.nodes)

@@ -1,0 +1,262 @@
+"""Units onto chosen nodes so that CPU and memory last: spread evenly, and pods of equal shares exchanged."""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.plan.node_filling import Filling
+from plimsoll.plan.node_kinds import kinds_for
+from plimsoll.plan.node_need import FreeNode, NodeShape, PodNeed
+from plimsoll.plan.node_units import Unit
+from plimsoll.plan.packing_problem import GPU_MILLI
+
+Loads = NDArray[np.float64]
+"""A row for each node, unit or pod: CPU and memory."""
+Size = tuple[tuple[str, int], ...]
+"""(kind, thousandths) pairs: pods that have the same can stand in for each other on a GPU."""
+
+_EXCHANGES = 20
+"""Exchanges that a node with too much may take part in."""
+
+
+class Dealing:
+    """Units on nodes of chosen shapes, and their places of shares dealt to pods.
+
+    A GPU's unit fixes the sizes of its shares, not the pods. Where all GPUs are needed, what counts is that no node
+    runs out of CPU or memory before its GPUs are full, so both are spread evenly.
+    """
+
+    def __init__(self, nodes: Sequence[NodeShape], units: Sequence[Unit], needs: Mapping[str, PodNeed]) -> None:
+        self._nodes = nodes
+        self._units = units
+        self._needs = needs
+        self._left = _table((node.cpu_milli, node.memory_mib) for node in nodes)
+        self._slots = np.array([node.gpus for node in nodes], dtype=np.int64)
+        load = _table((unit.cpu_milli, unit.memory_mib) for unit in units).sum(axis=0)
+        offered = self._left.sum(axis=0)
+        # A resource counts as much as it is scarce.
+        self._weight = 1.0 / np.maximum(np.maximum(offered - load, 0.01 * offered), 1.0)
+        self._per_slot = load / max(1, int(self._slots.sum()))
+        self._on: list[int | None] = [None] * len(units)
+        self._open = [len(unit.gpus) == 1 and all(needs[name].devices == 1 for name in unit.gpus[0]) for unit in units]
+        """Whether others can stand in for a unit's pods."""
+        self._names: dict[Size, list[str]] = {}
+        self._rows: dict[Size, NDArray[np.int64]] = {}
+        self._asked: dict[Size, Loads] = {}
+        self._places: dict[Size, list[int]] = defaultdict(list)
+        """The unit of each share of that size."""
+
+    def deal(self) -> tuple[Filling, list[Unit], list[PodNeed]]:
+        """The filled nodes, the units that found none, and the pods that CPU or memory left over."""
+        self._place_units()
+        self._deal_pods()
+        self._exchange()
+        return self._filled()
+
+    def _place_units(self) -> None:
+        """The hardest to place first, each where most is left for the GPUs that are still free."""
+        load = _table((unit.cpu_milli, unit.memory_mib) for unit in self._units)
+        heavy = load @ self._weight
+        self._place_on(kinds_for(self._units, self._nodes), range(len(self._units)), load, heavy)
+        rest = [each for each, row in enumerate(self._on) if row is None]
+        if rest:
+            self._place_on([unit.kinds for unit in self._units], rest, load, heavy)
+
+    def _place_on(self, kinds: Sequence[tuple[str, ...]], units: Iterable[int], load: Loads, heavy: Loads) -> None:
+        kind = np.array([node.kind for node in self._nodes])
+
+        def alike(each: int) -> tuple[int, int, tuple[str, ...], bool]:
+            return -len(self._units[each].gpus), len(kinds[each]), kinds[each], self._open[each]
+
+        ordered = sorted(units, key=lambda each: (*alike(each), -heavy[each], self._units[each].gpus))
+        for (gpus, _, of, is_open), group in groupby(ordered, key=alike):
+            rows = np.flatnonzero(np.isin(kind, of) & (self._slots >= -gpus))
+            if is_open:
+                self._spread(rows, list(group), load)
+            else:
+                for each in group:
+                    self._place_whole(rows, each, load[each])
+
+    def _place_whole(self, rows: NDArray[np.int64], each: int, load: Loads) -> None:
+        """A unit that has to fit as it is."""
+        gpus = len(self._units[each].gpus)
+        rows = rows[(self._slots[rows] >= gpus) & (self._left[rows] >= load).all(axis=1)]
+        if len(rows):
+            left = self._left[rows] - load - self._per_slot * (self._slots[rows] - gpus)[:, None]
+            row = int(rows[np.argmax((left * self._weight).min(axis=1))])
+            self._on[each] = row
+            self._left[row] -= load
+            self._slots[row] -= gpus
+
+    def _spread(self, rows: NDArray[np.int64], units: Sequence[int], load: Loads) -> None:
+        """GPUs of which the pods will be dealt anew: a node may have too much for now."""
+        left = self._left[rows] - self._per_slot * self._slots[rows][:, None]
+        waiting = [(-float(most), int(row)) for most, row in zip((left * self._weight).min(axis=1), rows, strict=True)]
+        heapq.heapify(waiting)
+        for each in units:
+            while waiting and not self._slots[waiting[0][1]]:
+                heapq.heappop(waiting)
+            if not waiting:
+                return
+            row = waiting[0][1]
+            self._on[each] = row
+            self._left[row] -= load[each]
+            self._slots[row] -= 1
+            most = ((self._left[row] - self._per_slot * self._slots[row]) * self._weight).min()
+            heapq.heapreplace(waiting, (-float(most), row))
+
+    def _deal_pods(self) -> None:
+        """The pods of each size to its places, the heaviest first to the node with the most left beside the average."""
+        pods: dict[Size, list[str]] = defaultdict(list)
+        sizes: dict[int, Size] = {}
+        for each, row in enumerate(self._on):
+            if row is None or not self._open[each]:
+                continue
+            for name in self._units[each].gpus[0]:
+                milli = self._needs[name].milli
+                size = sizes.get(id(milli))
+                if size is None:
+                    size = sizes[id(milli)] = tuple(sorted(milli.items()))
+                pods[size].append(name)
+                self._places[size].append(each)
+        tables = {size: _table((self._needs[name].cpu_milli, self._needs[name].memory_mib) for name in names)
+                  for size, names in pods.items()}  # fmt: skip
+        # A node's load changes from what its pods ask to the average of their sizes, then to what is dealt.
+        mean = {size: table.mean(axis=0) for size, table in tables.items()}
+        for size in pods:
+            rows = np.array([self._on[each] for each in self._places[size]])
+            np.add.at(self._left, rows, tables[size] - mean[size])
+            self._rows[size] = rows
+        # Sizes with the greatest differences first, so that others can make up for them.
+        spread = {size: float((table.max(axis=0) - table.min(axis=0)) @ self._weight) for size, table in tables.items()}
+        for size in sorted(pods, key=lambda size: (-spread[size], size)):
+            self._deal_size(size, pods[size], tables[size] - mean[size])
+
+    def _deal_size(self, size: Size, names: list[str], above: Loads) -> None:
+        """`above`: what each pod asks above the average."""
+        heavy = above @ self._weight
+        order = sorted(range(len(names)), key=lambda pod: (-heavy[pod], names[pod]))
+        places: dict[int, list[int]] = defaultdict(list)
+        for place_, row in enumerate(self._rows[size]):
+            places[int(row)].append(place_)
+        wc, wm = (float(each) for each in self._weight)
+        left = {row: (float(self._left[row, 0]), float(self._left[row, 1])) for row in places}
+        waiting = [(-min(cpu * wc, memory * wm), row) for row, (cpu, memory) in left.items()]
+        heapq.heapify(waiting)
+        dealt = [""] * len(names)
+        asked = np.zeros_like(above)
+        for pod in order:
+            _, row = heapq.heappop(waiting)
+            at = places[row].pop()
+            dealt[at] = names[pod]
+            asked[at] = self._needs[names[pod]].cpu_milli, self._needs[names[pod]].memory_mib
+            cpu, memory = left[row][0] - float(above[pod, 0]), left[row][1] - float(above[pod, 1])
+            left[row] = cpu, memory
+            if places[row]:
+                heapq.heappush(waiting, (-min(cpu * wc, memory * wm), row))
+        for row, rest in left.items():
+            self._left[row] = rest
+        self._names[size] = dealt
+        self._asked[size] = asked
+
+    def _exchange(self) -> None:
+        """Pods of nodes with too much for lighter ones of the same size elsewhere."""
+        of_row: dict[int, list[tuple[Size, int]]] = defaultdict(list)
+        for size, rows in sorted(self._rows.items()):
+            for at, row in enumerate(rows):
+                of_row[int(row)].append((size, at))
+        over = np.flatnonzero((self._left < -0.5).any(axis=1))
+        for row in over[np.argsort((self._left[over] * self._weight).min(axis=1), kind="stable")]:
+            for _ in range(_EXCHANGES):
+                if (self._left[row] > -0.5).all() or not self._exchange_one(int(row), of_row[int(row)]):
+                    break
+
+    def _exchange_one(self, row: int, places: Sequence[tuple[Size, int]]) -> bool:
+        """The exchange that takes the most off what the node has too much, and gives no other too much."""
+        before = _excess(self._left[row], self._weight)
+        best: tuple[float, float, Size, int, int] | None = None
+        tried = set()
+        for size, at in places:
+            asked, rows = self._asked[size], self._rows[size]
+            key = (size, *asked[at])
+            if key in tried:
+                continue
+            tried.add(key)
+            gained = asked[at] - asked
+            others = np.flatnonzero((gained @ self._weight > 0) & (rows != row))
+            if not len(others):
+                continue
+            others = others[(self._left[rows[others]] - gained[others] > -0.5).all(axis=1)]
+            if not len(others):
+                continue
+            after = _excess(self._left[row] + gained[others], self._weight)
+            # Among equals the smallest exchange, which leaves the other node the most.
+            moved = gained[others] @ self._weight
+            pick = int(np.lexsort((moved, after))[0])
+            found = (float(after[pick]), float(moved[pick]), size, at, int(others[pick]))
+            if found[0] < before - 1e-12 and (best is None or found < best):
+                best = found
+        if best is None:
+            return False
+        _, _, size, at, other = best
+        gained = self._asked[size][at] - self._asked[size][other]
+        self._left[row] += gained
+        self._left[self._rows[size][other]] -= gained
+        names, asked = self._names[size], self._asked[size]
+        names[at], names[other] = names[other], names[at]
+        asked[[at, other]] = asked[[other, at]]
+        return True
+
+    def _filled(self) -> tuple[Filling, list[Unit], list[PodNeed]]:
+        filling = Filling(
+            FreeNode(f"{number:06}", node.kind, (GPU_MILLI,) * node.gpus, node.cpu_milli, node.memory_mib)
+            for number, node in enumerate(self._nodes)
+        )
+        used = [0] * len(self._nodes)
+        for unit, row, is_open in zip(self._units, self._on, self._open, strict=True):
+            if row is not None and not is_open:
+                filling.put(row, unit.gpus, GPU_MILLI, unit.cpu_milli, unit.memory_mib)
+                used[row] += len(unit.gpus)
+        gpu_of: dict[int, int] = {}
+        for each, row in enumerate(self._on):
+            if row is not None and self._open[each]:
+                gpu_of[each] = used[row]
+                used[row] += 1
+        loose = self._shed()
+        for size, units in self._places.items():
+            for each, name in zip(units, self._names[size], strict=True):
+                if name not in loose:
+                    filling.put_on(self._on[each] or 0, gpu_of[each], self._needs[name])
+        homeless = [unit for unit, row in zip(self._units, self._on, strict=True) if row is None]
+        return filling, homeless, [self._needs[name] for name in sorted(loose)]
+
+    def _shed(self) -> set[str]:
+        """Of each node with too much the one pod that is enough and takes the least, else the heaviest, until it is."""
+        over = {int(row) for row in np.flatnonzero((self._left < -0.5).any(axis=1))}
+        held: dict[int, list[str]] = defaultdict(list)
+        for size, rows in self._rows.items():
+            for row, name in zip(rows, self._names[size], strict=True):
+                if int(row) in over:
+                    held[int(row)].append(name)
+        shed: set[str] = set()
+        for row, names in sorted(held.items()):
+            left, rest = self._left[row].copy(), sorted(names)
+            while rest and (left < -0.5).any():
+                asked = _table((self._needs[name].cpu_milli, self._needs[name].memory_mib) for name in rest)
+                heavy, enough = asked @ self._weight, (left + asked > -0.5).all(axis=1)
+                pick = int(np.argmin(np.where(enough, heavy, np.inf)) if enough.any() else np.argmax(heavy))
+                shed.add(rest.pop(pick))
+                left += asked[pick]
+        return shed
+
+
+def _table(pairs: Iterable[tuple[float, float]]) -> Loads:
+    return np.array(list(pairs), dtype=np.float64).reshape(-1, 2)
+
+
+def _excess(left: Loads, weight: Loads) -> Loads:
+    return np.maximum(-left, 0.0) @ weight

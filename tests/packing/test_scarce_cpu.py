@@ -1,0 +1,106 @@
+"""Nodes on which CPU or memory is scarce: shares are spread so that no node runs out before its GPUs are full."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.plan.node_filling import Filling
+from plimsoll.plan.node_need import NodeShape, PodNeed
+from plimsoll.plan.node_packing import pack_nodes
+from plimsoll.plan.node_units import group
+from tests.packing.test_nodes import check
+
+EIGHT = NodeShape("eight", "A100", 8, 96_000, 98_304)
+FOUR = NodeShape("four", "A100", 4, 32_000, 131_072, price=3.0)
+TWO = NodeShape("two", "T4", 2, 48_000, 65_536, price=1.0)
+
+
+def needs_of(*asked: tuple[int, int, int, int]) -> list[PodNeed]:
+    """So many pods of (how many, thousandths, CPU milli, memory MiB)."""
+    each = [(milli, cpu, memory) for count, milli, cpu, memory in asked for _ in range(count)]
+    return [
+        PodNeed(f"pod-{number:04}", {"A100": milli, "T4": milli}, 1, cpu, memory)
+        for number, (milli, cpu, memory) in enumerate(each)
+    ]
+
+
+def best_fit_gpus(needs: list[PodNeed], shapes: list[NodeShape]) -> int:
+    filling = Filling()
+    left = group(filling, needs, shapes)
+    assert not left
+    return sum(len(node.gpus) for node in filling.nodes)
+
+
+@pytest.mark.parametrize(
+    ("asked", "nodes"),
+    [
+        # Half of the GPUs are full with pods of 20 CPU, half with pods of 4: 4 and 4 fill a node's CPU.
+        ([(80, 1000, 20_000, 0), (80, 1000, 4_000, 0)], 20),
+        # The same with shares, of which the heavy and the light fill a GPU each.
+        ([(80, 500, 10_000, 0), (80, 500, 10_000, 0), (160, 500, 2_000, 0)], 20),
+        # Equal shares of different CPU.
+        ([(160, 500, 11_000, 0), (160, 500, 1_000, 0)], 20),
+        # Memory alone, and both against each other.
+        ([(160, 500, 0, 11_000), (160, 500, 0, 1_000)], 20),
+        ([(160, 500, 11_000, 1_000), (160, 500, 1_000, 11_000)], 20),
+        # CPU for 6 of 8 GPUs.
+        ([(60, 900, 16_000, 0)], 10),
+        # CPU does not matter.
+        ([(80, 600, 100, 100), (80, 400, 100, 100)], 10),
+    ],
+)
+def test_as_few_nodes_as_there_can_be(asked: list[tuple[int, int, int, int]], nodes: int) -> None:
+    needs = needs_of(*asked)
+    packing = pack_nodes(needs, [EIGHT])
+    check(packing, needs, [EIGHT])
+    assert (len(packing.nodes), packing.least) == (nodes, 8 * nodes)
+
+
+def test_pods_of_a_kind_leave_room_for_those_without_a_choice() -> None:
+    """Pods that may go to both kinds go where no others have to."""
+    only = [PodNeed(f"only-{number}", {"T4": 1000}, 1, 20_000, 1024) for number in range(8)]
+    both = [PodNeed(f"both-{number}", {"A100": 1000, "T4": 1000}, 1, 8_000, 1024) for number in range(8)]
+    packing = pack_nodes([*only, *both], [EIGHT, TWO])
+    check(packing, [*only, *both], [EIGHT, TWO])
+    assert packing.gpus == packing.least == 16
+
+
+def test_the_choice_of_shapes_knows_which_pods_fit_which() -> None:
+    """A cheap shape without CPU does not count for pods that it cannot take."""
+    small = NodeShape("small", "A100", 1, 4_000, 65_536, price=0.1)
+    needs = needs_of((16, 1000, 12_000, 1024))
+    packing = pack_nodes(needs, [EIGHT, small])
+    check(packing, needs, [EIGHT, small])
+    assert packing.gpus == packing.least == 16
+
+
+MANY = st.lists(
+    st.tuples(
+        st.sampled_from([120, 250, 333, 334, 500, 501, 740, 1000]),
+        st.one_of(st.sampled_from([1_000, 3_152, 4_000, 8_000, 11_908]), st.integers(0, 32_000)),
+        st.integers(0, 32_000),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(MANY, st.sampled_from([[EIGHT], [FOUR], [EIGHT, TWO], [FOUR, TWO], [EIGHT, FOUR, TWO]]))
+def test_valid_and_never_more_than_best_fit(asked: Any, shapes: list[NodeShape]) -> None:
+    needs = needs_of(*((1, *each) for each in asked))
+    packing = pack_nodes(needs, shapes)
+    check(packing, needs, shapes)
+    assert not packing.unplaced
+    assert packing.gpus <= best_fit_gpus(needs, shapes)
+
+
+@settings(max_examples=30, deadline=None)
+@given(MANY, st.randoms(use_true_random=False))
+def test_order_does_not_matter_where_cpu_is_scarce(asked: Any, random: Any) -> None:
+    needs, shapes = needs_of(*((1, *each) for each in asked)), [EIGHT, FOUR, TWO]
+    ordered = pack_nodes(needs, shapes)
+    random.shuffle(needs)
+    random.shuffle(shapes)
+    assert pack_nodes(needs, shapes) == ordered
