@@ -10,6 +10,7 @@ class ClaimEvent(ObservedObject):
     """A v1 Event about a NodeClaim."""
 
     claim: str = Field(default="", validation_alias=AliasPath("involvedObject", "name"))
+    claim_uid: str = Field(default="", validation_alias=AliasPath("involvedObject", "uid"))
     reason: str = ""
     message: str = ""
 

@@ -43,6 +43,8 @@ class Snapshot(Observed):
     node_pools: tuple[NodePool, ...] = ()
     claim_events: tuple[ClaimEvent, ...] = ()
     """What providers said of NodeClaims that they could not launch."""
+    gone_claims: tuple[NodeClaim, ...] = ()
+    """NodeClaims that were seen and are no more, the last ones."""
     pods: tuple[Pod, ...] = ()
     queues: tuple[Queue, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()

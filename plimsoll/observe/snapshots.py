@@ -10,6 +10,9 @@ from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.observe import kinds
 from plimsoll.observe.store import Store
 
+CLAIMS_KEPT = 1000
+"""NodeClaims that are gone: one that finds no capacity lives for milliseconds, and only it tells what it was to be."""
+
 
 class Stores:
     """One store for each observed kind."""
@@ -18,7 +21,7 @@ class Stores:
         self.environments = Store(kinds.ENVIRONMENTS)
         self.workspaces = Store(kinds.WORKSPACES)
         self.nodes = Store(kinds.NODES)
-        self.node_claims = Store(kinds.NODE_CLAIMS)
+        self.node_claims = Store(kinds.NODE_CLAIMS, removed=CLAIMS_KEPT)
         self.node_pools = Store(kinds.NODE_POOLS)
         self.claim_events = Store(kinds.CLAIM_EVENTS)
         self.pods = Store(kinds.PODS)
@@ -68,6 +71,7 @@ class Stores:
             node_claims=self.node_claims.values(),
             node_pools=self.node_pools.values(),
             claim_events=self.claim_events.values(),
+            gone_claims=self.node_claims.removed(),
             pods=self.pods.values(),
             queues=self.queues.values(),
             pod_groups=self.pod_groups.values(),

@@ -30,7 +30,8 @@ class Unreadable(NamedTuple):
 class Store(Generic[T]):
     """Safe to share between the thread that writes and those that read."""
 
-    def __init__(self, kind: Kind[T]) -> None:
+    def __init__(self, kind: Kind[T], removed: int = 0) -> None:
+        """`removed`: how many of the last objects that are gone are kept as they were."""
         self.kind = kind
         self.served = True
         """Whether the cluster serves the kind, as far as is known."""
@@ -40,6 +41,7 @@ class Store(Generic[T]):
         self._entries: dict[Key, T | Unreadable] = {}
         self._values: tuple[T, ...] | None = ()
         self._gone: deque[str] = deque(maxlen=REMEMBERED)
+        self._removed: deque[T] = deque(maxlen=removed)
 
     def read(self, raw: dict[str, Any]) -> tuple[Key, T | Unreadable | None]:
         """The key of an object and the value that is kept of it; None where it is of no interest."""
@@ -67,7 +69,8 @@ class Store(Generic[T]):
         """Takes the state of a list; whether a change that can matter came with it."""
         with self._lock:
             old, self._entries = self._entries, dict(entries)
-            self._gone.extend(_uid(old[key]) for key in old.keys() - self._entries.keys())
+            for key in old.keys() - self._entries.keys():
+                self._forget(old[key])
             self._changed()
             return old.keys() != self._entries.keys() or any(
                 self._matters(old[key], new) for key, new in self._entries.items()
@@ -81,7 +84,7 @@ class Store(Generic[T]):
                 if old is None:
                     return False
                 del self._entries[key]
-                self._gone.append(_uid(old))
+                self._forget(old)
                 self._changed()
                 return True
             self._entries[key] = entry
@@ -103,6 +106,16 @@ class Store(Generic[T]):
         """UIDs of the last objects that were here and are no more."""
         with self._lock:
             return frozenset(self._gone)
+
+    def removed(self) -> tuple[T, ...]:
+        """The last objects that were here and are no more, as they were last; as many as are kept."""
+        with self._lock:
+            return tuple(self._removed)
+
+    def _forget(self, old: T | Unreadable) -> None:
+        self._gone.append(_uid(old))
+        if not isinstance(old, Unreadable):
+            self._removed.append(old)
 
     def _changed(self) -> None:
         self.version += 1

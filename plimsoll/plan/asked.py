@@ -19,7 +19,7 @@ from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.asking import Asking
 from plimsoll.plan.claim_progress import parse_time
 from plimsoll.plan.demand import Promise
-from plimsoll.plan.node_ask import ATTEMPT, CAME, NodeAsk
+from plimsoll.plan.node_ask import ATTEMPT, CAME, GIVEN_UP, LOST, NodeAsk
 from plimsoll.plan.node_index import gpu_devices
 
 READY_WORDS: Final = "the GPUs are allocatable on node "
@@ -40,6 +40,12 @@ class Asked:
     """Nodes that are still to come."""
     came: tuple[str, ...] = ()
     """Nodes that have come."""
+    lost: tuple[str, ...] = ()
+    """NodeClaims of which nothing is expected any more."""
+    given_up: int = 0
+    """Nodes that are not awaited any more."""
+    claimed: int = 0
+    """Of those still to come, how many have a NodeClaim."""
 
     @property
     def name(self) -> str:
@@ -58,6 +64,7 @@ class Asked:
                 kind=self.ask.kind,
                 cpu_milli=self.ask.cpu_milli,
                 memory_mib=self.ask.memory_mib,
+                claimed=number < self.claimed,
             )
             for number in range(self.outstanding)
         )
@@ -66,6 +73,12 @@ class Asked:
         """As it is once these nodes have come too."""
         new = tuple(nodes)
         return replace(self, outstanding=self.outstanding - len(new), came=(*self.came, *new)) if new else self
+
+    def without(self, nodes: int, claims: Iterable[str] = ()) -> "Asked":
+        """As it is once so many nodes, and these claims, are given up."""
+        given = min(nodes, self.outstanding)
+        lost = (*self.lost, *claims)
+        return replace(self, outstanding=self.outstanding - given, given_up=self.given_up + given, lost=lost)
 
     def deadline(self, seconds: int) -> datetime:
         return self.since + timedelta(seconds=seconds)
@@ -78,17 +91,17 @@ def read_asked(thing: Asking) -> Asked | None:
     demand = thing.labels.get(DEMAND)
     if ask is None or since is None or demand is None:
         return None
-    attempt = thing.annotations.get(ATTEMPT, "")
-    number = int(attempt) if attempt.isdecimal() and len(attempt) < 5 else 1
+    number = _number(thing.annotations.get(ATTEMPT, ""), 1)
     if isinstance(thing, Pod):
         node = disarmed_by(thing)
         return Asked(thing, demand, ask, number, since, 0 if node else 1, (node,) if node else ())
-    came = _names(thing.annotations)
+    came, lost = _names(thing.annotations, CAME), _names(thing.annotations, LOST)
+    given_up = _number(thing.annotations.get(GIVEN_UP, ""))
     if isinstance(thing, CapacityBuffer):
-        return Asked(thing, demand, ask, number, since, max(0, thing.replicas), came)
+        return Asked(thing, demand, ask, number, since, max(0, thing.replicas), came, lost, given_up)
     if isinstance(thing, ProvisioningRequest):
-        count = sum(_count(each) for each in thing.pod_sets)
-        return Asked(thing, demand, ask, number, since, max(0, count - len(came)), came)
+        outstanding = sum(_count(each) for each in thing.pod_sets) - len(came) - given_up
+        return Asked(thing, demand, ask, number, since, max(0, outstanding), came, lost, given_up)
     return None
 
 
@@ -136,9 +149,13 @@ def _fits(asked: Asked, node: Node, gpu_resource: str) -> bool:
     )
 
 
-def _names(annotations: Mapping[str, str]) -> tuple[str, ...]:
+def _number(text: str, otherwise: int = 0) -> int:
+    return int(text) if text.isdecimal() and len(text) < 5 else otherwise
+
+
+def _names(annotations: Mapping[str, str], key: str) -> tuple[str, ...]:
     try:
-        names = orjson.loads(annotations.get(CAME, "[]"))
+        names = orjson.loads(annotations.get(key, "[]"))
     except orjson.JSONDecodeError:
         return ()
     return tuple(str(each) for each in names) if isinstance(names, list) else ()

@@ -5,15 +5,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
 from plimsoll.model.demand_settings import Headroom
 from plimsoll.model.environment import Environment
 from plimsoll.model.labels import ENVIRONMENT, HEADROOM, as_label_value
 from plimsoll.model.owner import DemandRef
 from plimsoll.model.placement import ANYWHERE, Placement
 from plimsoll.plan.demand import PlannedNode
-from plimsoll.plan.node_ask import ASK, ATTEMPT, CAME, NodeAsk, marks, placing
+from plimsoll.plan.node_ask import ASK, ATTEMPT, NodeAsk, marks, placing
 
 Manifest = dict[str, Any]
 
@@ -77,12 +75,12 @@ def pod_template(
     return {"apiVersion": "v1", "kind": "PodTemplate", "metadata": metadata, "template": {"spec": spec}}
 
 
-def capacity_buffer(metadata: Manifest, replicas: int, came: Iterable[str] = ()) -> Manifest:
+def capacity_buffer(metadata: Manifest, replicas: int) -> Manifest:
     """A CapacityBuffer of the PodTemplate of the same name: `replicas` nodes are still to come."""
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1beta1",
         "kind": "CapacityBuffer",
-        "metadata": _with_came(metadata, came),
+        "metadata": metadata,
         "spec": {
             "podTemplateRef": {"name": metadata["name"]},
             "provisioningStrategy": "buffer.x-k8s.io/active-capacity",
@@ -91,12 +89,12 @@ def capacity_buffer(metadata: Manifest, replicas: int, came: Iterable[str] = ())
     }
 
 
-def provisioning_request(metadata: Manifest, count: int, came: Iterable[str] = ()) -> Manifest:
+def provisioning_request(metadata: Manifest, count: int) -> Manifest:
     """A ProvisioningRequest of so many pods of the PodTemplate of the same name; its spec can never change."""
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1",
         "kind": "ProvisioningRequest",
-        "metadata": _with_came(metadata, came),
+        "metadata": metadata,
         "spec": {
             "provisioningClassName": "best-effort-atomic-scale-up.autoscaling.x-k8s.io",
             "podSets": [{"count": count, "podTemplateRef": {"name": metadata["name"]}}],
@@ -111,10 +109,3 @@ def _metadata(environment: Environment, name: str, labels: dict[str, str], annot
         "labels": labels,
         "annotations": annotations,
     }
-
-
-def _with_came(metadata: Manifest, came: Iterable[str]) -> Manifest:
-    names = list(came)
-    if not names:
-        return metadata
-    return {**metadata, "annotations": {**metadata["annotations"], CAME: orjson.dumps(names).decode()}}

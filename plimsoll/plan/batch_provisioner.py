@@ -3,12 +3,14 @@
 from collections.abc import Collection, Sequence
 from functools import partial
 
+import orjson
+
 from plimsoll.model.capacity_buffer import CapacityBuffer
 from plimsoll.model.demand_settings import DemandProvisioner as Setting
 from plimsoll.model.environment import Environment
 from plimsoll.model.owner import DemandRef
 from plimsoll.model.provisioning_request import ProvisioningRequest
-from plimsoll.plan.asked import Asked
+from plimsoll.plan.asked import Asked, read_asked
 from plimsoll.plan.asking import Asking
 from plimsoll.plan.batch import (
     Manifest,
@@ -22,6 +24,7 @@ from plimsoll.plan.batch import (
 from plimsoll.plan.delta import Delta
 from plimsoll.plan.demand import Demand, PlannedNode
 from plimsoll.plan.demand_provisioner import Names
+from plimsoll.plan.node_ask import CAME, GIVEN_UP, LOST
 from plimsoll.plan.shortlist import counted
 
 
@@ -43,22 +46,33 @@ class BatchProvisioner:
             metadata = of_demand(self._environment, demand.name, ask, name, attempt)
             reason = f"pods of demand {demand.name} lack {counted(count, 'node')}"
             delta.create(pod_template(self._environment, metadata, ask, demand.of.placement), owner, reason)
-            delta.create(self._manifest(metadata, count, ()), owner, reason)
+            delta.create(self._manifest(metadata, count), owner, reason)
         return len(asked)
 
     def keep(self, asked: Asked, needed: int, came: Collection[str], delta: Delta) -> None:
-        """A buffer shrinks as its nodes come, before the pods take them: else it would be filled again."""
-        thing = asked.thing
-        shrinks = isinstance(thing, CapacityBuffer) and needed != thing.replicas
-        if not (came or shrinks):
+        """A buffer shrinks as its nodes come, before the pods take them: else it would be filled again.
+
+        It shrinks by what does not come as well. A request cannot: it is noted on it what is not awaited any more.
+        """
+        known = read_asked(asked.thing)
+        shrinks = isinstance(asked.thing, CapacityBuffer) and needed != asked.thing.replicas
+        if not (came or shrinks or known is None or known.given_up != asked.given_up):
             return
-        metadata = of_demand(self._environment, asked.demand, asked.ask, asked.name, asked.attempt)
-        count = needed if self._buffers else asked.outstanding + len(asked.came)
+        count = needed if self._buffers else asked.outstanding + len(asked.came) + asked.given_up
+        manifest = self._manifest(self._metadata(asked), count)
         reason = f"{counted(len(came), 'node')} came" if came else f"{counted(needed, 'node')} still needed"
-        delta.update(self._manifest(metadata, count, asked.came), DemandRef(name=asked.demand), reason)
+        delta.update(manifest, DemandRef(name=asked.demand), reason)
 
     def disarm(self, asked: Asked, came: Collection[str], delta: Delta) -> None:
         """Nothing: its deletion says all."""
 
-    def _manifest(self, metadata: Manifest, count: int, came: Sequence[str]) -> Manifest:
-        return (capacity_buffer if self._buffers else provisioning_request)(metadata, count, came)
+    def _metadata(self, asked: Asked) -> Manifest:
+        """With what became of the nodes."""
+        metadata = of_demand(self._environment, asked.demand, asked.ask, asked.name, asked.attempt)
+        names = {CAME: asked.came, LOST: asked.lost}
+        noted = {key: orjson.dumps(list(each)).decode() for key, each in names.items() if each}
+        noted |= {GIVEN_UP: str(asked.given_up)} if asked.given_up else {}
+        return {**metadata, "annotations": {**metadata["annotations"], **noted}}
+
+    def _manifest(self, metadata: Manifest, count: int) -> Manifest:
+        return (capacity_buffer if self._buffers else provisioning_request)(metadata, count)

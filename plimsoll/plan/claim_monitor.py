@@ -1,22 +1,20 @@
 """NodeClaims that an autoscaler made for what demand asked: how far each has come, and which failed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
-from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.gpu_demand import ClaimStage
-from plimsoll.model.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
+from plimsoll.model.labels import INSTANCE_TYPE, WORKSPACE
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.asked import Asked
-from plimsoll.plan.claim_progress import ClaimProgress, Wait, parse_time
+from plimsoll.plan.claim_progress import ClaimProgress, Wait
+from plimsoll.plan.sold_out import ELSEWHERE, SoldOut, answers, sold_out
 
 WORDS_LENGTH: Final = 400
 """Characters that are kept of what Karpenter or a provider says."""
-ELSEWHERE: Final = timedelta(seconds=30)
-"""How long Karpenter may look for another offering of what it was asked for, after a provider had none."""
 
 
 @dataclass(frozen=True)
@@ -31,85 +29,102 @@ class FollowedClaim:
     message: str = ""
     due: datetime | None = None
     """When it will have failed, as it stands now."""
+    came: bool = False
+    """Whether its node has come already."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What will not come of what one object asked for."""
+
+    nodes: int = 0
+    claims: tuple[FollowedClaim, ...] = ()
+    """Those that failed; several where an autoscaler tried again for the same node."""
 
 
 class ClaimMonitor:
     """Follows the claims of one snapshot.
 
     Karpenter does not say for which pod it makes one: a claim of the pool and the types, made after something was
-    asked for, answers the oldest of what is outstanding.
+    asked for, answers the oldest of what is outstanding. Those that are late answer last: each of them is one node
+    that does not come, whoever else waits beside it.
     """
 
     def __init__(self, snapshot: Snapshot, asked: Sequence[Asked], now: datetime) -> None:
         self._progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec)
         self._now = now
-        self._events = snapshot.claim_events
-        self._live = {claim.name for claim in snapshot.node_claims}
-        self.claims: list[FollowedClaim] = []
         self._following: dict[str, list[FollowedClaim]] = {}
-        came = {node: each for each in asked for node in each.came}
-        left = {each.name: each.outstanding for each in asked}
-        for claim in sorted(snapshot.node_claims, key=lambda claim: (claim.creation_timestamp, claim.name)):
-            if WORKSPACE in claim.labels or claim.deleting:
-                continue
-            owner = came.get(claim.node_name)
-            if owner is None:
-                owner = next((each for each in asked if left[each.name] and _answers(claim, each)), None)
-                if owner is not None:
-                    left[owner.name] -= 1
-            if owner is not None:
-                self._follow(claim, owner)
+        self._left = {each.name: each.outstanding for each in asked}
+        if not asked:
+            self._sold: Mapping[str, Sequence[SoldOut]] = {}
+            return
+        self._follow_living(snapshot, asked)
+        waiting = [each for each in asked if self._left[each.name]]
+        self._sold = sold_out(snapshot, waiting, self._left) if waiting else {}
 
-    def _follow(self, claim: NodeClaim, owner: Asked) -> None:
-        wait = self._progress.wait(claim, gpus_known=True, recorded=None, now=self._now)
+    def _follow_living(self, snapshot: Snapshot, asked: Sequence[Asked]) -> None:
+        came = {node: each for each in asked for node in each.came}
+        lost = {name for each in asked for name in each.lost}
+        late: list[tuple[NodeClaim, Wait | None]] = []
+        for claim in sorted(snapshot.node_claims, key=lambda claim: (claim.creation_timestamp, claim.name)):
+            if WORKSPACE in claim.labels or claim.deleting or claim.name in lost:
+                continue
+            wait = self._progress.wait(claim, gpus_known=True, recorded=None, now=self._now)
+            owner = came.get(claim.node_name)
+            if owner is not None:
+                self._follow(claim, wait, owner, came=True)
+            elif wait is not None and self._now > wait.due:
+                late.append((claim, wait))
+            else:
+                self._give(claim, wait, asked)
+        for claim, wait in late:
+            self._give(claim, wait, asked)
+
+    def _give(self, claim: NodeClaim, wait: Wait | None, asked: Sequence[Asked]) -> None:
+        owner = next((each for each in asked if self._left[each.name] and answers(claim, each)), None)
+        if owner is not None:
+            self._left[owner.name] -= 1
+            self._follow(claim, wait, owner)
+
+    def _follow(self, claim: NodeClaim, wait: Wait | None, owner: Asked, *, came: bool = False) -> None:
         launched = claim.labels.get(INSTANCE_TYPE)
         kinds = (launched,) if launched else tuple(t for t in claim.instance_types if t in owner.ask.instance_types)
-        late = wait is not None and self._now > wait.due
+        late = wait is not None and self._now > wait.due and not came
         followed = FollowedClaim(
             name=claim.name,
             asked=owner.name,
             stage=ClaimStage.FAILED if late else _stage(claim, wait),
             instance_types=kinds or owner.ask.instance_types,
             message=_words(wait, late),
-            due=wait.due if wait is not None and not late else None,
+            due=wait.due if wait is not None and not late and not came else None,
+            came=came,
         )
-        self.claims.append(followed)
         self._following.setdefault(owner.name, []).append(followed)
 
     def of(self, asked: Asked) -> Sequence[FollowedClaim]:
+        """Living claims."""
         return self._following.get(asked.name, ())
 
-    def failed(self, asked: Asked) -> Iterator[FollowedClaim]:
-        """Claims that are late, and those that the provider had no capacity for."""
-        following = self.of(asked)
-        yield from (each for each in following if each.stage is ClaimStage.FAILED)
-        if len(following) < asked.outstanding + len(asked.came) and (event := self._sold_out(asked)) is not None:
-            words = event.words[:WORDS_LENGTH]
-            yield FollowedClaim(event.claim, asked.name, ClaimStage.FAILED, asked.ask.instance_types, words)
+    def coming(self, asked: Asked) -> int:
+        """Nodes still to come for which there is a claim that has not failed."""
+        return sum(not each.came and each.stage is not ClaimStage.FAILED for each in self.of(asked))
 
-    def _sold_out(self, asked: Asked) -> ClaimEvent | None:
-        """What the provider said since, where Karpenter has found nothing else since."""
-        for event in self._events:
-            said = parse_time(event.creation_timestamp)
-            if (
-                said is not None
-                and said >= asked.since
-                and event.claim not in self._live
-                and event.claim.startswith(f"{asked.ask.node_pool}-")
-                and self._now >= said + ELSEWHERE
-            ):
-                return event
-        return None
+    def lost(self, asked: Asked) -> Lost:
+        """Nodes whose claims are late, and those that the provider had no capacity for."""
+        late = tuple(each for each in self.of(asked) if each.stage is ClaimStage.FAILED)
+        ripe = [each for each in self._sold.get(asked.name, ()) if self._now >= each.said[0] + ELSEWHERE]
+        claims = tuple(
+            FollowedClaim(claim, asked.name, ClaimStage.FAILED, each.instance_types, each.words[:WORDS_LENGTH])
+            for each in ripe
+            for claim in each.claims
+        )
+        return Lost(len(late) + len(ripe), late + claims)
 
-
-def _answers(claim: NodeClaim, asked: Asked) -> bool:
-    launched = claim.labels.get(INSTANCE_TYPE)
-    kinds = (launched,) if launched else claim.instance_types
-    return (
-        claim.labels.get(NODEPOOL, "") == asked.ask.node_pool
-        and claim.creation_timestamp >= asked.thing.creation_timestamp
-        and any(kind in asked.ask.instance_types for kind in kinds)
-    )
+    def looks(self, asked: Asked) -> list[datetime]:
+        """When claims will be late, and when nothing is expected any more of what found no capacity."""
+        due = [each.due for each in self.of(asked) if each.due is not None]
+        ripe = [each.said[0] + ELSEWHERE for each in self._sold.get(asked.name, ())]
+        return due + [each for each in ripe if each > self._now]
 
 
 def _stage(claim: NodeClaim, wait: Wait | None) -> ClaimStage:

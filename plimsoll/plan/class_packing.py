@@ -91,13 +91,15 @@ class ClassPacker:
         unplaced = dict(packing.unplaced)
         by_name = {need.name: need for need in needs}
         matched, rest = self._matched(packing.new_nodes, by_name)
-        if rest and self._promised:
+        if (rest or unplaced) and self._promised:
             waiting = [by_name[name] for node in packing.new_nodes for name in node.pods]
+            waiting += [by_name[name] for name in unplaced]
             again = self._pack(waiting, [each.free for each in self._promised], self._limits.copy())
             left = tuple(each for each in again.nodes if each.shape is not None)
-            if (len(again.unplaced), _gpus(left)) <= (0, _gpus(rest)):
+            lacking, would_lack = (len(unplaced), _gpus(rest)), (len(again.unplaced), _gpus(left))
+            if would_lack < lacking or (rest and would_lack == lacking):
                 matched = {each.node: each for each in again.nodes if each.node is not None}
-                rest, unplaced = left, unplaced | dict(again.unplaced)
+                rest, unplaced = left, dict(again.unplaced)
         new, over = self._within_limits(rest, self._limits)
         for node, why in over:
             unplaced |= dict.fromkeys(node.pods, str(why))

@@ -54,6 +54,8 @@ class Promise:
     """CPU that was asked for."""
     memory_mib: int
     """Host memory that was asked for."""
+    claimed: bool = False
+    """Whether there is a NodeClaim for it: it is awaited though its types are not asked for any more."""
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,17 @@
 """One round of asking for what demand lacks: what has come, what has failed, what is not needed, what is new."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from plimsoll.model.demand_settings import DemandProvisioner as Setting
 from plimsoll.model.gpu_demand import DemandReport, GPUDemandStatus
+from plimsoll.model.provisioning_request import ProvisioningRequest
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.asked import Asked, came_since, read_asked
 from plimsoll.plan.asking import asking
 from plimsoll.plan.batch_provisioner import BatchProvisioner
-from plimsoll.plan.claim_monitor import ClaimMonitor
+from plimsoll.plan.claim_monitor import ClaimMonitor, FollowedClaim
 from plimsoll.plan.claim_progress import parse_time
 from plimsoll.plan.delta import Delta
 from plimsoll.plan.demand import Demand
@@ -38,8 +40,13 @@ class DemandAsking:
         self._new_nodes = came_since(own, snapshot)
         self._asked = [each.with_came(self._new_nodes.get(each.name, ())) for each in own]
         self._claims = ClaimMonitor(snapshot, self._asked, now)
-        self._failing = self._judge()
+        self._failing: dict[str, list[Failing]] = {}
+        """What was asked for and will not come, by the name of what asked for it."""
+        self._lost: list[FollowedClaim] = []
+        self._waiting = [left for each in self._asked if (left := self._judge(each)).outstanding or left.came]
         self._records = self._remember()
+        self._moved: set[str] = set()
+        """What waits for instance types of which none is asked for now."""
         self.demands: tuple[Demand, ...] = ()
         """What is lacking, once `plan` has been called."""
 
@@ -58,12 +65,15 @@ class DemandAsking:
 
     def plan(self) -> tuple[DemandReport, ...]:
         """What every GPUDemand is to say."""
-        waiting = [each for each in self._asked if each.name not in self._failing]
+        waiting, blocked = self._waiting, self._blocked()
+        self._moved = {
+            each.name
+            for each in waiting
+            if each.outstanding and all((kind, each.ask.node_pool) in blocked for kind in each.ask.instance_types)
+        }
         promises = [promise for each in waiting for promise in each.promises]
         came = {node: each.demand for each in waiting for node in each.came}
-        self.demands = demands = self._planner.demands(
-            self._snapshot, promises, self._blocked(), self._failed_claims(), came
-        )
+        self.demands = demands = self._planner.demands(self._snapshot, promises, blocked, self._failed_claims(), came)
         self._delta.warnings += sorted({warning for demand in demands for warning in demand.warnings})
         kept = self._keep(waiting, demands)
         standings = [self._ask(demand, [each for each in kept if each.demand == demand.name]) for demand in demands]
@@ -72,30 +82,40 @@ class DemandAsking:
         self._look_again(kept, standings)
         return self._reports(standings)
 
-    def _judge(self) -> Mapping[str, Failing]:
-        """What was asked for and will not come, by the name of what asked for it."""
-        failing: dict[str, Failing] = {}
-        for each in self._asked:
-            ask = each.ask
-            late = next(self._claims.failed(each), None)
-            if late is not None:
-                said = f"NodeClaim {late.name}: {late.message}"
-                failing[each.name] = Failing(said, ask.node_pool, late.instance_types)
-            elif each.outstanding and self._now > each.deadline(self._settings.deadline_seconds):
-                said = f"nothing came within {self._settings.deadline_seconds} s"
-                failing[each.name] = Failing(said, ask.node_pool, ask.instance_types)
-        return failing
+    def _judge(self, asked: Asked) -> Asked:
+        """Without the nodes that will not come: what goes wrong with one leaves the others awaited."""
+        lost = self._claims.lost(asked)
+        self._lost += lost.claims
+        failing = [
+            Failing(f"NodeClaim {each.name}: {each.message}", asked.ask.node_pool, each.instance_types, asked.attempt)
+            for each in lost.claims
+        ]
+        left = asked.without(lost.nodes, (each.name for each in lost.claims))
+        if left.outstanding and (said := self._over(left)):
+            failing.append(Failing(said, asked.ask.node_pool, asked.ask.instance_types, asked.attempt))
+            left = left.without(left.outstanding)
+        if failing:
+            self._failing[asked.name] = failing
+        return replace(left, claimed=min(left.outstanding, self._claims.coming(asked)))
+
+    def _over(self, asked: Asked) -> str:
+        """Why none of the nodes that are still to come is awaited any more; empty: they are."""
+        refused = asked.thing.says("Failed") if isinstance(asked.thing, ProvisioningRequest) else ""
+        if refused:
+            return f"ProvisioningRequest {asked.name}: {refused}"
+        late = self._now > asked.deadline(self._settings.deadline_seconds)
+        return f"nothing more came within {self._settings.deadline_seconds} s" if late else ""
 
     def _remember(self) -> Mapping[str, DemandRecord]:
         names = {*self._known, *(each.demand for each in self._asked)}
         records = {}
         for name in names:
             own = [each for each in self._asked if each.demand == name]
-            failing = [self._failing[each.name] for each in own if each.name in self._failing]
+            failing = [failure for each in own for failure in self._failing.get(each.name, ())]
             record = DemandRecord.of(self._known.get(name, GPUDemandStatus()), self._now).rested(
                 self._settings, self._now
             )
-            came = [each.since for each in own if each.came]
+            came = [each.attempt for each in own if each.name in self._new_nodes]
             records[name] = record.succeeded(came).failed(failing, self._settings, self._now)
         return records
 
@@ -104,7 +124,7 @@ class DemandAsking:
         return {(each.instance_type, each.node_pool) for record in self._records.values() for each in record.blocked}
 
     def _failed_claims(self) -> set[str]:
-        return {claim.name for each in self._asked for claim in self._claims.failed(each)}
+        return {claim.name for claim in self._lost} | {name for each in self._asked for name in each.lost}
 
     def _keep(self, waiting: Sequence[Asked], demands: Sequence[Demand]) -> list[Asked]:
         """What is still needed: nodes are awaited, or have come and pods are still to be bound to them."""
@@ -129,12 +149,11 @@ class DemandAsking:
         asked = 0
         if self._provisioner is not None and demand.nodes and rests is None:
             asked = self._provisioner.ask(demand, demand.nodes, record.failures + 1, self._delta)
-        failing = [each for name, each in self._failing.items() if self._demand_of(name) == demand.name]
-        claims = [claim for each in kept for claim in self._claims.of(each)]
-        return Standing(demand, tuple(kept), asked, record, rests, tuple(failing), tuple(claims))
-
-    def _demand_of(self, name: str) -> str:
-        return next(each.demand for each in self._asked if each.name == name)
+        own = [each for each in self._asked if each.demand == demand.name]
+        failing = tuple(failure for each in own for failure in self._failing.get(each.name, ()))
+        claims = [claim for each in own for claim in self._claims.of(each)]
+        claims += [claim for claim in self._lost if claim.asked in {each.name for each in own}]
+        return Standing(demand, tuple(kept), asked, record, rests, failing, tuple(claims))
 
     def _retire(self, kept: Collection[str]) -> None:
         for thing in self._things:
@@ -143,16 +162,18 @@ class DemandAsking:
 
     def _why_over(self, name: str) -> str:
         if name in self._failing:
-            return self._failing[name].message
+            return self._failing[name][0].message
         if self._provisioner is None:
             return "the Environment's demand provisioner is another one now"
+        if name in self._moved:
+            return "what was asked for beside it did not come: its instance types are not asked for now"
         return "no pod waits for it any more"
 
     def _look_again(self, kept: Sequence[Asked], standings: Sequence[Standing]) -> None:
         """When a deadline passes, or types may be asked for again."""
         looks = self._delta.looks
         looks += [each.deadline(self._settings.deadline_seconds) for each in kept if each.outstanding]
-        looks += [claim.due for each in kept for claim in self._claims.of(each) if claim.due is not None]
+        looks += [look for each in kept if each.outstanding for look in self._claims.looks(each)]
         for standing in standings:
             if standing.unmet:
                 looks += [until for each in standing.record.blocked if (until := parse_time(each.until)) is not None]

@@ -71,7 +71,7 @@ class DemandPlanner:
         allowed = self._count(snapshot, last, changes)
         blocked = frozenset(blocked_types)
         shapes = tuple(each for each in allowed.shapes if (each.instance_type, each.node_pool) not in blocked)
-        promised = _promised(promises, shapes)
+        promised = _promised(promises, allowed.shapes, blocked)
         limits = PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource)
         if promised:
             _take_unclaimed(limits, (each for several in promised.values() for each in several), snapshot)
@@ -114,14 +114,17 @@ class DemandPlanner:
         return self._allowed
 
 
-def _promised(promises: Iterable[Promise], shapes: Iterable[PoolShape]) -> dict[str, list[PromisedNode]]:
-    """By demand, then by name; promises of which every type is blocked are none."""
+def _promised(
+    promises: Iterable[Promise], shapes: Iterable[PoolShape], blocked: Collection[tuple[str, str]]
+) -> dict[str, list[PromisedNode]]:
+    """By demand, then by name; promises of which every type is blocked are none, unless they are claimed."""
     by_name = {shape.name: shape for shape in shapes}
     found: defaultdict[str, list[PromisedNode]] = defaultdict(list)
     for promise in sorted(promises, key=lambda each: each.name):
         names = (f"{promise.node_pool}/{each}" for each in promise.instance_types)
         come_as = [by_name[name] for name in names if name in by_name]
-        if come_as:
+        free = any((shape.instance_type, shape.node_pool) not in blocked for shape in come_as)
+        if come_as and (promise.claimed or free):
             found[promise.demand].append(PromisedNode.of(promise, come_as))
     return dict(found)
 

@@ -16,6 +16,8 @@ class Failing:
     message: str
     node_pool: str
     instance_types: tuple[str, ...]
+    attempt: int
+    """Of what asked for it."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,11 @@ class DemandRecord:
         return cls(status.failures, parse_time(status.last_failure), blocked)
 
     def failed(self, failing: Sequence[Failing], settings: DemandSettings, now: datetime) -> "DemandRecord":
-        """With new failures; what fails before the types may be asked for again belongs to the failure before."""
+        """With new failures; all that fails of one attempt is one, also where a restart sees it again."""
         if not failing:
             return self
         pause = timedelta(seconds=settings.retry_seconds)
-        again = self.last is None or now >= self.last + pause
+        again = any(each.attempt > self.failures for each in failing)
         until = text_of(now + pause)
         blocked = {(each.node_pool, each.instance_type): each for each in self.blocked}
         for each in failing:
@@ -51,10 +53,12 @@ class DemandRecord:
             blocked=tuple(blocked[key] for key in sorted(blocked)),
         )
 
-    def succeeded(self, times: Iterable[datetime]) -> "DemandRecord":
-        """Nothing fails any more where something that was asked for after the last failure has come."""
-        last = self.last
-        return replace(self, failures=0, last=None) if last is not None and any(t > last for t in times) else self
+    def succeeded(self, attempts: Iterable[int]) -> "DemandRecord":
+        """Nothing fails any more where a node has just come for something that was asked for after the last failure.
+
+        Attempts tell before from after: the clocks of the cluster and the loop may differ.
+        """
+        return replace(self, failures=0, last=None) if any(each > self.failures for each in attempts) else self
 
     def rests_until(self, settings: DemandSettings, now: datetime) -> datetime | None:
         """When a demand that has used up its retries is asked for again; None where it may be now."""

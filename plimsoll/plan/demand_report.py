@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from plimsoll.model.demand_settings import DemandProvisioner, DemandSettings
 from plimsoll.model.gpu_demand import (
     MAX_LISTED,
+    ClaimStage,
     DemandClaim,
     DemandObject,
     DemandPhase,
@@ -23,6 +24,7 @@ from plimsoll.plan.demand_status import figures
 from plimsoll.plan.shortlist import counted
 
 REASONS_LISTED = 20
+FAILED_LISTED = 50
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,7 @@ def report(
             "objects": tuple(objects[:MAX_LISTED]),
             "deadline": _deadline(standing, settings, now),
             "reasons": tuple(dict.fromkeys(_reasons(standing, settings)))[:REASONS_LISTED],
-            "node_claims": tuple(
-                DemandClaim(name=claim.name, stage=claim.stage, message=claim.message)
-                for claim in sorted(standing.claims, key=lambda claim: claim.name)[:MAX_LISTED]
-            ),
+            "node_claims": _claims(standing, previous),
             "failures": record.failures,
             "last_failure": text_of(record.last) if record.last is not None else "",
             "blocked": record.blocked,
@@ -127,6 +126,17 @@ def _kept(kept: Iterable[Asked]) -> Iterable[DemandObject]:
     for each in kept:
         key = key_of(each.thing)
         yield DemandObject(api_version=key.api_version, kind=key.kind, namespace=key.namespace, name=key.name)
+
+
+def _claims(standing: Standing, previous: GPUDemandStatus | None) -> tuple[DemandClaim, ...]:
+    """Those that failed stay until something comes: what asked for them is gone by then."""
+    known = previous.node_claims if previous is not None and standing.record.failures else ()
+    failed = [each for each in known if each.stage is ClaimStage.FAILED]
+    found = {each.name: each for each in failed[-FAILED_LISTED:]}
+    found |= {
+        claim.name: DemandClaim(name=claim.name, stage=claim.stage, message=claim.message) for claim in standing.claims
+    }
+    return tuple(found[name] for name in sorted(found))[:MAX_LISTED]
 
 
 def _made(demand: Demand, delta: Delta) -> Iterable[DemandObject]:

@@ -109,7 +109,8 @@ class DemandRound:
         each.nameless |= each.members.nameless
         each.shapes = tuple(shape for shape in self._offer.shapes if shape.serves(placement))
         came = [free for free, _ in supply.came_for(each.of.name)]
-        kinds = each.kinds = kinds_of(each.shapes, [*supply.serving(placement), *came], supply)
+        coming = [node.largest for node in self._offer.promised.get(each.of.name, ()) if node.largest is not None]
+        kinds = each.kinds = kinds_of([*each.shapes, *coming], [*supply.serving(placement), *came], supply)
         if each.members.shares and not kinds:
             why = why_unserved(placement, self._offer.shapes, self._offer.blocked, len(self._snapshot.node_pools))
             each.refused |= dict.fromkeys(each.members.shares, why)

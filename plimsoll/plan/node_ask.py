@@ -20,6 +20,10 @@ ATTEMPT: Final = f"{GROUP}/attempt"
 """Annotation: 1 for what is asked for first, one more after each failure."""
 CAME: Final = f"{GROUP}/came"
 """Annotation: names of the nodes that have come, as a JSON list."""
+LOST: Final = f"{GROUP}/lost"
+"""Annotation: names of NodeClaims of which nothing is expected any more, as a JSON list."""
+GIVEN_UP: Final = f"{GROUP}/given-up"
+"""Annotation: how many of the nodes that were asked for are not awaited any more."""
 NVIDIA: Final = "nvidia.com/"
 _GPU_TAINT: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _LEAST_CPU: Final = 100

@@ -6,8 +6,9 @@ from typing import Any
 
 from plimsoll.model import labels
 from plimsoll.model.capacity_buffer import CapacityBuffer
+from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.environment import Environment
-from plimsoll.model.gpu_demand import GPUDemand
+from plimsoll.model.gpu_demand import GPUDemand, GPUDemandStatus
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
@@ -100,21 +101,35 @@ def node(
     )
 
 
-def claim(name: str, created: datetime, **status: Any) -> NodeClaim:
-    """A NodeClaim that Karpenter made for the pool `gpu`."""
-    requirement = {"key": labels.INSTANCE_TYPE, "operator": "In", "values": [TYPE]}
+def claim(name: str, created: datetime, *types: str, of_pool: str = "gpu", **status: Any) -> NodeClaim:
+    """A NodeClaim that Karpenter made for a pool; of several types where it is not launched yet."""
+    requirement = {"key": labels.INSTANCE_TYPE, "operator": "In", "values": list(types or (TYPE,))}
+    launched = {labels.INSTANCE_TYPE: TYPE} if not types else {}
     return NodeClaim.read(
         {
             "metadata": {
                 "name": name,
+                "uid": f"uid-{name}",
                 "creationTimestamp": text(created),
-                "labels": {labels.NODEPOOL: "gpu", labels.INSTANCE_TYPE: TYPE},
+                "labels": {labels.NODEPOOL: of_pool, **launched},
             },
             "spec": {
                 "requirements": [requirement],
                 "resources": {"requests": {labels.GPU_RESOURCE: "8", "cpu": "1"}},
             },
             "status": status,
+        }
+    )
+
+
+def sold_out(name: str, said: datetime, words: str = "no capacity in any zone") -> ClaimEvent:
+    """What Karpenter says of a claim for which the provider had nothing."""
+    return ClaimEvent.read(
+        {
+            "metadata": {"name": f"{name}.1", "namespace": "default", "creationTimestamp": text(said)},
+            "involvedObject": {"kind": "NodeClaim", "name": name, "uid": f"uid-{name}"},
+            "reason": "InsufficientCapacityError",
+            "message": f"NodeClaim {name} event: {words}",
         }
     )
 
@@ -131,6 +146,7 @@ class Cluster:
         self.objects: list[Any] = list(objects)
         self.demands: dict[str, GPUDemand] = {}
         self.asking: dict[tuple[str, str], dict[str, Any]] = {}
+        self.gone_claims: list[NodeClaim] = []
         self.uids = 0
 
     def snapshot(self) -> Snapshot:
@@ -155,6 +171,8 @@ class Cluster:
             capacity_buffers=of(CapacityBuffer),
             provisioning_requests=of(ProvisioningRequest),
             gpu_demands=tuple(self.demands.values()),
+            claim_events=of(ClaimEvent),
+            gone_claims=tuple(self.gone_claims),
         )
 
     def plan(self, now: datetime) -> Plan:
@@ -193,6 +211,15 @@ class Cluster:
         """Of the only demand."""
         (demand,) = self.demands.values()
         return demand.status.phase
+
+    def status(self) -> GPUDemandStatus:
+        """Of the only demand."""
+        (demand,) = self.demands.values()
+        return demand.status
+
+    def asked(self, kind: str = "Pod") -> list[dict[str, Any]]:
+        """What asks, by name."""
+        return [manifest for (of, _), manifest in sorted(self.asking.items()) if of == kind]
 
     def remove(self, kind: type[Any]) -> None:
         self.objects = [each for each in self.objects if not isinstance(each, kind)]

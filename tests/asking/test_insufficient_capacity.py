@@ -1,0 +1,191 @@
+"""A provider without capacity: Karpenter deletes the NodeClaim at once, and an event is all that is left of it."""
+
+import pytest
+
+from plimsoll.model import labels
+from plimsoll.plan.sold_out import made_of
+from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod, sold_out
+
+OTHER = "p4de.24xlarge"
+L4 = "g6.48xlarge"
+"""Another product, 8 of them."""
+RULES = {"retrySeconds": 60, "retries": 2, "pauseSeconds": 1000}
+
+
+def a_cluster(*pools: object, count: int = 1, provisioner: str = "trigger-pod", **rules: int) -> Cluster:
+    shares = [share_pod(f"share-{number:03}") for number in range(count)]
+    return Cluster(*pools, *shares, environment=demand_environment(provisioner, **{**RULES, **rules}))
+
+
+def asked_types(cluster: Cluster) -> list[str]:
+    found = []
+    for manifest in cluster.asked():
+        spec = manifest["spec"]
+        terms = spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+        several = terms["nodeSelectorTerms"][0]["matchExpressions"][0]["values"] if terms else []
+        found += several or [spec["nodeSelector"][labels.INSTANCE_TYPE]]
+    return sorted(found)
+
+
+def blocked(cluster: Cluster) -> list[str]:
+    return [each.instance_type for each in cluster.status().blocked]
+
+
+def test_the_next_type_is_asked_for_once_karpenter_has_had_time_to_look_elsewhere() -> None:
+    cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER))
+    cluster.tick(at(0))
+    assert asked_types(cluster) == [TYPE]
+    cluster.objects.append(sold_out("gpu-abcde", at(2)))
+    early = cluster.tick(at(3))
+    assert early.empty, "another zone may have it"
+    assert early.next_look == at(32)
+    plan = cluster.tick(at(32))
+    assert asked_types(cluster) == [OTHER]
+    assert len(plan.deletions) == 1
+    assert "no capacity in any zone" in plan.deletions[0].reason
+    assert blocked(cluster) == [TYPE]
+    assert cluster.status().failures == 1
+    (failed,) = cluster.status().node_claims
+    assert (failed.name, failed.stage) == ("gpu-abcde", "Failed")
+    assert cluster.tick(at(33)).empty, "the event counts once"
+    assert cluster.status().failures == 1
+
+
+def test_another_product_is_the_next_where_the_pods_may_use_it() -> None:
+    cluster = a_cluster(pool("gpu", TYPE, L4))
+    cluster.tick(at(0))
+    first, *_ = asked_types(cluster)
+    cluster.gone_claims.append(claim("gpu-abcde", at(1), first))
+    cluster.objects.append(sold_out("gpu-abcde", at(2)))
+    cluster.tick(at(40))
+    assert asked_types(cluster) == [next(each for each in (TYPE, L4) if each != first)]
+
+
+def test_a_claim_that_karpenter_made_elsewhere_is_awaited() -> None:
+    cluster = a_cluster(pool("gpu", TYPE))
+    cluster.tick(at(0))
+    cluster.objects += [sold_out("gpu-abcde", at(2)), claim("gpu-fghij", at(12))]
+    assert cluster.tick(at(40)).empty
+    assert cluster.status().failures == 0
+
+
+def test_only_the_types_that_the_claim_could_have_been_are_left_out() -> None:
+    cluster = a_cluster(pool("gpu", TYPE, OTHER))
+    cluster.tick(at(0))
+    assert asked_types(cluster) == [TYPE, OTHER], "one trigger may become either"
+    cluster.gone_claims.append(claim("gpu-abcde", at(1), TYPE))
+    cluster.objects.append(sold_out("gpu-abcde", at(2)))
+    cluster.tick(at(40))
+    assert blocked(cluster) == [TYPE]
+    assert asked_types(cluster) == [OTHER]
+
+
+def test_the_provider_may_name_the_type_of_a_claim_that_nobody_saw() -> None:
+    cluster = a_cluster(pool("gpu", TYPE, OTHER))
+    cluster.tick(at(0))
+    cluster.objects.append(sold_out("gpu-abcde", at(2), f"we have no sufficient {OTHER} capacity."))
+    cluster.tick(at(40))
+    assert blocked(cluster) == [OTHER]
+
+
+@pytest.mark.parametrize(
+    ("name", "pool_name", "made"),
+    [
+        ("gpu-abcde", "gpu", True),
+        ("gpu-large-abcde", "gpu", False),
+        ("gpu-large-abcde", "gpu-large", True),
+        (("a" * 60 + "-")[:58] + "abcde", "a" * 60, True),
+    ],
+)
+def test_a_claim_tells_its_pool_by_its_name(name: str, pool_name: str, made: bool) -> None:
+    assert made_of(name, pool_name) is made
+
+
+def test_an_event_of_another_pool_or_from_before_is_no_failure() -> None:
+    cluster = a_cluster(pool("gpu", TYPE))
+    cluster.objects.append(sold_out("gpu-older", at(-10)))
+    cluster.tick(at(0))
+    cluster.objects.append(sold_out("gpu-large-abcde", at(2)))
+    assert cluster.tick(at(40)).empty
+    assert not blocked(cluster)
+
+
+def test_it_is_not_tried_without_end() -> None:
+    cluster = a_cluster(pool("gpu", TYPE), retries=1)
+    cluster.tick(at(0))
+    cluster.objects.append(sold_out("gpu-first", at(2)))
+    cluster.tick(at(40))
+    assert not cluster.asked()
+    assert cluster.phase() == "Expired"
+    cluster.tick(at(101))
+    (trigger,) = cluster.asked()
+    assert trigger["metadata"]["annotations"]["plimsoll.dev/attempt"] == "2"
+    cluster.objects.append(sold_out("gpu-secnd", at(103)))
+    cluster.tick(at(140))
+    assert cluster.phase() == "Failed"
+    assert not cluster.tick(at(300)).creations
+
+
+def test_a_restart_before_the_update_counts_no_failure_twice() -> None:
+    """The status was written, the update was not: the trigger that failed is still there."""
+    cluster = a_cluster(pool("gpu", TYPE), retries=1, retrySeconds=5)
+    cluster.tick(at(0))
+    before = dict(cluster.asking)
+    cluster.objects.append(sold_out("gpu-abcde", at(2)))
+    cluster.tick(at(40))
+    cluster.asking = before
+    cluster.tick(at(60))
+    assert cluster.status().failures == 1
+    assert not cluster.asked()
+
+
+def test_of_several_triggers_those_whose_claims_live_are_awaited() -> None:
+    cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
+    cluster.tick(at(0))
+    assert asked_types(cluster) == [TYPE] * 3
+    cluster.objects += [claim("gpu-aaaaa", at(1)), claim("gpu-bbbbb", at(1)), sold_out("gpu-ccccc", at(1))]
+    cluster.tick(at(40))
+    assert asked_types(cluster) == [TYPE, TYPE, OTHER]
+    assert cluster.tick(at(41)).empty
+    cluster.objects += [node("n1", at(60)), node("n2", at(60)), node("n3", at(60), instance_type=OTHER, of_pool="more")]
+    cluster.tick(at(61))
+    assert cluster.phase() == "NodeReady"
+    assert len(cluster.asked()) == 3
+    assert cluster.status().failures == 0, "something came since"
+
+
+def test_what_nobody_has_taken_up_yet_is_asked_of_other_types_at_once() -> None:
+    cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
+    cluster.tick(at(0))
+    cluster.objects.append(sold_out("gpu-ccccc", at(1)))
+    cluster.tick(at(40))
+    assert asked_types(cluster) == [OTHER] * 3
+    assert cluster.status().failures == 1
+
+
+def test_one_late_claim_is_one_trigger() -> None:
+    """The others keep their claims, in this round and in the next."""
+    cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
+    cluster.tick(at(0))
+    launched = {"type": "Launched", "status": "True"}
+    cluster.objects += [claim("gpu-aaaaa", at(1), conditions=[launched])]
+    cluster.objects += [claim(f"gpu-{name}", at(2), conditions=[launched], nodeName=name) for name in ("n2", "n3")]
+    cluster.tick(at(800))
+    assert cluster.status().failures == 0
+    cluster.objects += [node("n2", at(2)), node("n3", at(2))]
+    cluster.tick(at(850))
+    cluster.tick(at(902))
+    assert asked_types(cluster) == [TYPE, TYPE, OTHER]
+    assert cluster.tick(at(903)).empty
+
+
+@pytest.mark.parametrize("provisioner", ["trigger-pod", "capacity-buffer"])
+def test_the_next_type_comes_with_the_same_pods(provisioner: str) -> None:
+    cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=16, provisioner=provisioner)
+    cluster.tick(at(0))
+    cluster.objects.append(sold_out("gpu-abcde", at(2)))
+    cluster.tick(at(40))
+    cluster.objects.append(node("n1", at(60), instance_type=OTHER, of_pool="more"))
+    cluster.tick(at(61))
+    assert cluster.phase() == "NodeReady"
+    assert cluster.status().failures == 0

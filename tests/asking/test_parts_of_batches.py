@@ -1,0 +1,124 @@
+"""One node of a batch that does not come: it alone is given up, and asked of other types; the others are awaited."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model import labels
+from plimsoll.model.provisioning_request import ProvisioningRequest
+from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod, sold_out
+
+OTHER = "p4de.24xlarge"
+
+
+def a_cluster(provisioner: str = "capacity-buffer", count: int = 33, **rules: Any) -> Cluster:
+    shares = [share_pod(f"share-{number:03}") for number in range(count)]
+    environment = demand_environment(provisioner, **{"retrySeconds": 60, **rules})
+    return Cluster(pool("gpu", TYPE), pool("more", OTHER), *shares, environment=environment)
+
+
+def buffers(cluster: Cluster) -> dict[str, int]:
+    """Replicas by instance type."""
+    templates = {each["metadata"]["name"]: each["template"]["spec"] for each in cluster.asked("PodTemplate")}
+    return {
+        templates[each["spec"]["podTemplateRef"]["name"]]["nodeSelector"][labels.INSTANCE_TYPE]: each["spec"][
+            "replicas"
+        ]
+        for each in cluster.asked("CapacityBuffer")
+    }
+
+
+def launched(name: str, node_name: str = "") -> Any:
+    return claim(name, at(1), conditions=[{"type": "Launched", "status": "True"}], nodeName=node_name)
+
+
+def test_a_buffer_shrinks_by_what_the_provider_does_not_have() -> None:
+    cluster = a_cluster()
+    cluster.tick(at(0))
+    assert buffers(cluster) == {TYPE: 3}
+    cluster.objects += [launched("gpu-aaaaa", "n1"), launched("gpu-bbbbb", "n2")]
+    cluster.objects += [sold_out("gpu-ccccc", at(1)), sold_out("gpu-ddddd", at(12)), sold_out("gpu-eeeee", at(23))]
+    assert cluster.tick(at(25)).empty
+    cluster.tick(at(32))
+    assert buffers(cluster) == {TYPE: 2, OTHER: 1}, "tried three times for one node"
+    assert cluster.status().failures == 1
+    cluster.objects.append(sold_out("gpu-fffff", at(33), "said when it had been given up"))
+    assert cluster.tick(at(70)).empty
+    cluster.objects += [node("n1", at(1)), node("n2", at(1)), node("n3", at(60), instance_type=OTHER, of_pool="more")]
+    cluster.tick(at(80))
+    assert buffers(cluster) == {TYPE: 0, OTHER: 0}
+    assert cluster.phase() == "NodeReady"
+    assert cluster.tick(at(81)).empty
+
+
+def test_a_buffer_shrinks_by_a_claim_that_is_late_and_never_counts_it_again() -> None:
+    cluster = a_cluster(deadlineSeconds=10_000)
+    cluster.tick(at(0))
+    cluster.objects += [launched("gpu-aaaaa"), launched("gpu-bbbbb", "n2"), launched("gpu-ccccc", "n3")]
+    cluster.objects += [node("n2", at(1)), node("n3", at(1))]
+    cluster.tick(at(60))
+    assert buffers(cluster) == {TYPE: 1}
+    cluster.tick(at(902))
+    assert buffers(cluster) == {TYPE: 0, OTHER: 1}
+    assert cluster.tick(at(903)).empty
+    assert cluster.tick(at(1000)).empty
+    assert cluster.status().failures == 1
+
+
+def test_what_came_in_time_stays_when_the_rest_expires() -> None:
+    cluster = a_cluster(deadlineSeconds=100)
+    cluster.tick(at(0))
+    cluster.objects.append(node("n1", at(30)))
+    cluster.tick(at(31))
+    cluster.tick(at(101))
+    assert buffers(cluster) == {TYPE: 0, OTHER: 2}
+    assert "nothing more came within 100 s" in " ".join(cluster.status().reasons)
+    assert cluster.tick(at(102)).empty
+
+
+def test_a_request_says_what_it_awaits_no_more() -> None:
+    cluster = a_cluster("provisioning-request", deadlineSeconds=100)
+    cluster.tick(at(0))
+    (request,) = cluster.asked("ProvisioningRequest")
+    cluster.objects.append(node("n1", at(30)))
+    cluster.tick(at(31))
+    cluster.tick(at(101))
+    kept = cluster.asking["ProvisioningRequest", request["metadata"]["name"]]
+    assert kept["spec"] == request["spec"], "it can never change"
+    assert kept["metadata"]["annotations"]["plimsoll.dev/given-up"] == "2"
+    counts = sorted(each["spec"]["podSets"][0]["count"] for each in cluster.asked("ProvisioningRequest"))
+    assert counts == [2, 3], "the two that did not come, of another type"
+    assert cluster.tick(at(102)).empty
+    assert cluster.status().failures == 1
+
+
+def test_a_request_that_its_autoscaler_calls_failed_is_made_anew_of_other_types() -> None:
+    cluster = a_cluster("provisioning-request")
+    cluster.tick(at(0))
+    (request,) = cluster.asked("ProvisioningRequest")
+    failed = {"type": "Failed", "status": "True", "reason": "CapacityIsNotFound", "message": "no node group has it"}
+    request["status"] = {"conditions": [failed]}
+    assert ProvisioningRequest.read(request).says("Failed")
+    cluster.tick(at(20))
+    (other,) = cluster.asked("PodTemplate")
+    assert other["template"]["spec"]["nodeSelector"][labels.INSTANCE_TYPE] == OTHER
+    (blocked,) = cluster.status().blocked
+    assert "no node group has it" in blocked.reason
+
+
+@pytest.mark.parametrize("shrunk", [True, False])
+def test_a_restart_finds_what_was_given_up(shrunk: bool) -> None:
+    """With the update done and the status not written, or the other way."""
+    cluster = a_cluster()
+    cluster.tick(at(0))
+    cluster.objects += [launched("gpu-aaaaa"), launched("gpu-bbbbb"), sold_out("gpu-ccccc", at(1))]
+    asking, demands = {key: dict(each) for key, each in cluster.asking.items()}, dict(cluster.demands)
+    cluster.tick(at(32))
+    if shrunk:
+        cluster.demands = demands
+    else:
+        cluster.asking = asking
+    cluster.tick(at(40))
+    cluster.tick(at(41))
+    assert sum(buffers(cluster).values()) == 3
+    assert cluster.status().failures <= 1
