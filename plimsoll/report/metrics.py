@@ -7,7 +7,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from plimsoll.model.gpu_demand import DemandPhase
+from plimsoll.model.gpu_demand import ClaimStage, DemandPhase, GPUDemandStatus
 from plimsoll.model.labels import NODEPOOL
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.owner import DemandRef
@@ -79,6 +79,8 @@ class Metrics:
         self._last_plan = Gauge("plimsoll_last_plan_timestamp_seconds", "When was last planned", registry=self.registry)
         self._unfinished: dict[str, NodeClaim] | None = None
         """Claims that are not Ready yet, by UID; None before the first look, which counts nothing."""
+        self._counted: set[str] = set()
+        """UIDs of claims that have been counted."""
         self._pending_triggers: dict[str, Pod] | None = None
         self._deleted: set[str] = set()
         """UIDs of NodeClaims that our plans deleted."""
@@ -110,6 +112,7 @@ class Metrics:
         self._demand_pods.set(sum(each.pod_count for each in statuses))
         self._demand_gpus.set(sum(each.gpus for each in statuses))
         self._demand_least.set(sum(each.least_gpus for each in statuses))
+        self._see_given_up(statuses)
         phases = Tally(each.phase for each in statuses)
         for phase in DemandPhase:
             self._demands.labels(phase.value).set(phases[phase])
@@ -144,23 +147,38 @@ class Metrics:
             self._apply_seconds.observe(taken)
 
     def _see_claims(self, snapshot: Snapshot, now: datetime) -> None:
+        """Each claim counts once: by what it became, or by the event of one that lived too short a time to be seen."""
         there = {claim.uid: claim for claim in snapshot.node_claims}
-        unfinished = {uid: claim for uid, claim in there.items() if not claim.ready and not claim.deleting}
+        ready = {uid for uid, claim in there.items() if claim.ready}
+        sold_out = {event.claim_uid for event in snapshot.claim_events if event.claim_uid}
+        unfinished = {uid: claim for uid, claim in there.items() if uid not in ready and not claim.deleting}
         before, self._unfinished = self._unfinished, unfinished
-        for uid, old in ({} if before is None else before).items():
-            if uid in unfinished:
-                continue
-            claim = there.get(uid)
-            if claim is not None and claim.ready:
-                self._finish("ready")
-                self._provision.labels(claim.labels.get(NODEPOOL, "")).observe(_seconds_until_ready(claim))
-            else:
-                deadline = snapshot.environment.spec.node_claims.launch_deadline_seconds
-                early = uid in self._deleted and _age(old.creation_timestamp, now) < deadline
-                self._finish("withdrawn" if early else "failed")
+        if before is None:
+            self._counted = ready | sold_out
+            return
+        for uid in ready - self._counted:
+            claim = there[uid]
+            self._provision.labels(claim.labels.get(NODEPOOL, "")).observe(_seconds_until_ready(claim))
+            self._finish("ready", uid)
+        for uid in sold_out - self._counted:
+            self._finish("failed", uid)
+        deadline = snapshot.environment.spec.node_claims.launch_deadline_seconds
+        for uid in before.keys() - unfinished.keys() - self._counted:
+            early = uid in self._deleted and _age(before[uid].creation_timestamp, now) < deadline
+            self._finish("withdrawn" if early else "failed", uid)
+        self._counted &= there.keys() | sold_out
         self._deleted &= there.keys()
 
-    def _finish(self, result: str) -> None:
+    def _see_given_up(self, statuses: Iterable[GPUDemandStatus]) -> None:
+        """Claims of which a demand expects nothing any more: an autoscaler may keep them for ever."""
+        names = {claim.name for each in statuses for claim in each.node_claims if claim.stage is ClaimStage.FAILED}
+        if names:
+            for uid, claim in (self._unfinished or {}).items():
+                if claim.name in names and uid not in self._counted:
+                    self._finish("failed", uid)
+
+    def _finish(self, result: str, uid: str) -> None:
+        self._counted.add(uid)
         self._claims_finished.labels(result).inc()
         self._finished[result] += 1
         tried = self._finished["ready"] + self._finished["failed"]

@@ -17,7 +17,7 @@ from plimsoll.apply import Outcome
 from plimsoll.cli.metrics import serving_metrics
 from plimsoll.loop import Tick
 from plimsoll.model.errors import PlimsollError
-from plimsoll.model.gpu_demand import DemandPhase, DemandReport, GPUDemandStatus
+from plimsoll.model.gpu_demand import ClaimStage, DemandClaim, DemandPhase, DemandReport, GPUDemandStatus
 from plimsoll.model.monitoring import MonitoringSpec
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.owner import DemandRef
@@ -27,6 +27,7 @@ from plimsoll.model.workspace import WorkspaceRef
 from plimsoll.plan.planning import plan as make_plan
 from plimsoll.plan.validating import validate
 from plimsoll.report.metrics import Metrics
+from tests.asking.cluster import sold_out
 from tests.builders import a_claim, a_node, a_snapshot, a_workspace
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -89,6 +90,36 @@ def test_a_restart_counts_nothing_that_was_there() -> None:
     metrics.seen(a_snapshot(a_ready_claim("a", 5)), at(10))
     assert value(metrics, "plimsoll_nodeclaims_finished_total", result="ready") == 0
     assert value(metrics, "plimsoll_scaling_success_rate") == 1
+
+
+def test_a_claim_that_found_no_capacity_failed_though_nobody_saw_it() -> None:
+    metrics = Metrics()
+    metrics.seen(a_snapshot().model_copy(update={"claim_events": (sold_out("gpu-older", at(0)),)}), at(1))
+    events = (sold_out("gpu-older", at(0)), sold_out("gpu-abcde", at(2)))
+    for second in (3, 4):
+        metrics.seen(a_snapshot().model_copy(update={"claim_events": events}), at(second))
+    assert value(metrics, "plimsoll_nodeclaims_finished_total", result="failed") == 1
+    assert value(metrics, "plimsoll_scaling_success_rate") == 0
+
+
+def test_a_claim_that_is_given_up_failed_once_whatever_becomes_of_it() -> None:
+    metrics = Metrics()
+    metrics.seen(a_snapshot(a_claim("a")), at(0))
+    late = DemandClaim(name="a", stage=ClaimStage.FAILED, message="waits for GPUs")
+    reports = (DemandReport(name="demand", status=GPUDemandStatus(node_claims=(late,))),)
+    metrics.planned(Plan(demands=reports), 0.01, at(1))
+    metrics.planned(Plan(demands=reports), 0.01, at(2))
+    metrics.seen(a_snapshot(a_ready_claim("a", 5)), at(6))
+    metrics.seen(a_snapshot(), at(9))
+    assert value(metrics, "plimsoll_nodeclaims_finished_total", result="failed") == 1
+    assert value(metrics, "plimsoll_nodeclaims_finished_total", result="ready") == 0
+
+
+def test_a_claim_that_is_ready_before_it_is_seen_counts() -> None:
+    metrics = Metrics()
+    metrics.seen(a_snapshot(), at(0))
+    metrics.seen(a_snapshot(a_ready_claim("a", 5)), at(6))
+    assert value(metrics, "plimsoll_nodeclaims_finished_total", result="ready") == 1
 
 
 def test_operations_and_triggers_count_what_was_done() -> None:
