@@ -39,6 +39,9 @@ def _admit(gate: QueueGate, members: Sequence[str], pods: Mapping[str, PodShare]
         queue, milli = asked[uid]
         key = (queue, is_preemptible(pods[uid].pod))
         sums[key] = sums.get(key, 0) + milli
+    if len(sums) == 1:
+        ((queue, preemptible), milli), *_ = sums.items()
+        return gate.admit(queue, milli, preemptible)
     whys = (gate.why_not(queue, milli, preemptible) for (queue, preemptible), milli in sorted(sums.items()))
     why = next(filter(None, whys), "")
     if not why:

@@ -18,6 +18,9 @@ from plimsoll.plan.pod_changes import PodChanges, pod_changes
 from plimsoll.plan.pool_limits import PoolLimits
 from plimsoll.plan.pool_shape import PoolShape
 from plimsoll.plan.pool_shapes import PoolShapes
+from plimsoll.plan.queue_gate import QueueGate
+from plimsoll.plan.queue_load import QueueLoad
+from plimsoll.plan.queue_loads import QueueLoads
 
 
 def demands(
@@ -48,9 +51,11 @@ class DemandPlanner:
         self._packings = ClassPackings(seconds, clock)
         self._snapshot: Snapshot | None = None
         self._counted = False
-        """Whether the ledger and the shapes are those of the last snapshot: nobody needs them while nothing asks."""
+        """Whether ledger, loads and shapes are those of the last snapshot: nobody needs them while nothing asks."""
         self._classes = Classes()
         self._ledger = GpuLedger()
+        self._queue_loads = QueueLoads()
+        self._loads: Mapping[str, QueueLoad] = {}
         self._supplies = Supplies()
         self._allowed: PoolShapes | None = None
 
@@ -83,7 +88,8 @@ class DemandPlanner:
             limits=limits,
             warnings=allowed.warnings,
         )
-        return DemandRound(snapshot, classes, offer, self._packings).demands()
+        gate = QueueGate(snapshot.queues, self._loads)
+        return DemandRound(snapshot, classes, offer, self._packings, gate).demands()
 
     def _read(
         self, snapshot: Snapshot
@@ -98,7 +104,7 @@ class DemandPlanner:
         return last, changes, classes
 
     def _count(self, snapshot: Snapshot, last: Snapshot | None, changes: PodChanges | None) -> PoolShapes:
-        """Ledger and shapes, by what is not the same as in the last snapshot."""
+        """Ledger, loads and shapes, by what is not the same as in the last snapshot."""
         counted, self._counted = self._counted, False
         if last is None or not counted:
             last, changes = None, None
@@ -107,6 +113,8 @@ class DemandPlanner:
             self._ledger.update(snapshot.nodes, snapshot.pods)
         else:
             changes.tell(self._ledger)
+        queued = last is not None and last.queues
+        self._loads = self._queue_loads.update(snapshot, changes if queued else None) if snapshot.queues else {}
         same = last is not None and last.nodes is snapshot.nodes and last.node_pools is snapshot.node_pools
         if self._allowed is None or not same:
             self._allowed = PoolShapes(snapshot)

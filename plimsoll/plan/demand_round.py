@@ -71,10 +71,12 @@ class DemandRound:
         members: Mapping[DemandClass, ClassMembers],
         offer: Offer,
         packings: ClassPackings,
+        gate: QueueGate,
     ) -> None:
         self._snapshot = snapshot
         self._offer = offer
         self._packings = packings
+        self._gate = gate
         self._assumed = snapshot.environment.spec.demand.assumed_share_milli
         self._classes = [_Class(of, each) for of, each in members.items()]
         """The most urgent first: they choose first of what is free."""
@@ -135,7 +137,7 @@ class DemandRound:
             for each in self._classes
             for uid, need in each.needs.items()
         }
-        for uid, why in refused_by_queues(QueueGate.of(self._snapshot), pods, asked, found).items():
+        for uid, why in refused_by_queues(self._gate, pods, asked, found).items():
             each = self._class_of[uid]
             each.refused[uid] = each.by_queue[uid] = why
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from plimsoll.model.queue import Queue
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.queue_load import QueueLoad, queue_loads
+from plimsoll.plan.queue_load import QueueLoad
 from plimsoll.plan.queue_tree import MILLI, QueueTree, Resource
 from plimsoll.plan.shortlist import shortlist
 
@@ -26,16 +25,9 @@ class QueueGate:
     def __init__(self, queues: Iterable[Queue], loads: Mapping[str, QueueLoad] | None = None) -> None:
         self._tree = QueueTree(queues)
         self._loads: defaultdict[str, QueueLoad] = defaultdict(QueueLoad)
+        self._unfit: dict[str, str] = {}
         for name, load in (loads or {}).items():
             self._add(name, load)
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> "QueueGate":
-        environment = snapshot.environment.spec
-        if not snapshot.queues:
-            return cls(())
-        loads = queue_loads(snapshot.pods, snapshot.nodes, environment.queue_scheduler, environment.gpu_resource)
-        return cls(snapshot.queues, loads)
 
     def why_not(self, queue: str, gpu_milli: int, preemptible: bool) -> str:
         """Why the queue would not admit so many more thousandths of GPUs, beginning with KAI's reason; empty: it would.
@@ -46,18 +38,12 @@ class QueueGate:
         tree = self._tree
         if not queue or not tree:
             return ""
-        if queue not in tree:
-            leaves = [name for name in tree if tree.is_leaf(name)]
-            return (
-                f"{NO_QUEUE}: there is no Queue {queue} (there are {shortlist(leaves)}): name one of them, or make it"
-            )
-        broken = tree.broken_at(queue)
-        if broken:
-            return f"{NO_QUEUE}: Queue {queue} hangs nowhere, {broken}: KAI leaves it out; mend its parentQueue"
-        if not tree.is_leaf(queue):
-            children = shortlist(tree.children[queue])
-            return f"{NO_QUEUE}: Queue {queue} has child queues ({children}) and schedules nothing itself: name a leaf"
-        for name in tree.lineage(queue):
+        unfit = self._unfit.get(queue)
+        if unfit is None:
+            unfit = self._unfit[queue] = self._why_unfit(queue)
+        if unfit:
+            return unfit
+        for name in self._tree.lineage(queue):
             amounts = tree.amounts(name, Resource.GPU)
             load = self._loads[name]
             if amounts.limit is not None and load.allocated + gpu_milli > amounts.limit:
@@ -80,6 +66,22 @@ class QueueGate:
         if not why:
             self._add(queue, QueueLoad(gpu_milli, 0 if preemptible else gpu_milli))
         return why
+
+    def _why_unfit(self, queue: str) -> str:
+        """Why no work of the queue is scheduled at all; empty where it can be."""
+        tree = self._tree
+        if queue not in tree:
+            leaves = [name for name in tree if tree.is_leaf(name)]
+            return (
+                f"{NO_QUEUE}: there is no Queue {queue} (there are {shortlist(leaves)}): name one of them, or make it"
+            )
+        broken = tree.broken_at(queue)
+        if broken:
+            return f"{NO_QUEUE}: Queue {queue} hangs nowhere, {broken}: KAI leaves it out; mend its parentQueue"
+        if not tree.is_leaf(queue):
+            children = shortlist(tree.children[queue])
+            return f"{NO_QUEUE}: Queue {queue} has child queues ({children}) and schedules nothing itself: name a leaf"
+        return ""
 
     def _add(self, queue: str, load: QueueLoad) -> None:
         for name in self._tree.lineage(queue):

@@ -40,6 +40,8 @@ class QueueTree:
         self._queues: dict[str, Queue] = {}
         for queue in queues:
             self._queues.setdefault(queue.name, queue)
+        self._lineages: dict[str, tuple[str, ...]] = {}
+        self._amounts: dict[tuple[str, Resource], Amounts] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._queues
@@ -73,11 +75,15 @@ class QueueTree:
 
     def lineage(self, name: str) -> tuple[str, ...]:
         """A queue and its ancestors, the nearest first, as far as they are there and no name comes twice."""
-        found: dict[str, None] = {}
-        while name in self._queues and name not in found:
-            found[name] = None
-            name = self._queues[name].parent
-        return tuple(found)
+        known = self._lineages.get(name)
+        if known is None:
+            found: dict[str, None] = {}
+            at = name
+            while at in self._queues and at not in found:
+                found[at] = None
+                at = self._queues[at].parent
+            known = self._lineages[name] = tuple(found)
+        return known
 
     def broken_at(self, name: str) -> str:
         """What keeps a queue from the root, for people: a parent that is missing, or a cycle; empty: nothing does."""
@@ -109,6 +115,12 @@ class QueueTree:
         return tuple(sorted(found))
 
     def amounts(self, name: str, resource: Resource) -> Amounts:
+        found = self._amounts.get((name, resource))
+        if found is None:
+            found = self._amounts[name, resource] = self._read(name, resource)
+        return found
+
+    def _read(self, name: str, resource: Resource) -> Amounts:
         given = section(section(self._queues[name].spec, "resources"), resource)
         weight = given.get("overQuotaWeight")
         return Amounts(

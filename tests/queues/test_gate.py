@@ -11,8 +11,9 @@ from plimsoll.model.pod import Pod
 from plimsoll.model.queue import Queue
 from plimsoll.plan.preemptibility import is_preemptible
 from plimsoll.plan.queue_gate import QueueGate
-from plimsoll.plan.queue_load import QueueLoad, queue_loads, queue_of
-from tests.builders import A100_MIB, a_node
+from plimsoll.plan.queue_load import QueueLoad, queue_of
+from plimsoll.plan.queue_loads import QueueLoads
+from tests.builders import A100_MIB, a_node, a_snapshot
 from tests.queues.manifests import amounts, queue
 
 KAI = "kai-scheduler"
@@ -162,4 +163,5 @@ def test_the_load_of_queues_is_what_bound_pods_take() -> None:
         a_bound_pod("done", devices=4, **in_leaf).model_copy(update={"phase": "Succeeded"}),
         a_bound_pod("elsewhere", devices=1),
     ]
-    assert queue_loads(pods, [a_node("n")], KAI) == {"leaf": QueueLoad(2000 + 1000 + 250 + 100, 250)}
+    snapshot = a_snapshot(a_node("n"), *pods)
+    assert QueueLoads().update(snapshot, None) == {"leaf": QueueLoad(2000 + 1000 + 250 + 100, 250)}

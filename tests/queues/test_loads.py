@@ -1,0 +1,66 @@
+"""What pods take of their queues is kept while pods and nodes change, and is what a fresh look finds."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.model.labels import QUEUE
+from plimsoll.model.node import Node
+from plimsoll.model.pod import Pod
+from plimsoll.plan.pod_changes import pod_changes
+from plimsoll.plan.queue_loads import QueueLoads
+from tests.builders import A100_MIB, V100_MIB, a_node, a_snapshot
+
+NODES = ("one", "two")
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> Pod:
+    asks = draw(
+        st.sampled_from(
+            [
+                {"gpu-fraction": "0.5"},
+                {"gpu-memory": "8192"},
+                {"gpu-memory": "100", "gpu-fraction-num-devices": "2"},
+                {},
+            ]
+        )
+    )
+    devices = {"limits": {"nvidia.com/gpu": draw(st.sampled_from(["1", "2", "much"]))}} if not asks else {}
+    return Pod.read(
+        {
+            "metadata": {
+                "name": draw(st.sampled_from("abcdef")),
+                "namespace": "team",
+                "labels": {QUEUE: draw(st.sampled_from(["left", "right", ""]))},
+                "annotations": asks,
+            },
+            "spec": {
+                "nodeName": draw(st.sampled_from([*NODES, "gone", ""])),
+                "schedulerName": draw(st.sampled_from(["kai-scheduler", "default-scheduler"])),
+                "priority": draw(st.sampled_from([0, 100])),
+                "containers": [{"name": "main", "resources": devices}],
+            },
+            "status": {"phase": draw(st.sampled_from(["Running", "Succeeded"]))},
+        }
+    )
+
+
+def nodes() -> st.SearchStrategy[Node]:
+    return st.builds(a_node, st.sampled_from(NODES), memory=st.sampled_from([A100_MIB, V100_MIB, None]))
+
+
+@given(st.lists(st.tuples(st.lists(pods(), max_size=4), st.lists(nodes(), max_size=2)), min_size=2, max_size=5))
+def test_loads_do_not_depend_on_what_was_known_before(rounds: list[tuple[list[Pod], list[Node]]]) -> None:
+    kept, before = QueueLoads(), None
+    held_pods: dict[str, Pod] = {}
+    held_nodes: dict[str, Node] = {}
+    for changed_pods, changed_nodes in rounds:
+        # What is given again replaces the older one, or goes where it is given twice.
+        for pod in changed_pods:
+            held_pods.pop(pod.name, None) or held_pods.update({pod.name: pod})
+        for node in changed_nodes:
+            held_nodes[node.name] = node
+        snapshot = a_snapshot(*held_nodes.values(), *held_pods.values())
+        changes = None if before is None else pod_changes(before.pods, snapshot.pods)
+        assert kept.update(snapshot, changes) == QueueLoads().update(snapshot, None)
+        before = snapshot
