@@ -1,4 +1,8 @@
-"""The commands of a guide, run as they stand there."""
+"""The commands of a guide, run as they stand there.
+
+Blocks marked `sh` are run, all of a text in one shell; those marked `console` are only to be read. A command that says
+`# exit code 2` must end with it.
+"""
 
 import os
 import re
@@ -6,21 +10,34 @@ import subprocess
 import sys
 from pathlib import Path
 
-GUIDES = Path(__file__).resolve().parents[1] / "docs" / "guides"
+CHECKOUT = Path(__file__).resolve().parents[1]
+GUIDES = CHECKOUT / "docs" / "guides"
+REFERENCE = CHECKOUT / "docs" / "reference"
+
+_BLOCK = re.compile(r"^( *)```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+_EXPECTED = re.compile(r"^(.*?)\s+# exit code (\d+)\b.*$", re.MULTILINE)
 
 
-def run_commands(text: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+def commands_of(text: str) -> str:
+    """All of them as one script."""
+    blocks = [re.sub(f"^{indent}", "", block, flags=re.MULTILINE) for indent, block in _BLOCK.findall(text)]
+    return _EXPECTED.sub(r"code=0; \1 || code=$?; test $code -eq \2", "\n".join(blocks))
+
+
+def run_commands(text: str, folder: Path, timeout: float = 120) -> "subprocess.CompletedProcess[str]":
     """Runs every shell block of a guide's text, one after the other, in a folder. Each command must succeed."""
-    script = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
-    environ = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "200"}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    # `uv run` in any folder is that of the checkout, as it is installed.
+    environ = {**os.environ, "PATH": path, "COLUMNS": "200", "UV_PROJECT": str(CHECKOUT), "UV_NO_SYNC": "1"}
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
+        ["bash", "-euo", "pipefail", "-c", f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{commands_of(text)}"],
         cwd=folder,
         env=environ,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=timeout,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done
