@@ -26,4 +26,4 @@ def pods_of(settings: BinderSettings) -> Kind[Pod]:
             return SharePod.read({**trimmed_pod(raw), "obstacle": obstacle_of(raw)})
         return Pod.read(trimmed_pod(raw))
 
-    return Kind("Pod", "v1", "/api/v1/pods", read)
+    return Kind("Pod", "v1", "/api/v1/pods", read, versioned=True)

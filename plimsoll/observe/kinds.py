@@ -1,6 +1,6 @@
 """The kinds that are observed: where they are listed, what is read of them, what may change without waking anybody."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
@@ -17,25 +17,30 @@ from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.environment import Environment
 from plimsoll.model.errors import InvalidObjectError
 from plimsoll.model.gpu_demand import GPUDemand
+from plimsoll.model.gpu_group import RESERVED_GPU
 from plimsoll.model.labels import API_VERSION, GROUP, SHARD, WORKSPACE
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.pod import Pod
-from plimsoll.model.pod_group import PodGroup
+from plimsoll.model.pod_group import POD_GROUP_NAME, PodGroup
 from plimsoll.model.provisioning_request import ProvisioningRequest
 from plimsoll.model.queue import Queue
 from plimsoll.model.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE
 from plimsoll.model.template import PodTemplate
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace
+from plimsoll.plan.gangs import LWS_SIZE
 from plimsoll.plan.rivals import is_rival
+from plimsoll.plan.trigger_pod import ORIGINAL_REQUESTS
 
 T = TypeVar("T", bound=ObservedObject)
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 SHARE_ANNOTATIONS: Final = (GPU_FRACTION, GPU_MEMORY_SHARE, GPU_FRACTION_DEVICES)
 """KAI's annotations of a pod that asks for a share of a GPU."""
+PLANNED_ON: Final = frozenset({*SHARE_ANNOTATIONS, *ORIGINAL_REQUESTS, RESERVED_GPU, POD_GROUP_NAME, LWS_SIZE})
+"""Annotations of pods that are planned on, beside our own; networks and meshes write kilobytes of others."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,8 @@ class Kind(Generic[T]):
     """One kind of objects in one version.
 
     `read` makes the value that is kept: None for an object of no interest, InvalidObjectError for one that does
-    not fit. `quiet` names the fields whose change is kept but wakes nobody. `definition` names the
+    not fit. `quiet` names the fields whose change is kept but wakes nobody. Where no other field than the resource
+    version changed, the old value is kept, unless it is `versioned`: written at that version. `definition` names the
     CustomResourceDefinition of a kind that a cluster may lack.
     """
 
@@ -54,22 +60,37 @@ class Kind(Generic[T]):
     definition: str | None = None
     selector: Mapping[str, str] = field(default_factory=dict)
     quiet: frozenset[str] = frozenset()
+    versioned: bool = False
     accept_list: str = JSON
     accept_watch: str = JSON
 
     def differ(self, old: T, new: T) -> bool:
         """Whether a field that can matter changed; the resource version alone never does."""
-        return any(
-            getattr(old, name) != getattr(new, name)
-            for name in type(new).model_fields
-            if name != "resource_version" and name not in self.quiet
-        )
+        return any(name not in self.quiet for name in _changed(old, new))
+
+    def same(self, old: T, new: T) -> bool:
+        """Whether the old value says all that the new one does."""
+        if type(old) is not type(new) or (self.versioned and old.resource_version != new.resource_version):
+            return False
+        return next(_changed(old, new), None) is None
+
+
+def _changed(old: ObservedObject, new: ObservedObject) -> Iterator[str]:
+    """Names of the fields that differ, without the resource version."""
+    before, after = vars(old), vars(new)
+    return (name for name in after if name != "resource_version" and before.get(name) != after[name])
 
 
 class Definition(ObservedObject):
     """A CustomResourceDefinition. Whether it is established is not in its metadata: each change may have made it so."""
 
     revision: str = Field(default="", validation_alias=AliasPath("metadata", "resourceVersion"))
+
+
+def _read_node(raw: dict[str, Any]) -> Node:
+    """Without annotations: agents write kilobytes of them, again and again, and nothing is planned on them."""
+    raw["metadata"].pop("annotations", None)
+    return Node.read(raw)
 
 
 def _read_pod(raw: dict[str, Any]) -> Pod | None:
@@ -87,7 +108,12 @@ def _read_pod(raw: dict[str, Any]) -> Pod | None:
     rival = is_rival(str(metadata.get("name") or ""))
     if not (ours or shares or rival or any(_asks_devices(item) for items in groups.values() for item in items)):
         return None
-    return Pod.read(trimmed_pod(raw))
+    kept = {key: value for key, value in (metadata.get("annotations") or {}).items() if _is_planned_on(key)}
+    return Pod.read(trimmed_pod({**raw, "metadata": {**metadata, "annotations": kept}}))
+
+
+def _is_planned_on(annotation: str) -> bool:
+    return annotation in PLANNED_ON or annotation.startswith(f"{GROUP}/")
 
 
 def trimmed_pod(raw: dict[str, Any]) -> dict[str, Any]:
@@ -138,7 +164,7 @@ def _workloads(name: str, plural: str) -> Kind[Workload]:
     return Kind(name, "apps/v1", f"/apis/apps/v1/{plural}", Workload.read, selector={"labelSelector": WORKSPACE})
 
 
-NODES: Final = Kind("Node", "v1", "/api/v1/nodes", Node.read, quiet=frozenset({"annotations"}))
+NODES: Final = Kind("Node", "v1", "/api/v1/nodes", _read_node)
 PODS: Final = Kind(
     "Pod",
     "v1",
@@ -182,6 +208,7 @@ WORKSPACES: Final = Kind(
     _read_workspace,
     f"workspaces.{GROUP}",
     quiet=frozenset({"status", "finalizers"}),
+    versioned=True,
 )
 ENVIRONMENTS: Final = Kind(
     "Environment",
@@ -190,6 +217,7 @@ ENVIRONMENTS: Final = Kind(
     Environment.read,
     f"environments.{GROUP}",
     quiet=frozenset({"status"}),
+    versioned=True,
 )
 DEPLOYMENTS: Final = _workloads("Deployment", "deployments")
 STATEFUL_SETS: Final = _workloads("StatefulSet", "statefulsets")

@@ -33,15 +33,27 @@ class Store(Generic[T]):
     def __init__(self, kind: Kind[T], removed: int = 0) -> None:
         """`removed`: how many of the last objects that are gone are kept as they were."""
         self.kind = kind
-        self.served = True
-        """Whether the cluster serves the kind, as far as is known."""
+        self._served = True
         self.version = 0
         """Grows with every change, also those that wake nobody."""
         self._lock = threading.Lock()
-        self._entries: dict[Key, T | Unreadable] = {}
+        self._objects: dict[Key, T] = {}
+        self._unreadable: dict[Key, Unreadable] = {}
         self._values: tuple[T, ...] | None = ()
         self._gone: deque[str] = deque(maxlen=REMEMBERED)
+        self._gone_uids: frozenset[str] | None = frozenset()
         self._removed: deque[T] = deque(maxlen=removed)
+
+    @property
+    def served(self) -> bool:
+        """Whether the cluster serves the kind, as far as is known."""
+        return self._served
+
+    @served.setter
+    def served(self, served: bool) -> None:
+        with self._lock:
+            self.version += served != self._served
+            self._served = served
 
     def read(self, raw: dict[str, Any]) -> tuple[Key, T | Unreadable | None]:
         """The key of an object and the value that is kept of it; None where it is of no interest."""
@@ -68,64 +80,79 @@ class Store(Generic[T]):
     def replace(self, entries: Mapping[Key, T | Unreadable]) -> bool:
         """Takes the state of a list; whether a change that can matter came with it."""
         with self._lock:
-            old, self._entries = self._entries, dict(entries)
-            for key in old.keys() - self._entries.keys():
-                self._forget(old[key])
-            self._changed()
-            return old.keys() != self._entries.keys() or any(
-                self._matters(old[key], new) for key, new in self._entries.items()
-            )
+            gone = (self._objects.keys() | self._unreadable.keys()) - entries.keys()
+            for key in gone:
+                self._drop(key)
+            # No short cut: each has to be taken.
+            return bool(sum([self._take(key, entry) for key, entry in entries.items()]) or gone)
 
     def put(self, key: Key, entry: T | Unreadable | None) -> bool:
         """Takes one object, None standing for its absence; whether the change can matter."""
         with self._lock:
-            old = self._entries.get(key)
-            if entry is None:
-                if old is None:
-                    return False
-                del self._entries[key]
-                self._forget(old)
-                self._changed()
-                return True
-            self._entries[key] = entry
-            self._changed()
-            return old is None or self._matters(old, entry)
+            return self._drop(key) if entry is None else self._take(key, entry)
 
     def values(self) -> tuple[T, ...]:
-        """Every object that could be read."""
+        """Every object that could be read; of one that was told anew and is as it was, the same value as before."""
         with self._lock:
             if self._values is None:
-                self._values = tuple(entry for entry in self._entries.values() if not isinstance(entry, Unreadable))
+                self._values = tuple(self._objects.values())
             return self._values
 
     def unreadable(self) -> tuple[Unreadable, ...]:
         with self._lock:
-            return tuple(entry for entry in self._entries.values() if isinstance(entry, Unreadable))
+            return tuple(self._unreadable.values())
 
     def gone(self) -> frozenset[str]:
         """UIDs of the last objects that were here and are no more."""
         with self._lock:
-            return frozenset(self._gone)
+            if self._gone_uids is None:
+                self._gone_uids = frozenset(self._gone)
+            return self._gone_uids
 
     def removed(self) -> tuple[T, ...]:
         """The last objects that were here and are no more, as they were last; as many as are kept."""
         with self._lock:
             return tuple(self._removed)
 
-    def _forget(self, old: T | Unreadable) -> None:
-        self._gone.append(_uid(old))
+    def _drop(self, key: Key) -> bool:
+        old = self._known(key)
+        if old is None:
+            return False
+        self._objects.pop(key, None)
+        self._unreadable.pop(key, None)
+        self._gone.append(old.ref.uid if isinstance(old, Unreadable) else old.uid)
+        self._gone_uids = None
         if not isinstance(old, Unreadable):
             self._removed.append(old)
+        self._changed()
+        return True
+
+    def _take(self, key: Key, entry: T | Unreadable) -> bool:
+        old = self._known(key)
+        if old is not None and self._same(old, entry):
+            return False
+        if isinstance(entry, Unreadable):
+            self._objects.pop(key, None)
+            self._unreadable[key] = entry
+        else:
+            self._unreadable.pop(key, None)
+            self._objects[key] = entry
+        self._changed()
+        return old is None or self._matters(old, entry)
+
+    def _known(self, key: Key) -> T | Unreadable | None:
+        return self._objects.get(key) or self._unreadable.get(key)
 
     def _changed(self) -> None:
         self.version += 1
         self._values = None
 
+    def _same(self, old: T | Unreadable, new: T | Unreadable) -> bool:
+        if isinstance(old, Unreadable) or isinstance(new, Unreadable):
+            return old == new
+        return self.kind.same(old, new)
+
     def _matters(self, old: T | Unreadable, new: T | Unreadable) -> bool:
         if isinstance(old, Unreadable) or isinstance(new, Unreadable):
             return old != new
         return self.kind.differ(old, new)
-
-
-def _uid(entry: ObservedObject | Unreadable) -> str:
-    return entry.ref.uid if isinstance(entry, Unreadable) else entry.uid

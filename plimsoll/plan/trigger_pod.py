@@ -25,7 +25,8 @@ TYPE: Final = "gpu-scaling"
 BACKGROUND: Final = {"pulumi.com/deletionPropagationPolicy": "background"}
 """Nothing depends on a trigger: it goes at once."""
 _ORIGINAL_LENGTH: Final = 2000
-_TENSOR_FUSION: Final = ("tensor-fusion.ai/tflops-request", "tensor-fusion.ai/vram-request")
+ORIGINAL_REQUESTS: Final = ("tensor-fusion.ai/tflops-request", "tensor-fusion.ai/vram-request")
+"""Annotations of TensorFusion that say what a pod asked for before it was read as a share."""
 
 
 def trigger_pod(demand: Demand, node: PlannedNode, environment: Environment, name: str, attempt: int) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def _asked(demand: Demand, uid: str) -> dict[str, str]:
     if found is None:
         return {}
     pod: Pod = found.pod
-    units = {key.partition("/")[2]: pod.annotations[key][:64] for key in _TENSOR_FUSION if key in pod.annotations}
+    units = {key.partition("/")[2]: pod.annotations[key][:64] for key in ORIGINAL_REQUESTS if key in pod.annotations}
     return {"share": str(found.share), **units}
 
 

@@ -37,7 +37,7 @@ def put(store: Store[Any], raw: dict[str, Any]) -> bool:
     return store.put(key, entry)
 
 
-QUIET = [
+UNCHANGED = [
     pytest.param(kinds.NODES, a_node(), a_node(metadata={"resourceVersion": "2"}), id="the resource version alone"),
     pytest.param(kinds.NODES, a_node(), a_node(beat="2026-01-01T00:05:00Z"), id="a heartbeat"),
     pytest.param(
@@ -47,6 +47,9 @@ QUIET = [
         id="a run of GPU Feature Discovery",
     ),
     pytest.param(kinds.NODES, a_node(), a_node(metadata={"annotations": {"a": "b"}}), id="a node's annotation"),
+    pytest.param(kinds.PODS, a_pod(), a_pod(metadata={"annotations": {"example.com/note": "b"}}), id="a pod's note"),
+]
+QUIET = [
     pytest.param(
         kinds.WORKSPACES,
         a_workspace(),
@@ -79,6 +82,27 @@ def test_what_cannot_matter_wakes_nobody(kind: Kind[Any], old: dict[str, Any], n
     assert store.version > before
     key, entry = store.read(old)
     assert not store.replace({key: entry})
+
+
+@pytest.mark.parametrize(("kind", "old", "new"), UNCHANGED)
+def test_what_is_not_planned_on_changes_no_value(kind: Kind[Any], old: dict[str, Any], new: dict[str, Any]) -> None:
+    store = Store(kind)
+    put(store, old)
+    (before,), version = store.values(), store.version
+    assert not put(store, new)
+    key, entry = store.read(new)
+    assert not store.replace({key: entry})
+    (after,) = store.values()
+    assert after is before
+    assert store.version == version
+
+
+def test_a_workspace_keeps_its_newest_resource_version() -> None:
+    store = Store(kinds.WORKSPACES)
+    put(store, a_workspace())
+    assert not put(store, a_workspace(metadata={"resourceVersion": "2"}))
+    (workspace,) = store.values()
+    assert workspace.resource_version == "2"
 
 
 @pytest.mark.parametrize(("kind", "old", "new"), WAKING)
