@@ -1,7 +1,7 @@
 """The linear program over the patterns that are known, in HiGHS, warm from one solve to the next."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ class Master:
     seconds that it took.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, pairs: Sequence[tuple[int, int]] = ()) -> None:
+        """`pairs`: (item, another that can take its place)."""
         self._items = len(problem.demand)
         self._supply_row = {t: self._items + row for row, t in enumerate(problem.supply_types)}
         self._highs = solver(
@@ -31,9 +32,16 @@ class Master:
         nothing = np.array([], dtype=np.int32), np.array([], dtype=np.float64)
         for amount in (*problem.demand, *(-problem.supply)):
             self._highs.addRow(float(amount), math.inf, 0, *nothing)
+        if pairs:
+            self._highs.addCols(
+                len(pairs), np.zeros(len(pairs)), np.zeros(len(pairs)), np.full(len(pairs), math.inf), 2 * len(pairs),
+                np.arange(0, 2 * len(pairs), 2, dtype=np.int32), np.array(pairs, dtype=np.int32).ravel(),
+                np.tile([-1.0, 1.0], len(pairs)),
+            )  # fmt: skip
+        self._pairs = len(pairs)
         self.patterns: list[Pattern] = []
         self._index: set[Pattern] = set()
-        self._matrix = np.zeros((0, self._items), dtype=np.int64)
+        self._matrix = np.zeros((0, self._items), dtype=np.int32)
         self._open: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         self.work = 0.0
         self.activity: Values = np.zeros(0)
@@ -69,18 +77,13 @@ class Master:
             len(added), np.array(costs), np.zeros(len(added)), np.full(len(added), math.inf),
             len(rows), np.array(starts, dtype=np.int32), np.array(rows, dtype=np.int32), np.array(entries, dtype=float),
         )  # fmt: skip
-        matrix = np.zeros((len(added), self._items), dtype=np.int64)
-        for index, (_, items) in enumerate(added):
-            for item, count in items:
-                matrix[index, item] = count
-        self._matrix = np.concatenate([self._matrix, matrix])
-        self._open = np.append(self._open, np.ones(len(added), dtype=np.bool_))
         self.patterns += added
         self._index.update(added)
         return True
 
     def reduce(self, demand: Counts, supply: Counts) -> None:
         """Goes on with less demand and supply; patterns with more of an item than is wanted are left out."""
+        self._extend()
         amounts = np.concatenate([demand, -supply]).astype(np.float64)
         rows = np.arange(len(amounts), dtype=np.int32)
         self._highs.changeRowsBounds(len(amounts), rows, amounts, np.full(len(amounts), math.inf))
@@ -88,8 +91,18 @@ class Master:
         changed = np.flatnonzero(fits != self._open).astype(np.int32)
         if len(changed):
             upper = np.where(fits[changed], math.inf, 0.0)
-            self._highs.changeColsBounds(len(changed), changed, np.zeros(len(changed)), upper)
+            self._highs.changeColsBounds(len(changed), changed + self._pairs, np.zeros(len(changed)), upper)
         self._open = fits
+
+    def _extend(self) -> None:
+        """The table of patterns by those that were added since."""
+        added = self.patterns[len(self._matrix) :]
+        matrix = np.zeros((len(added), self._items), dtype=np.int32)
+        for index, (_, items) in enumerate(added):
+            for item, count in items:
+                matrix[index, item] = count
+        self._matrix = np.concatenate([self._matrix, matrix])
+        self._open = np.append(self._open, np.ones(len(added), dtype=np.bool_))
 
     def solve(self, seconds: float) -> bool:
         """Solves, and sets activity and duals; False where HiGHS finds no optimum in the time."""
@@ -101,7 +114,7 @@ class Master:
         solution = self._highs.getSolution()
         duals = np.maximum(np.asarray(solution.row_dual), 0.0)
         self.item_duals, self.supply_duals = duals[: self._items], duals[self._items :]
-        self.activity = np.asarray(solution.col_value)
+        self.activity = np.asarray(solution.col_value)[self._pairs :]
         iterations = self._highs.getInfo().simplex_iteration_count
         self.work = 5e-5 + iterations * (5e-6 + (self._items + len(self.patterns)) * 2e-8)
         return True

@@ -61,15 +61,41 @@ def _fixable(master: Master, up: float) -> list[tuple[Pattern, int]]:
 def _fix(problem: Problem, fixed: Patterns, left: tuple[Counts, Counts], pattern: Pattern, count: int) -> None:
     """Takes a pattern that many times, without what is not wanted any more; `left` is demand and supply."""
     demand, supply = left
-    bin_type, items = pattern
+    bin_type = pattern[0]
     if not problem.bin_types[bin_type].new:
         row = problem.supply_types.index(bin_type)
         count = min(count, int(supply[row]))
         supply[row] -= count
     for _ in range(count):
-        wanted = tuple((item, min(copies, int(demand[item]))) for item, copies in items if demand[item])
+        wanted = _wanted(problem, demand, pattern)
         if not wanted:
             return
         fixed[bin_type, wanted] += 1
         for item, copies in wanted:
             demand[item] -= copies
+
+
+def _wanted(problem: Problem, demand: Counts, pattern: Pattern) -> tuple[tuple[int, int], ...]:
+    """What a GPU of that pattern is to hold of what is left: in place of what is not there, the most that fits."""
+    bin_type, items = pattern
+    taken = {item: min(copies, int(demand[item])) for item, copies in items if demand[item]}
+    if sum(taken.values()) < sum(copies for _, copies in items):
+        kind = problem.bin_types[bin_type].kind
+        room = problem.bin_types[bin_type].capacity - sum(
+            int(problem.sizes[kind, item]) * copies for item, copies in taken.items()
+        )
+        sizes = problem.sizes[kind]
+        left = demand.copy()
+        for item, copies in taken.items():
+            left[item] -= copies
+        while room > 0:
+            fitting = np.flatnonzero((left > 0) & (sizes > 0) & (sizes <= room))
+            if not len(fitting):
+                break
+            # The largest, and of these one with the fewest kinds to choose from.
+            largest = fitting[sizes[fitting] == sizes[fitting].max()]
+            item = int(largest[np.argmin((problem.sizes[:, largest] > 0).sum(axis=0))])
+            taken[item] = taken.get(item, 0) + 1
+            left[item] -= 1
+            room -= int(sizes[item])
+    return tuple(sorted(taken.items()))

@@ -1,5 +1,6 @@
 """The search for the fewest new GPUs: bound, best fit, diving, integer program, each only where still needed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from plimsoll.plan.best_fit import best_fit
 from plimsoll.plan.effort import Effort
 from plimsoll.plan.packing_bound import Bound, Generation
+from plimsoll.plan.packing_exchange import replacements
 from plimsoll.plan.packing_integer import choose_patterns
 from plimsoll.plan.packing_master import Master
 from plimsoll.plan.packing_problem import Patterns, Problem
@@ -41,35 +43,48 @@ def search(problem: Problem, effort: Effort) -> Found:
     if count == 0:
         nothing = Bound(0.0, np.zeros(len(problem.demand)), np.zeros(len(problem.supply)), exact=True)
         return Found(fitted, nothing, 0, 0)
-    master = _master(problem, fitted)
+    few = len(problem.demand) <= _FEW_ITEMS
+    master = _master(problem, fitted, () if few else replacements(problem))
     reserve = effort.left * (1 - _BOUND_SHARE)
     generation = Generation(problem, master, effort, reserve)
     generation.run(problem.demand, problem.supply)
     bound, least, best = generation.bound, generation.bound.gpus, fitted
-    if count > least and len(problem.demand) <= _FEW_ITEMS:
+    if count > least and few:
         limited = Generation(problem, master, effort, reserve, limited=True)
         limited.run(problem.demand, problem.supply)
         least = max(least, limited.bound.gpus)
-    if count > least:
-        limited = Generation(problem, master, effort, limited=True)
-        for up in _DIVES:
-            best = dive(problem, limited, best, least, up)
-            if problem.new_bins(best) == least or effort.exhausted:
-                break
-            limited.run(problem.demand, problem.supply)
-    if problem.new_bins(best) > least and len(problem.demand) <= _FEW_ITEMS and not effort.exhausted:
+    best = _dived(problem, master, effort, best, least)
+    if not few and problem.new_bins(best) > least and not effort.exhausted:
+        # Replacements spare rounds, and leave less to choose from when GPUs become whole.
+        patterns = master.patterns
+        master = _master(problem, best)
+        master.add(patterns)
+        best = _dived(problem, master, effort, best, least)
+    if problem.new_bins(best) > least and few and not effort.exhausted:
         # The integer solver looks at its clock only now and then.
         chosen = choose_patterns(problem, master.patterns, problem.new_bins(best), least, effort.left / 2)
         best = trimmed(problem, chosen) if chosen else best
     return Found(best, bound, least, count)
 
 
-def _master(problem: Problem, fitted: Patterns) -> Master:
+def _dived(problem: Problem, master: Master, effort: Effort, best: Patterns, least: int) -> Patterns:
+    """The best of several dives; none where the bound is met."""
+    limited = Generation(problem, master, effort, limited=True)
+    for number, up in enumerate(_DIVES):
+        # One is made even without time left: it takes no longer than best fit.
+        if problem.new_bins(best) <= least or (number and effort.exhausted):
+            break
+        limited.run(problem.demand, problem.supply)
+        best = dive(problem, limited, best, least, up)
+    return best
+
+
+def _master(problem: Problem, fitted: Patterns, pairs: Sequence[tuple[int, int]] = ()) -> Master:
     """A master that has a packing, and a GPU for each item alone, so that it always has a solution."""
     alone = []
     for item in range(len(problem.demand)):
         bin_type = next(t for t in problem.new_types if problem.sizes[problem.bin_types[t].kind, item])
         alone.append((bin_type, ((item, 1),)))
-    master = Master(problem)
+    master = Master(problem, pairs)
     master.add([*sorted(fitted), *alone])
     return master

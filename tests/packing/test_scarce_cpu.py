@@ -1,5 +1,6 @@
 """Nodes on which CPU or memory is scarce: shares are spread so that no node runs out before its GPUs are full."""
 
+import random
 from typing import Any
 
 import pytest
@@ -56,6 +57,19 @@ def test_as_few_nodes_as_there_can_be(asked: list[tuple[int, int, int, int]], no
     packing = pack_nodes(needs, [EIGHT])
     check(packing, needs, [EIGHT])
     assert (len(packing.nodes), packing.least) == (nodes, 8 * nodes)
+
+
+def test_pods_as_they_come() -> None:
+    """Three quarters of the CPU is asked for, and best fit decreasing takes several nodes more."""
+    generator = random.Random(7)
+    needs = needs_of(
+        *((1, generator.choice([130, 310, 460, 500, 810]), generator.choice([3_152, 4_000, 8_000, 11_908]), 1024)
+          for _ in range(600))
+    )  # fmt: skip
+    packing = pack_nodes(needs, [EIGHT])
+    check(packing, needs, [EIGHT])
+    assert packing.gpus == packing.least
+    assert best_fit_gpus(needs, [EIGHT]) > packing.gpus + 8
 
 
 def test_pods_of_a_kind_leave_room_for_those_without_a_choice() -> None:

@@ -94,13 +94,47 @@ def test_shares_of_kinds_that_may_not_be_new_take_what_is_free() -> None:
 
 def test_the_limit_in_seconds_falls_back_to_best_fit() -> None:
     generator = random.Random(7)
-    items = some_items(*(generator.randint(1, 999) for _ in range(600)))
+    items = some_items(*(generator.randint(150, 450) for _ in range(600)))
     quick, full = pack(items, seconds=0), pack(items)
     assert not quick.exact
     assert quick.gpus <= quick.best_fit
     assert full.exact
     assert full.gap == 0
     assert quick.least <= full.least
+
+
+def test_many_different_sizes() -> None:
+    generator = random.Random(7)
+    items = some_items(*(generator.randint(1, 999) for _ in range(900)))
+    packing = pack(items)
+    check(packing, items)
+    assert packing.exact
+    assert packing.gap == 0
+
+
+def test_many_different_sizes_that_fill_gpus() -> None:
+    """Three shares fill each GPU, so nothing may be wasted."""
+    generator = random.Random(7)
+    pairs = [(generator.randint(260, 480), generator.randint(260, 480)) for _ in range(300)]
+    items = some_items(*(size for one, other in pairs for size in (one, other, 1000 - one - other)))
+    packing = pack(items)
+    check(packing, items)
+    assert packing.least == 300
+    assert packing.gap <= 1
+
+
+def test_many_different_sizes_on_several_kinds() -> None:
+    generator = random.Random(7)
+    kinds = ("T4", "A100", "H100")
+    items = some_items(
+        *(
+            dict.fromkeys(generator.sample(kinds, generator.randint(1, 3)), 10 * generator.randint(1, 99))
+            for _ in range(1200)
+        )
+    )
+    packing = pack(items)
+    check(packing, items)
+    assert packing.gap <= 1
 
 
 def test_the_clock_ends_the_search() -> None:
