@@ -1,28 +1,23 @@
 """CapacityGate: share pods are held by a scheduling gate until their GPUs are there."""
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, TypedDict
 
 import pulumi
-from pulumi_kubernetes.admissionregistration.v1 import MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding
 from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleBinding
 
 from components.access import NAMESPACE, Rule, controller_subject
 from components.declaration import child_of, fields_of, metadata, valid
+from components.mutation import SHARED, MutationPolicy, declare_mutation
 from plimsoll.model.capacity_gate import CAPACITY_GATE, CapacityGateSpec
 from plimsoll.model.demand_settings import KAI_NAMESPACES
 from plimsoll.model.labels import QUEUE
-from plimsoll.model.share import GPU_FRACTION, GPU_MEMORY_SHARE
 
 NAME: Final = "plimsoll-capacity-gate"
 LIFTING: Final[list[Rule]] = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}]
 """What the controller needs to take the gate off again."""
 
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
-_SHARED: Final = (
-    "has(object.metadata.annotations) && "
-    f"('{GPU_FRACTION}' in object.metadata.annotations || '{GPU_MEMORY_SHARE}' in object.metadata.annotations)"
-)
 _GATE: Final = (
     f'Object{{spec: Object.spec{{schedulingGates: [Object.spec.schedulingGates{{name: "{CAPACITY_GATE}"}}]}}}}'
 )
@@ -37,16 +32,9 @@ class CapacityGateArgs(TypedDict, total=False):
     """Whose share pods are held in every namespace, by their own label."""
 
 
-class GatePolicy(NamedTuple):
-    """`spec` of a MutatingAdmissionPolicy and of its binding."""
-
-    policy: dict[str, Any]
-    binding: dict[str, Any]
-
-
-def gate_policies(spec: CapacityGateSpec) -> dict[str, GatePolicy]:
+def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
     """By name: one policy for the namespaces, one for the queues, where there are some."""
-    made: dict[str, GatePolicy] = {}
+    made: dict[str, MutationPolicy] = {}
     if spec.namespaces:
         made[f"{NAME}-namespaces"] = _policy(f"{NAME}-namespaces", [], "In", spec.namespaces)
     if spec.queues:
@@ -70,12 +58,7 @@ class CapacityGate(pulumi.ComponentResource):
         access = self._access(spec)
         for policy_name, made in gate_policies(spec).items():
             # Nothing is held before it may be let go.
-            policy = MutatingAdmissionPolicy(
-                policy_name, metadata=metadata(policy_name), spec=made.policy, opts=child_of(self, *access)
-            )
-            MutatingAdmissionPolicyBinding(
-                policy_name, metadata=metadata(policy_name), spec=made.binding, opts=child_of(self, policy)
-            )
+            declare_mutation(policy_name, made, self, *access)
         self.register_outputs({})
 
     def _access(self, spec: CapacityGateSpec) -> list[pulumi.Resource]:
@@ -96,16 +79,16 @@ class CapacityGate(pulumi.ComponentResource):
         return [role, *bindings]
 
 
-def _policy(name: str, conditions: list[tuple[str, str]], operator: str, namespaces: Sequence[str]) -> GatePolicy:
+def _policy(name: str, conditions: list[tuple[str, str]], operator: str, namespaces: Sequence[str]) -> MutationPolicy:
     # A pod that names its node passes by the scheduler: a gate would only make it invalid.
     conditions = [
-        ("share", _SHARED),
+        ("share", SHARED),
         ("unbound", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
         *conditions,
     ]
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     selector = {"matchExpressions": [{"key": _NAMESPACE_NAME, "operator": operator, "values": list(namespaces)}]}
-    return GatePolicy(
+    return MutationPolicy(
         policy={
             # A pod that cannot be judged is let through: it waits without a gate, as it would without us.
             "failurePolicy": "Ignore",

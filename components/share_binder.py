@@ -9,6 +9,10 @@ from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, Rol
 from components.access import NAMESPACE as SYSTEM
 from components.access import Rule
 from components.declaration import child_of, metadata
+from components.mutation import declare_mutation
+from components.share_devices import NAME as DEVICES
+from components.share_devices import device_policy
+from plimsoll.model.binder import SCHEDULER
 from plimsoll.model.reservation import NAMESPACE
 
 BINDER: Final = "plimsoll-binder"
@@ -42,6 +46,10 @@ class ShareBinderArgs(TypedDict, total=False):
     """Where reservations are."""
     service_account: str
     """Of the reservations."""
+    scheduler_name: str
+    """Of the pods that are bound, as in the binder's settings."""
+    device_variables: bool
+    """Containers of such pods get NVIDIA_VISIBLE_DEVICES at admission; needs Kubernetes 1.36. Absent: they do."""
 
 
 class ShareBinder(pulumi.ComponentResource):
@@ -65,6 +73,8 @@ class ShareBinder(pulumi.ComponentResource):
         self._grant(BINDER, namespace, RESERVING, _account(BINDER, SYSTEM), home)
         self._grant(BINDER, SYSTEM, LEADING, _account(BINDER, SYSTEM))
         self._grant(PROBE, namespace, PROBING, _account(account, namespace), home)
+        if args.get("device_variables", True):
+            declare_mutation(DEVICES, device_policy(args.get("scheduler_name", SCHEDULER)), self)
         self.register_outputs({})
 
     def _grant(

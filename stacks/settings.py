@@ -9,6 +9,7 @@ from pulumi.runtime.config import CONFIG
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from plimsoll.model.base import Declared, describe_errors
+from plimsoll.model.binder import SCHEDULER
 from plimsoll.model.capacity_gate import CapacityGateSpec
 from plimsoll.model.demand_settings import TRIGGER_NAMESPACE, DemandProvisioner, TriggerNamespace
 from plimsoll.model.environment import EnvironmentSpec
@@ -64,6 +65,10 @@ class ShareBinderSettings(Declared):
     """Where reservations are."""
     service_account: str = NAMESPACE
     """Of the reservations."""
+    scheduler_name: str = Field(default=SCHEDULER, min_length=1, max_length=253)
+    """Of the pods that are bound, as in the binder's settings."""
+    device_variables: bool = True
+    """Whether the cluster adds NVIDIA_VISIBLE_DEVICES to their containers; needs Kubernetes 1.36."""
 
 
 class Settings(Declared):

@@ -50,7 +50,8 @@ def _obstacles(spec: Mapping[str, Any], annotations: Mapping[str, str]) -> Itera
     if not any(_takes_gpu(each, annotations) for each in spec.get("containers") or ()):
         yield (
             f"no container takes {NVIDIA_VISIBLE_DEVICES} from the annotation {VISIBLE_DEVICES} (fieldRef), nor from "
-            f"the ConfigMap that the annotation {CONFIG_MAP} names, so it would see every GPU or none"
+            f"the ConfigMap that the annotation {CONFIG_MAP} names, so it would see every GPU or none: the "
+            "cluster adds it to pods that are made once ShareBinder is declared with its deviceVariables"
         )
 
 

@@ -189,6 +189,11 @@ def test_component_declares_what_its_golden_file_says(program: Any) -> None:
     assert_golden(program.__name__.strip("_"), declared(program))
 
 
+def test_a_binder_on_an_older_cluster_mutates_nothing() -> None:
+    made = declared(lambda: ShareBinder("share-binder", {"device_variables": False}))
+    assert not [each["name"] for each in made if "Mutating" in each["type"]]
+
+
 def test_a_workspace_has_no_empty_maps() -> None:
     args: WorkspaceArgs = {"resource": {"label_selector": {}}, "inference": {"preset": {"name": "phi-4"}}}
     spec = manifest(declared(lambda: Workspace("w", args)), "Workspace")["spec"]

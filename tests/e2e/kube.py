@@ -11,7 +11,8 @@ _PLURALS = {"NodeClass": "nodeclasses", "Policy": "policies", "Topology": "topol
 _CLUSTERED = {
     "Node", "Namespace", "NodeClaim", "NodePool", "KWOKNodeClass", "Queue", "ClusterRole", "ClusterRoleBinding",
     "CustomResourceDefinition", "PriorityClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-    "Environment", "ClusterTrainingRuntime", "Topology", "GPUDemand",
+    "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "Environment", "ClusterTrainingRuntime", "Topology",
+    "GPUDemand",
 }  # fmt: skip
 
 Manifest = dict[str, Any]

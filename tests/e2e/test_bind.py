@@ -53,6 +53,8 @@ def cluster(byo_sandbox: Sandbox) -> Iterator[Kube]:
     cluster.patch(
         "v1", "Node", NODE, {"status": {"capacity": resources, "allocatable": resources}}, subresource="status"
     )
+    probe = share("probe", "0.5")
+    await_condition(lambda: devices(cluster.apply(probe, dry_run=True)), message="the policy is in force")
     yield cluster
     for pod in cluster.list("v1", "Pod", TEAM):
         cluster.delete("v1", "Pod", pod["metadata"]["name"], TEAM)
@@ -93,14 +95,10 @@ def binding(
 
 
 def share(name: str, fraction: str, config_map: str = "") -> dict[str, Any]:
-    """A pod that takes its GPU from its annotation, or from the ConfigMap whose names begin like that."""
+    """A pod that says no more than its annotation, or takes its GPU from the ConfigMap whose names begin like that."""
     annotations = {"gpu-fraction": fraction} | ({"runai/shared-gpu-configmap": config_map} if config_map else {})
-    source = (
-        {"configMapKeyRef": {"name": f"{config_map}-0", "key": "NVIDIA_VISIBLE_DEVICES"}}
-        if config_map
-        else {"fieldRef": {"fieldPath": f"metadata.annotations['{VISIBLE_DEVICES}']"}}
-    )
-    env = [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": source}]
+    source = {"configMapKeyRef": {"name": f"{config_map}-0", "key": "NVIDIA_VISIBLE_DEVICES"}}
+    env = [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": source}] if config_map else []
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -113,6 +111,59 @@ def share(name: str, fraction: str, config_map: str = "") -> dict[str, Any]:
             "containers": [{"name": "main", "image": "example/model:1", "env": env}],
         },
     }
+
+
+def devices(pod: dict[str, Any]) -> dict[str, list[Any]]:
+    """Where each container that says so takes its devices from: a value, or a source."""
+    found = {}
+    for container in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]:
+        said = [each for each in container.get("env", []) if each["name"] == "NVIDIA_VISIBLE_DEVICES"]
+        if said:
+            found[container["name"]] = [each.get("value") or each["valueFrom"] for each in said]
+    return found
+
+
+def test_containers_that_do_not_say_which_gpus_they_see_are_told(cluster: Kube) -> None:
+    pod = share("told", "0.5")
+    (main,) = pod["spec"]["containers"]
+    variables = [{"name": "MODEL", "value": "phi"}, {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute"}]
+    none = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
+    own = {
+        "name": "NVIDIA_VISIBLE_DEVICES",
+        "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{VISIBLE_DEVICES}']"}},
+    }
+    pod["spec"]["containers"] = [
+        {**main, "env": variables},
+        {"name": "proxy", "image": "example/proxy:1", "env": [none]},
+        {"name": "old", "image": "example/model:1", "env": [own]},
+    ]
+    pod["spec"]["initContainers"] = [
+        {"name": "warm", "image": "example/model:1"},
+        {"name": "side", "image": "example/side:1", "restartPolicy": "Always", "env": [variables[0]]},
+    ]
+    made = cluster.create(pod)
+    ref = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.annotations['{VISIBLE_DEVICES}']"}}
+    assert devices(made) == {"main": [ref], "proxy": ["void"], "old": [ref], "warm": [ref], "side": [ref]}
+    assert made["spec"]["containers"][0]["env"][1:] == variables, "what was there stays as it was"
+    assert [each["name"] for each in made["spec"]["containers"]] == ["main", "proxy", "old"]
+    assert [each["image"] for each in made["spec"]["initContainers"]] == ["example/model:1", "example/side:1"]
+    # Made again from what the cluster has, as a backup is: nothing comes twice.
+    cluster.delete("v1", "Pod", "told", TEAM)
+    await_condition(lambda: cluster.get("v1", "Pod", "told", TEAM) is None, message="it is gone")
+    again = {**made, "metadata": pod["metadata"]}
+    assert cluster.apply(again, dry_run=True)["spec"]["containers"] == made["spec"]["containers"]
+
+
+@pytest.mark.parametrize("change", ["scheduler", "annotation", "prepared"])
+def test_other_pods_are_left_alone(cluster: Kube, change: str) -> None:
+    pod = share("other", "0.5")
+    if change == "scheduler":
+        pod["spec"]["schedulerName"] = "kai-scheduler"
+    elif change == "annotation":
+        pod["metadata"]["annotations"] = {"team": "a"}
+    else:
+        pod["metadata"]["annotations"]["runai/shared-gpu-configmap"] = "other-shared-gpu"
+    assert devices(cluster.apply(pod, dry_run=True)) == {}
 
 
 def gpu_of(cluster: Kube, name: str) -> str:
