@@ -21,6 +21,7 @@ from plimsoll.plan.claim_progress import parse_time
 from plimsoll.plan.demand import Promise
 from plimsoll.plan.node_ask import ATTEMPT, CAME, GIVEN_UP, LOST, NodeAsk
 from plimsoll.plan.node_index import gpu_devices
+from plimsoll.plan.node_usage import nodes_in_use
 
 READY_WORDS: Final = "the GPUs are allocatable on node "
 """Before the node's name, in the condition of a trigger that is disarmed."""
@@ -118,7 +119,8 @@ def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[
     """Nodes that have come for what is still outstanding, by the name of what asked for them.
 
     A node answers the oldest that it fits: of the pool and the types, made after it was asked for, Ready, its GPUs
-    allocatable, and counted for nothing else. A node is made when its NodeClaim is, where it has one.
+    allocatable, and counted for nothing else. A node is made when its NodeClaim is, where it has one. One whose GPUs
+    are held came for something that is over: what it has left is free, and nobody's answer.
     """
     waiting = [each for each in asked if each.outstanding]
     if not waiting:
@@ -126,17 +128,21 @@ def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[
     gpu_resource = snapshot.environment.spec.gpu_resource
     ordered = {claim.node_name: claim.creation_timestamp for claim in snapshot.node_claims if claim.node_name}
     born = {node.name: ordered.get(node.name, node.creation_timestamp) for node in snapshot.nodes}
-    taken = {node for each in asked for node in each.came}
+    first = min(each.thing.creation_timestamp for each in waiting)
+    there = (node for node in snapshot.nodes if born[node.name] >= first and node.ready is True and not node.deleting)
+    new = {node.name: node for node in there}
+    if not new:
+        return {}
+    for name in [*(node for each in asked for node in each.came), *nodes_in_use(snapshot.pods, new, gpu_resource)]:
+        new.pop(name, None)
     left = {each.name: each.outstanding for each in waiting}
     found: dict[str, list[str]] = {}
-    for node in sorted(snapshot.nodes, key=lambda node: (born[node.name], node.name)):
-        if node.name in taken or node.deleting or node.ready is not True:
-            continue
+    for node in sorted(new.values(), key=lambda node: (born[node.name], node.name)):
         fitting = (each for each in waiting if left[each.name] and each.thing.creation_timestamp <= born[node.name])
-        first = next((each for each in fitting if _fits(each, node, gpu_resource)), None)
-        if first is not None:
-            left[first.name] -= 1
-            found.setdefault(first.name, []).append(node.name)
+        answered = next((each for each in fitting if _fits(each, node, gpu_resource)), None)
+        if answered is not None:
+            left[answered.name] -= 1
+            found.setdefault(answered.name, []).append(node.name)
     return found
 
 

@@ -75,7 +75,7 @@ class ClaimMonitor:
                 self._follow(claim, wait, owner, came=True)
             elif wait is not None and self._now > wait.due:
                 late.append((claim, wait))
-            else:
+            elif wait is not None:  # one that serves, and came for none of these, answers none of them
                 self._give(claim, wait, asked)
         for claim, wait in late:
             self._give(claim, wait, asked)

@@ -1,5 +1,6 @@
 """Who uses the GPUs of each node: pods that ask for devices or for shares of them, and those of Workspaces."""
 
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from plimsoll.model.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
@@ -49,6 +50,12 @@ class NodeUsage:
         uses = [Use(f"{pod.namespace}/{pod.name}", _owner(pod), _devices(pod, resource)) for pod in pods]
         found = [use for use in uses if use.owner != own and (use.devices or use.owner is not None)]
         return sorted(found, key=lambda use: use.pod)
+
+
+def nodes_in_use(pods: Iterable[Pod], nodes: Container[str], resource: str) -> set[str]:
+    """Which of the nodes have pods with devices of that resource, or with shares of them."""
+    there = (pod for pod in pods if pod.node_name in nodes and not pod.finished)
+    return {pod.node_name for pod in there if _devices(pod, resource)}
 
 
 def owner_of(workspace: Workspace) -> Owner:

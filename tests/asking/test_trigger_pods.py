@@ -212,3 +212,18 @@ def test_a_product_that_is_no_label_is_written_as_one() -> None:
     (creation,) = Cluster(nothing_known, *pods(1)).tick(at(0)).creations
     for value in creation.manifest["metadata"]["labels"].values():
         assert labels.is_label_value(value), value
+
+
+def test_a_node_that_came_for_something_that_is_over_answers_nothing_else() -> None:
+    """Two classes of pods want one type: the node of the first, full of its pods, is not what the second waits for."""
+    first = [share_pod(f"first-{number}", "0.9", nodeSelector={labels.NODEPOOL: "gpu"}) for number in range(8)]
+    cluster = Cluster(pool(), *first, *pods(8, "0.9"))
+    cluster.tick(at(0))
+    assert len(triggers(cluster)) == 2
+    bound = [each.model_copy(update={"node_name": "n1", "phase": "Running", "conditions": ()}) for each in first]
+    cluster.objects = [pool(), claim("gpu-1", at(2), nodeName="n1"), node("n1", at(30)), *bound, *pods(8, "0.9")]
+    plan = cluster.tick(at(31))
+    assert not plan.signals
+    assert not plan.creations
+    assert len(plan.deletions) == 1
+    assert cluster.tick(at(32)).empty
