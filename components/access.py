@@ -27,6 +27,8 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
     _rule("karpenter.sh", ["nodepools", "nodeclaims"], _OWN),
     _rule("apps", ["deployments", "statefulsets"], _OWN),
+    # What they take of each new node.
+    _rule("apps", ["daemonsets"], _READ),
     _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _OWN),
     _rule("autoscaling", ["horizontalpodautoscalers"], _READ),
     _rule(GROUP, _KINDS, _READ),

@@ -6,7 +6,8 @@ from plimsoll.model.binder import BinderSettings
 from plimsoll.model.gpu_group import GPU_GROUP
 from plimsoll.model.pod import Pod
 from plimsoll.model.share_pod import SharePod, obstacle_of
-from plimsoll.observe.kinds import Kind, trimmed_pod
+from plimsoll.observe.kinds import Kind
+from plimsoll.observe.pod_manifests import trimmed_pod
 
 _FINISHED = ("Succeeded", "Failed")
 

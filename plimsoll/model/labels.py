@@ -1,4 +1,4 @@
-"""Label and annotation keys, and what may stand as a label's value."""
+"""Keys of labels, annotations and resources, and what may stand as a label's value."""
 
 import hashlib
 import re
@@ -56,6 +56,13 @@ def is_label_key(key: str) -> bool:
     if slash and (len(prefix) > 253 or not _KEY_PREFIX.fullmatch(prefix)):
         return False
     return _KEY_NAME.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=16_384)
+def is_device(resource: str) -> bool:
+    """Whether a resource is an extended one, as devices are: it has a domain other than kubernetes.io."""
+    domain, slash, _ = resource.partition("/")
+    return bool(slash) and not domain.endswith("kubernetes.io")
 
 
 @lru_cache(maxsize=16_384)

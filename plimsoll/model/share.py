@@ -12,6 +12,8 @@ GPU_MEMORY_SHARE: Final = "gpu-memory"
 """KAI's annotation: MiB of one GPU."""
 GPU_FRACTION_DEVICES: Final = "gpu-fraction-num-devices"
 """KAI's annotation: on how many different GPUs of one node the pod asks the same part."""
+SHARE_ANNOTATIONS: Final = (GPU_FRACTION, GPU_MEMORY_SHARE, GPU_FRACTION_DEVICES)
+"""Of a pod that asks for a share of a GPU."""
 
 WHOLE_MILLI: Final = 1000
 """Thousandths of a whole GPU."""

@@ -1,11 +1,17 @@
 """Snapshot: what the cluster held at one moment, as far as capacity is planned on it."""
 
+from collections.abc import Mapping
+
+from pydantic import Field
+
 from plimsoll.model.autoscaler import Autoscaler
 from plimsoll.model.base import Observed
 from plimsoll.model.capacity_buffer import CapacityBuffer
 from plimsoll.model.claim_event import ClaimEvent
+from plimsoll.model.daemon_set import DaemonSet
 from plimsoll.model.environment import Environment
 from plimsoll.model.gpu_demand import GPUDemand
+from plimsoll.model.host_load import HostLoad
 from plimsoll.model.instance_type import InstanceType
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
@@ -46,6 +52,10 @@ class Snapshot(Observed):
     gone_claims: tuple[NodeClaim, ...] = ()
     """NodeClaims that were seen and are no more, the last ones."""
     pods: tuple[Pod, ...] = ()
+    """Those that ask for devices or shares of them, our own, and those of rivals."""
+    host_loads: Mapping[str, HostLoad] = Field(default_factory=dict)
+    """What all other pods take of nodes, by name of the node."""
+    daemon_sets: tuple[DaemonSet, ...] = ()
     queues: tuple[Queue, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()
     workloads: tuple[Workload, ...] = ()

@@ -22,11 +22,18 @@ class Health:
         self._changed = threading.Condition()
         self._waiting = set(kinds)
         self._broken: dict[str, PlimsollError] = {}
+        self._without: dict[str, str] = {}
 
-    def synced(self, kind: str) -> None:
+    def synced(self, kind: str, without: str = "") -> None:
+        """`without` says that the kind is done without, and what comes of it; empty: its state is known."""
         with self._changed:
             self._waiting.discard(kind)
+            told = self._without.pop(kind, "") == without
+            if without:
+                self._without[kind] = without
             self._changed.notify_all()
+        if without and not told:
+            log.warning("going on without a kind", kind=kind, reason=without)
 
     def failed(self, kind: str, error: PlimsollError) -> None:
         """An attempt failed and will be repeated. What the log already has is not repeated."""
@@ -72,11 +79,14 @@ class Health:
             )
 
     def warnings(self) -> tuple[str, ...]:
-        """A line for each kind whose last known state is in use because its watch is broken."""
+        """A line for each kind that is done without, or whose last known state is in use as its watch is broken."""
         with self._changed:
-            return tuple(
-                f"{kind}: the watch is broken and the last known state is in use ({error.message})"
-                for kind, error in sorted(self._broken.items())
+            return (
+                *(text for _, text in sorted(self._without.items())),
+                *(
+                    f"{kind}: the watch is broken and the last known state is in use ({error.message})"
+                    for kind, error in sorted(self._broken.items())
+                ),
             )
 
     def _fatal(self) -> PlimsollError | None:

@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
 
-import orjson
 from pydantic import Field
 from pydantic.aliases import AliasPath
 
@@ -14,33 +12,25 @@ from plimsoll.model.autoscaler import Autoscaler
 from plimsoll.model.base import ObservedObject
 from plimsoll.model.capacity_buffer import CapacityBuffer
 from plimsoll.model.claim_event import ClaimEvent
+from plimsoll.model.daemon_set import DaemonSet
 from plimsoll.model.environment import Environment
 from plimsoll.model.errors import InvalidObjectError
 from plimsoll.model.gpu_demand import GPUDemand
-from plimsoll.model.gpu_group import RESERVED_GPU
 from plimsoll.model.labels import API_VERSION, GROUP, SHARD, WORKSPACE
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
-from plimsoll.model.pod import Pod
-from plimsoll.model.pod_group import POD_GROUP_NAME, PodGroup
+from plimsoll.model.pod_group import PodGroup
 from plimsoll.model.provisioning_request import ProvisioningRequest
 from plimsoll.model.queue import Queue
-from plimsoll.model.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE
 from plimsoll.model.template import PodTemplate
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace
-from plimsoll.plan.gangs import LWS_SIZE
-from plimsoll.plan.rivals import is_rival
-from plimsoll.plan.trigger_pod import ORIGINAL_REQUESTS
+from plimsoll.observe.pod_manifests import read_pod
 
 T = TypeVar("T", bound=ObservedObject)
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-SHARE_ANNOTATIONS: Final = (GPU_FRACTION, GPU_MEMORY_SHARE, GPU_FRACTION_DEVICES)
-"""KAI's annotations of a pod that asks for a share of a GPU."""
-PLANNED_ON: Final = frozenset({*SHARE_ANNOTATIONS, *ORIGINAL_REQUESTS, RESERVED_GPU, POD_GROUP_NAME, LWS_SIZE})
-"""Annotations of pods that are planned on, beside our own; networks and meshes write kilobytes of others."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +40,8 @@ class Kind(Generic[T]):
     `read` makes the value that is kept: None for an object of no interest, InvalidObjectError for one that does
     not fit. `quiet` names the fields whose change is kept but wakes nobody. Where no other field than the resource
     version changed, the old value is kept, unless it is `versioned`: written at that version. `definition` names the
-    CustomResourceDefinition of a kind that a cluster may lack.
+    CustomResourceDefinition of a kind that a cluster may lack. `without` says what comes of not being allowed to see
+    the kind, and what to change; where it is empty, nothing is planned without it.
     """
 
     name: str
@@ -58,6 +49,7 @@ class Kind(Generic[T]):
     path: str
     read: Callable[[dict[str, Any]], T | None]
     definition: str | None = None
+    without: str = ""
     selector: Mapping[str, str] = field(default_factory=dict)
     quiet: frozenset[str] = frozenset()
     versioned: bool = False
@@ -73,6 +65,10 @@ class Kind(Generic[T]):
         if type(old) is not type(new) or (self.versioned and old.resource_version != new.resource_version):
             return False
         return next(_changed(old, new), None) is None
+
+    def lacking(self, refusal: str) -> str:
+        """What to say where the account may not see a kind that can be done without."""
+        return f"{self.name}: {refusal}; {self.without}"
 
 
 def _changed(old: ObservedObject, new: ObservedObject) -> Iterator[str]:
@@ -93,65 +89,6 @@ def _read_node(raw: dict[str, Any]) -> Node:
     return Node.read(raw)
 
 
-def _read_pod(raw: dict[str, Any]) -> Pod | None:
-    """Keeps pods that ask for devices or for a share of one, our own, and those of rivals; of a container what it asks
-    for, and of the conditions the one that scheduling goes by.
-
-    A pod asks for devices when it names an extended resource (one with a domain other than kubernetes.io): which
-    of them are GPUs is the Environment's to say, and may change.
-    """
-    metadata = raw.get("metadata") or {}
-    spec = raw.get("spec") or {}
-    ours = any(str(key).startswith(f"{GROUP}/") for key in metadata.get("labels") or {})
-    shares = any(key in (metadata.get("annotations") or {}) for key in SHARE_ANNOTATIONS)
-    groups = {name: spec.get(name) or [] for name in ("containers", "initContainers")}
-    rival = is_rival(str(metadata.get("name") or ""))
-    if not (ours or shares or rival or any(_asks_devices(item) for items in groups.values() for item in items)):
-        return None
-    kept = {key: value for key, value in (metadata.get("annotations") or {}).items() if _is_planned_on(key)}
-    return Pod.read(trimmed_pod({**raw, "metadata": {**metadata, "annotations": kept}}))
-
-
-def _is_planned_on(annotation: str) -> bool:
-    return annotation in PLANNED_ON or annotation.startswith(f"{GROUP}/")
-
-
-def trimmed_pod(raw: dict[str, Any]) -> dict[str, Any]:
-    """The manifest of a pod with what is kept of it."""
-    spec, status = raw.get("spec") or {}, raw.get("status") or {}
-    containers = {name: [_trimmed(item) for item in spec.get(name) or ()] for name in ("containers", "initContainers")}
-    conditions = [item for item in status.get("conditions") or () if _says_unscheduled(item)]
-    return {**raw, "spec": spec | containers, "status": status | {"conditions": conditions}}
-
-
-def _says_unscheduled(condition: Any) -> bool:
-    return isinstance(condition, dict) and condition.get("type") == "PodScheduled"
-
-
-def _asks_devices(container: Any) -> bool:
-    resources = container.get("resources") if isinstance(container, dict) else None
-    return any(
-        "/" in resource and not resource.partition("/")[0].endswith("kubernetes.io")
-        for part in ("requests", "limits")
-        for resource in (resources or {}).get(part) or {}
-    )
-
-
-def _trimmed(container: Any) -> Any:
-    if not isinstance(container, dict):
-        return container
-    kept = {key: container[key] for key in ("name", "restartPolicy") if key in container}
-    if container.get("resources"):
-        kept["resources"] = _shared(orjson.dumps(container["resources"]))
-    return kept
-
-
-@lru_cache(maxsize=4096)
-def _shared(text: bytes) -> Any:
-    """One value for all that are alike: a hundred thousand pods ask for a few hundred different things."""
-    return orjson.loads(text)
-
-
 def _read_workspace(raw: dict[str, Any]) -> Workspace:
     """A status that does not fit is taken as absent: it is ours to write, and must not hide what people declare."""
     try:
@@ -169,7 +106,7 @@ PODS: Final = Kind(
     "Pod",
     "v1",
     "/api/v1/pods",
-    _read_pod,
+    read_pod,
     selector={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
 )
 NODE_CLAIMS: Final = Kind(
@@ -234,6 +171,15 @@ AUTOSCALERS: Final = Kind(
     "autoscaling/v2",
     "/apis/autoscaling/v2/horizontalpodautoscalers",
     Autoscaler.read,
+    quiet=frozenset({"labels", "annotations"}),
+)
+DAEMON_SETS: Final = Kind(
+    "DaemonSet",
+    "apps/v1",
+    "/apis/apps/v1/daemonsets",
+    DaemonSet.read,
+    without="what DaemonSets take of new nodes is not counted, so that pods may be planned onto nodes that are too "
+    "small: apply the foundation stack, which brings the right to list and watch them",
     quiet=frozenset({"labels", "annotations"}),
 )
 GPU_DEMANDS: Final = Kind(

@@ -21,7 +21,7 @@ def list_objects(connection: Connection, store: Store[T]) -> tuple[dict[Key, T |
     ConnectionFailedError.
     """
     kind = store.kind
-    entries: dict[Key, T | Unreadable] = {}
+    entries = store.empty()
     query = {"limit": str(PIECE), **kind.selector}
     while True:
         answer = connection.request("GET", kind.path, query=query, accept=kind.accept_list, timeout=TIMEOUT)

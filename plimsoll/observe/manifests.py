@@ -8,6 +8,7 @@ from typing import Any, Final
 from plimsoll.model.autoscaler import Autoscaler
 from plimsoll.model.base import ObservedObject, identify
 from plimsoll.model.capacity_buffer import CapacityBuffer
+from plimsoll.model.daemon_set import DaemonSet
 from plimsoll.model.environment import Environment
 from plimsoll.model.errors import InvalidObjectError
 from plimsoll.model.gpu_demand import GPUDemand
@@ -15,6 +16,7 @@ from plimsoll.model.labels import API_VERSION, GROUP, WORKSPACE
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
+from plimsoll.model.plain_pod import PlainPod
 from plimsoll.model.pod import Pod
 from plimsoll.model.pod_group import PodGroup
 from plimsoll.model.provisioning_request import ProvisioningRequest
@@ -24,6 +26,8 @@ from plimsoll.model.template import PodTemplate
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace
 from plimsoll.observe.documents import Document, ManifestError, Place, read_documents
+from plimsoll.observe.plain_pods import PlainPods
+from plimsoll.observe.pod_manifests import is_plain
 
 READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("v1", "Node"): Node,
@@ -34,6 +38,7 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("scheduling.run.ai/v2alpha2", "PodGroup"): PodGroup,
     (API_VERSION, "Workspace"): Workspace,
     (API_VERSION, "Environment"): Environment,
+    ("apps/v1", "DaemonSet"): DaemonSet,
     ("apps/v1", "Deployment"): Workload,
     ("apps/v1", "StatefulSet"): Workload,
     ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): Workload,
@@ -52,6 +57,7 @@ NAMESPACED: Final = (
     "CapacityBuffer",
     "ProvisioningRequest",
     "Workspace",
+    "DaemonSet",
     "Deployment",
     "StatefulSet",
     "LeaderWorkerSet",
@@ -77,6 +83,7 @@ class _Reading:
     def __init__(self) -> None:
         self._places: dict[tuple[str, str, str], Place] = {}
         self._objects: dict[type[ObservedObject], list[Any]] = {kind: [] for kind in READ.values()}
+        self._plain = PlainPods()
         self._passed_over: Counter[str] = Counter()
         self._kaitos: Counter[str] = Counter()
 
@@ -92,6 +99,8 @@ class _Reading:
             node_claims=tuple(self._objects[NodeClaim]),
             node_pools=tuple(self._objects[NodePool]),
             pods=tuple(self._objects[Pod]),
+            host_loads=self._plain.loads(),
+            daemon_sets=tuple(self._objects[DaemonSet]),
             queues=tuple(self._objects[Queue]),
             pod_groups=tuple(self._objects[PodGroup]),
             workloads=tuple(self._objects[Workload]),
@@ -140,6 +149,11 @@ class _Reading:
         if model is Environment and self._objects[Environment]:
             first = next(at for (of_kind, *_), at in self._places.items() if of_kind == kind)
             raise ManifestError(f"{place}: a second Environment; the first stands in {first}", "plan for one at a time")
+        if model is Pod and is_plain(manifest):
+            plain = PlainPod.read({**manifest, "metadata": metadata})
+            if plain is not None:
+                self._plain.put(read.key, plain)
+            return
         self._objects[model].append(read)
 
 

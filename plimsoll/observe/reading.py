@@ -17,16 +17,21 @@ def read_cluster(
 ) -> Snapshot:
     """What the cluster holds now, by lists alone; of the kinds named in `only`, by default of all.
 
-    A custom kind that the cluster does not serve is empty, one of those `required` an error. Raises RequestError and
-    ConnectionFailedError, and what `Stores.snapshot` raises.
+    A custom kind that the cluster does not serve is empty, one of those `required` an error; what the account may not
+    see and can be done without is empty with a warning. Raises RequestError and ConnectionFailedError, and what
+    `Stores.snapshot` raises.
     """
     stores = Stores()
+    warnings: list[str] = []
     for store in stores:
         if only is not None and store.kind.name not in only:
             continue
         try:
             entries, _ = list_objects(connection, store)
         except RequestError as error:
+            if error.code == 403 and store.kind.without:
+                warnings.append(store.kind.lacking(error.message))
+                continue
             if error.code != 404 or store.kind.definition is None:
                 raise
             if store.kind.name in required:
@@ -34,7 +39,7 @@ def read_cluster(
             store.served = False
         else:
             store.replace(entries)
-    return stores.snapshot()
+    return stores.snapshot(tuple(warnings))
 
 
 def _not_served(kind: Kind[Any]) -> PlimsollError:

@@ -5,9 +5,10 @@ from typing import Any
 
 from plimsoll.model.environment import Environment
 from plimsoll.model.errors import InvalidObjectError, PlimsollError
-from plimsoll.model.labels import GROUP
+from plimsoll.model.labels import GROUP, is_device
 from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.observe import kinds
+from plimsoll.observe.pod_store import PodStore
 from plimsoll.observe.store import Store
 
 CLAIMS_KEPT = 1000
@@ -24,7 +25,8 @@ class Stores:
         self.node_claims = Store(kinds.NODE_CLAIMS, removed=CLAIMS_KEPT)
         self.node_pools = Store(kinds.NODE_POOLS)
         self.claim_events = Store(kinds.CLAIM_EVENTS)
-        self.pods = Store(kinds.PODS)
+        self.pods = PodStore(kinds.PODS, self._has_devices)
+        self.daemon_sets = Store(kinds.DAEMON_SETS)
         self.queues = Store(kinds.QUEUES)
         self.pod_groups = Store(kinds.POD_GROUPS)
         self.deployments = Store(kinds.DEPLOYMENTS)
@@ -73,6 +75,8 @@ class Stores:
             claim_events=self.claim_events.values(),
             gone_claims=self.node_claims.removed(),
             pods=self.pods.values(),
+            host_loads=self.pods.loads(),
+            daemon_sets=self.daemon_sets.values(),
             queues=self.queues.values(),
             pod_groups=self.pod_groups.values(),
             workloads=tuple(workload for store in workloads for workload in store.values()),
@@ -94,6 +98,10 @@ class Stores:
                 *warnings,
             ),
         )
+
+    def _has_devices(self, name: str) -> bool:
+        node = self.nodes.get(("", name))
+        return node is not None and any(map(is_device, node.allocatable))
 
     def _environment(self) -> tuple[Environment, tuple[str, ...]]:
         found = self.environments.values()

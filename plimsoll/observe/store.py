@@ -65,10 +65,7 @@ class Store(Generic[T]):
         try:
             if metadata.get("annotations"):
                 metadata["annotations"].pop(LAST_APPLIED, None)
-            value = self.kind.read(raw)
-            if value is not None:
-                value.model_fields_set.clear()  # half a KiB an object, which nobody asks for
-            return key, value
+            return key, self._value(raw)
         except InvalidObjectError as error:
             message = error.message
         except (AttributeError, TypeError, ValueError) as error:
@@ -76,6 +73,10 @@ class Store(Generic[T]):
         ref = WorkspaceRef(namespace=key[0], name=key[1], uid=str(metadata.get("uid") or ""))
         finalizers = tuple(map(str, metadata.get("finalizers") or ()))
         return key, Unreadable(ref, message, metadata.get("deletionTimestamp"), finalizers)
+
+    def empty(self) -> dict[Key, T | Unreadable]:
+        """What the objects of a list are gathered in, for `replace`."""
+        return {}
 
     def replace(self, entries: Mapping[Key, T | Unreadable]) -> bool:
         """Takes the state of a list; whether a change that can matter came with it."""
@@ -90,6 +91,15 @@ class Store(Generic[T]):
         """Takes one object, None standing for its absence; whether the change can matter."""
         with self._lock:
             return self._drop(key) if entry is None else self._take(key, entry)
+
+    def remove(self, key: Key, entry: T | Unreadable | None) -> bool:
+        """Takes the absence of an object that was last seen as `entry`; whether it can matter."""
+        return self.put(key, None)
+
+    def get(self, key: Key) -> T | None:
+        """The object, where it is there and could be read."""
+        with self._lock:
+            return self._objects.get(key)
 
     def values(self) -> tuple[T, ...]:
         """Every object that could be read; of one that was told anew and is as it was, the same value as before."""
@@ -142,6 +152,12 @@ class Store(Generic[T]):
 
     def _known(self, key: Key) -> T | Unreadable | None:
         return self._objects.get(key) or self._unreadable.get(key)
+
+    def _value(self, raw: dict[str, Any]) -> T | None:
+        value = self.kind.read(raw)
+        if value is not None:
+            value.model_fields_set.clear()  # half a KiB an object, which nobody asks for
+        return value
 
     def _changed(self) -> None:
         self.version += 1

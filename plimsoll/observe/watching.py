@@ -35,6 +35,8 @@ HEALTHY_AFTER: Final = 1.0
 """Seconds: a watch that lived this long, or brought an event, was no failed attempt."""
 RELIST: Final = (400, 404, 410, 504)
 """Answers to a watch after which its resource version is worth nothing: 504 says that it lies in the future."""
+FORBIDDEN: Final = 300.0
+"""Seconds until a kind that the account may not see, and that can be done without, is asked for again."""
 PATIENCE: Final = 5
 """Attempts on a kind that is defined and not served: it may be about to be, or be defined in other versions only."""
 
@@ -138,6 +140,9 @@ class Watch(Generic[T]):
                 self._take(entries, served=True)
             self._follow(self._version)
         except RequestError as error:
+            if error.code == 403 and self._version is None and self._kind.without:
+                self._do_without(error)
+                return
             if error.code in RELIST:
                 self._version = None
             if error.code == 404:
@@ -146,6 +151,11 @@ class Watch(Generic[T]):
         except StreamBrokenError:
             self._version = None
             raise
+
+    def _do_without(self, error: RequestError) -> None:
+        """Goes on as if there were none, says so, and asks again after a while: rights can be given."""
+        self._take({}, served=True, without=self._kind.lacking(error.message))
+        self._stopped.wait(FORBIDDEN)
 
     def _defined(self, presence: Presence) -> bool:
         """Whether the kind can be listed or watched; if not, waits for its definition to change, without a request."""
@@ -165,7 +175,7 @@ class Watch(Generic[T]):
         presence.wait_other_than(definition)
         return False
 
-    def _take(self, entries: Mapping[Key, T | Unreadable], served: bool) -> None:
+    def _take(self, entries: Mapping[Key, T | Unreadable], served: bool, without: str = "") -> None:
         turned = self._store.served != served
         self._store.served = served
         # The first state is told even when it is empty: some wait to hear so.
@@ -173,7 +183,7 @@ class Watch(Generic[T]):
             self._on_change()
         self._listed = True
         self._health.recovered(self._kind.name)
-        self._health.synced(self._kind.name)
+        self._health.synced(self._kind.name, without)
 
     def _follow(self, version: str) -> None:
         lifetime = random.randint(*LIFETIME)
@@ -221,7 +231,8 @@ class Watch(Generic[T]):
         version = str(metadata["resourceVersion"])
         if kind in ("ADDED", "MODIFIED", "DELETED"):
             key, entry = self._store.read(raw)
-            if self._store.put(key, None if kind == "DELETED" else entry):
+            take = self._store.remove if kind == "DELETED" else self._store.put
+            if take(key, entry):
                 self._on_change()
         elif kind != "BOOKMARK":
             raise StreamBrokenError(f"{self._kind.name}: an event of unknown type {str(kind)[:40]!r}")

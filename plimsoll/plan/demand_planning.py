@@ -8,6 +8,7 @@ from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.class_members import Classes, ClassMembers
 from plimsoll.plan.class_packing import PromisedNode
 from plimsoll.plan.class_packings import SECONDS, ClassPackings
+from plimsoll.plan.daemon_overhead import DaemonOverhead
 from plimsoll.plan.demand import Demand, Promise
 from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.demand_round import DemandRound, Offer
@@ -56,6 +57,7 @@ class DemandPlanner:
         self._ledger = GpuLedger()
         self._queue_loads = QueueLoads()
         self._loads: Mapping[str, QueueLoad] = {}
+        self._daemons = DaemonOverhead()
         self._supplies = Supplies()
         self._allowed: PoolShapes | None = None
 
@@ -115,7 +117,12 @@ class DemandPlanner:
             changes.tell(self._ledger)
         queued = last is not None and last.queues
         self._loads = self._queue_loads.update(snapshot, changes if queued else None) if snapshot.queues else {}
-        same = last is not None and last.nodes is snapshot.nodes and last.node_pools is snapshot.node_pools
+        if last is None or last.daemon_sets is not snapshot.daemon_sets:
+            self._daemons = DaemonOverhead(snapshot.daemon_sets)
+        self._ledger.put_beside(snapshot.host_loads, self._daemons)
+        same = last is not None and all(
+            getattr(last, name) is getattr(snapshot, name) for name in ("nodes", "node_pools", "daemon_sets")
+        )
         if self._allowed is None or not same:
             self._allowed = PoolShapes(snapshot)
         self._counted = True

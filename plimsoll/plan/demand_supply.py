@@ -158,8 +158,9 @@ def _spare(claim: NodeClaim, shape: PoolShape, resource: str) -> FreeNode | None
     gpus = shape.gpus - _amount(asked, resource, parse_devices)
     if gpus <= 0:
         return None
-    cpu_milli = max(0, shape.cpu_milli - _amount(asked, "cpu", parse_cpu_milli))
-    memory_mib = max(0, shape.memory_mib - _amount(asked, "memory", parse_memory_mib))
+    # Karpenter writes what DaemonSets take into the requests of a claim.
+    cpu_milli = min(shape.cpu_milli, max(0, shape.node_cpu_milli - _amount(asked, "cpu", parse_cpu_milli)))
+    memory_mib = min(shape.memory_mib, max(0, shape.node_memory_mib - _amount(asked, "memory", parse_memory_mib)))
     return FreeNode(claim.name, shape.kind, (GPU_MILLI,) * gpus, cpu_milli, memory_mib)
 
 

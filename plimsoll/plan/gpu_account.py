@@ -105,9 +105,9 @@ class GpuAccount:
     shareable: bool = True
     """Whether its devices are whole GPUs, so that parts of them can be given."""
     cpu_milli: int = 0
-    """CPU that the pods known here leave free."""
+    """CPU that pods leave free."""
     host_memory_mib: int = 0
-    """Memory that the pods known here leave free."""
+    """Memory that pods leave free."""
     discrepancies: tuple[Discrepancy, ...] = ()
 
     @property

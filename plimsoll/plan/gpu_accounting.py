@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from plimsoll.model.gpu_group import RESERVED_GPU, UNKNOWN_GPU
+from plimsoll.model.host_load import HostLoad
 from plimsoll.model.labels import GPU_PRODUCT
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
@@ -61,9 +62,10 @@ class Accounting:
         self.namespaces = frozenset(reservation_namespaces)
         self._shares: dict[_Asked, GPUShare | None] = {}
 
-    def account(self, node: Node, pods: Iterable[Pod]) -> GpuAccount:
-        """`pods` are those on the node, or about to be bound to it, that are not finished."""
-        return _Reading(self, node).account(pods)
+    def account(self, node: Node, pods: Iterable[Pod], beside: Iterable[HostLoad] = ()) -> GpuAccount:
+        """`pods` are those on the node, or about to be bound to it, that are not finished; `beside` is what others
+        take, or will."""
+        return _Reading(self, node, beside).account(pods)
 
     def share(self, pod: Pod) -> GPUShare | None:
         """As read_share."""
@@ -85,7 +87,7 @@ class Accounting:
 class _Reading:
     """One node's account in the making."""
 
-    def __init__(self, accounting: Accounting, node: Node) -> None:
+    def __init__(self, accounting: Accounting, node: Node, beside: Iterable[HostLoad]) -> None:
         self._accounting = accounting
         self._node = node
         self._labels = parse_gpu_labels(node.labels)
@@ -93,8 +95,8 @@ class _Reading:
         self._groups: dict[str, _Group] = {}
         self._whole = 0
         self._releasing_whole = 0
-        self._cpu = 0
-        self._host_memory = 0
+        self._cpu = sum(each.cpu_milli for each in beside)
+        self._host_memory = sum(each.memory_mib for each in beside)
         self._discrepancies: list[Discrepancy] = []
 
     def account(self, pods: Iterable[Pod]) -> GpuAccount:

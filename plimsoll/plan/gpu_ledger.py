@@ -3,14 +3,16 @@
 Nothing of it is kept anywhere but in the cluster. An update reads again only the nodes whose pods changed.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
 
+from plimsoll.model.host_load import IDLE, HostLoad
 from plimsoll.model.labels import GPU_RESOURCE
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
 from plimsoll.model.reservation import NAMESPACES
 from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.daemon_overhead import DaemonOverhead
 from plimsoll.plan.gpu_account import Discrepancy, GpuAccount
 from plimsoll.plan.gpu_accounting import Accounting
 from plimsoll.plan.gpu_groups import gpu_groups, is_reservation, selected_node
@@ -37,6 +39,8 @@ class GpuLedger:
         """Pods that name a group and no node, by group."""
         self._holders: dict[str, dict[Key, str]] = {}
         """Nodes of the reservations of each group."""
+        self._loads: Mapping[str, HostLoad] = {}
+        self._daemons = DaemonOverhead()
         self._accounts: dict[str, GpuAccount] = {}
         """Of nodes that did not change since they were read."""
 
@@ -79,6 +83,17 @@ class GpuLedger:
         if pod is not None:
             self._place(key, pod, None)
 
+    def put_beside(self, loads: Mapping[str, HostLoad], daemons: DaemonOverhead) -> None:
+        """Takes what pods that ask for no GPU take of nodes, by name, and what DaemonSets will take."""
+        if daemons is not self._daemons:
+            self._accounts.clear()
+        elif loads is not self._loads:
+            for name in loads.keys() | self._loads.keys():
+                old, new = self._loads.get(name), loads.get(name)
+                if old is not new and old != new:
+                    self._accounts.pop(name, None)
+        self._loads, self._daemons = loads, daemons
+
     def account(self, node: str) -> GpuAccount | None:
         """None where there is no such node."""
         found = self._accounts.get(node)
@@ -101,7 +116,9 @@ class GpuLedger:
         pods = self._placed.get(name, {})
         groups = {group for pod in pods.values() if self._reserves(pod) for group in gpu_groups(pod)}
         coming = {key: pod for group in groups for key, pod in self._unplaced.get(group, {}).items()}
-        return self._accounting.account(self._nodes[name], (pods | coming).values() if coming else pods.values())
+        node, load = self._nodes[name], self._loads.get(name, IDLE)
+        beside = (load, self._daemons.to_come(node, load))
+        return self._accounting.account(node, (pods | coming).values() if coming else pods.values(), beside)
 
     def _place(self, key: Key, pod: Pod, entry: Pod | None) -> None:
         """Enters the pod where it counts, or takes it out (None)."""
@@ -128,6 +145,7 @@ def gpu_ledger(snapshot: Snapshot) -> GpuLedger:
     """The ledger of one snapshot."""
     ledger = GpuLedger(snapshot.environment.spec.gpu_resource)
     ledger.update(snapshot.nodes, snapshot.pods)
+    ledger.put_beside(snapshot.host_loads, DaemonOverhead(snapshot.daemon_sets))
     return ledger
 
 

@@ -72,7 +72,7 @@ class PoolLimits:
         return tuple((pool, *left.items()) for pool, left in sorted(self._left.items()))
 
     def _asked(self, shape: PoolShape) -> Amounts:
-        known = {"cpu": shape.cpu_milli, "memory": shape.memory_mib}
+        known = {"cpu": shape.node_cpu_milli, "memory": shape.node_memory_mib}
         return {
             self._resource: shape.gpus,
             "nodes": 1,

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
+from plimsoll.model.host_load import IDLE, HostLoad
 from plimsoll.model.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
 from plimsoll.model.placement import NodeRequirement, Placement
 from plimsoll.model.taint import Taint
@@ -41,7 +42,9 @@ class PoolShape:
     """GPU product."""
     gpu_memory_mib: int | None
     cpu_milli: int
+    """For pods beside `overhead`."""
     memory_mib: int
+    """For pods beside `overhead`."""
     price: float | None = None
     taints: tuple[Taint, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -50,10 +53,31 @@ class PoolShape:
     """Of the NodePool, by label: what its nodes' labels may be."""
     discovered: bool = False
     """Whether `kind` is what GPU Feature Discovery says, rather than a catalog's name."""
+    overhead: HostLoad = IDLE
+    """What DaemonSets take of each such node."""
 
     @cached_property
     def name(self) -> str:
         return f"{self.node_pool}/{self.instance_type}"
+
+    @property
+    def node_cpu_milli(self) -> int:
+        """Of the whole node."""
+        return self.cpu_milli if self.cpu_milli >= UNBOUNDED else self.cpu_milli + self.overhead.cpu_milli
+
+    @property
+    def node_memory_mib(self) -> int:
+        """Of the whole node."""
+        return self.memory_mib if self.memory_mib >= UNBOUNDED else self.memory_mib + self.overhead.memory_mib
+
+    def beside(self, overhead: HostLoad) -> "PoolShape":
+        """The same, of which DaemonSets take so much."""
+        return replace(
+            self,
+            cpu_milli=_less(self.node_cpu_milli, overhead.cpu_milli),
+            memory_mib=_less(self.node_memory_mib, overhead.memory_mib),
+            overhead=overhead,
+        )
 
     def serves(self, placement: Placement) -> bool:
         """Whether pods of that placement may run on such a node, as far as can be told beforehand."""
@@ -94,6 +118,10 @@ class PoolShape:
         if named:
             return any(all(each.allows(value) for each in (*declared, wish)) for value in named[0])
         return not (wish.operator == "DoesNotExist" or any(each.operator == "DoesNotExist" for each in declared))
+
+
+def _less(amount: int, taken: int) -> int:
+    return amount if amount >= UNBOUNDED else max(0, amount - taken)
 
 
 def same_product(listed: str, label: str, memory_mib: int | None) -> bool:

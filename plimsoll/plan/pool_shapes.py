@@ -13,6 +13,7 @@ from plimsoll.model.placement import NodeRequirement
 from plimsoll.model.quantity import parse_cpu_milli, parse_memory_mib
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.taint import Taint
+from plimsoll.plan.daemon_overhead import DaemonOverhead
 from plimsoll.plan.gpu_labels import GpuLabels
 from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.node_overhead import allocatable_cpu_milli
@@ -34,7 +35,8 @@ class PoolShapes:
             found = [shape for pool in sorted(pools, key=lambda pool: pool.name) for shape in self._of_pool(pool)]
         else:
             found = list(self._of_nodes())
-        self.shapes: tuple[PoolShape, ...] = tuple(found)
+        daemons = DaemonOverhead(snapshot.daemon_sets)
+        self.shapes: tuple[PoolShape, ...] = tuple(shape.beside(daemons.of_shape(shape)) for shape in found)
         """By NodePool, then by instance type."""
         self.warnings: tuple[str, ...] = tuple(self._unknown)
         """What NodePools name and nobody knows."""

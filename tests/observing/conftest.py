@@ -13,6 +13,7 @@ CORE = (
     kinds.CLAIM_EVENTS.path,
     kinds.DEPLOYMENTS.path,
     kinds.STATEFUL_SETS.path,
+    kinds.DAEMON_SETS.path,
     kinds.AUTOSCALERS.path,
     kinds.POD_TEMPLATES.path,
     kinds.DEFINITIONS.path,
