@@ -5,10 +5,13 @@ from typing import Any
 
 from plimsoll.model import labels
 from plimsoll.model.autoscaler import Autoscaler
+from plimsoll.model.daemon_set import DaemonSet
 from plimsoll.model.environment import Environment
+from plimsoll.model.host_load import HostLoad
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
+from plimsoll.model.plain_pod import PlainPod, Takes
 from plimsoll.model.pod import Pod
 from plimsoll.model.pod_group import PodGroup
 from plimsoll.model.queue import Queue
@@ -313,6 +316,75 @@ def a_waiting_pod(
     )
 
 
+def a_plain_pod(
+    name: str = "plain",
+    node: str = "node",
+    *,
+    cpu: str = "",
+    memory: str = "",
+    daemon_set: str = "",
+    namespace: str = "kube-system",
+) -> PlainPod:
+    """A pod that asks for no GPU."""
+    read = PlainPod.read(
+        a_plain_manifest(name, node, cpu=cpu, memory=memory, daemon_set=daemon_set, namespace=namespace)
+    )
+    assert read is not None
+    return read
+
+
+def a_plain_manifest(
+    name: str = "plain",
+    node: str = "node",
+    *,
+    cpu: str = "",
+    memory: str = "",
+    daemon_set: str = "",
+    namespace: str = "kube-system",
+) -> dict[str, Any]:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": daemon_set, "uid": "u", "controller": True}
+    host = {key: value for key, value in (("cpu", cpu), ("memory", memory)) if value}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata(name, namespace, ownerReferences=[owner] if daemon_set else None),
+        "spec": {"nodeName": node, "containers": [{"name": "main", "resources": {"requests": host}}]},
+        "status": {"phase": "Running"},
+    }
+
+
+def a_daemon_set(
+    name: str = "agent",
+    *,
+    cpu: str = "",
+    memory: str = "",
+    selector: dict[str, str] | None = None,
+    affinity: Iterable[dict[str, Any]] = (),
+    tolerations: Iterable[dict[str, Any]] = ({"operator": "Exists"},),
+    gpus: int = 0,
+    deleting: bool = False,
+) -> DaemonSet:
+    """One in kube-system that tolerates everything; `affinity` are the expressions of one required term."""
+    asked = {"cpu": cpu, "memory": memory, labels.GPU_RESOURCE: str(gpus or "")}
+    required = {"nodeSelectorTerms": [{"matchExpressions": list(affinity)}]} if affinity else None
+    spec = {
+        "nodeSelector": selector or {},
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}} if required else {},
+        "tolerations": list(tolerations),
+        "containers": [
+            {"name": "main", "resources": {"requests": {key: value for key, value in asked.items() if value}}}
+        ],
+    }
+    return DaemonSet.read(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": metadata(name, "kube-system", deletionTimestamp="2026-01-01T01:00:00Z" if deleting else None),
+            "spec": {"template": {"spec": spec}},
+        }
+    )
+
+
 def a_node_pool(
     name: str,
     instance_types: Iterable[str] = (),
@@ -361,6 +433,9 @@ def a_snapshot(*objects: Any, environment: Environment | None = None, nap: bool 
     def of(kind: type[Any]) -> tuple[Any, ...]:
         return tuple(each for each in objects if isinstance(each, kind))
 
+    plain: dict[str, list[Takes]] = {}
+    for pod in of(PlainPod):
+        plain.setdefault(pod.node, []).append(pod.takes)
     return Snapshot(
         environment=environment or an_environment(nap),
         workspaces=of(Workspace),
@@ -368,6 +443,8 @@ def a_snapshot(*objects: Any, environment: Environment | None = None, nap: bool 
         node_claims=of(NodeClaim),
         node_pools=of(NodePool),
         pods=of(Pod),
+        host_loads={node: HostLoad.of(takes) for node, takes in plain.items()},
+        daemon_sets=of(DaemonSet),
         pod_groups=of(PodGroup),
         queues=of(Queue),
         workloads=of(Workload),

@@ -242,3 +242,39 @@ def test_the_same_name_in_two_namespaces_or_kinds_is_fine(tmp_path: Path) -> Non
     elsewhere = {**WORKSPACE, "metadata": {"name": "ws", "namespace": "other"}}
     snapshot = read(tmp_path, yaml.safe_dump_all([WORKSPACE, elsewhere, named(NODE, "ws")]))
     assert len(snapshot.workspaces) == 2
+
+
+def test_pods_without_gpus_count_as_what_they_take_and_daemon_sets_as_what_they_will(tmp_path: Path) -> None:
+    plain = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "agent-x",
+            "namespace": "kube-system",
+            "ownerReferences": [{"kind": "DaemonSet", "name": "agent", "controller": True}],
+        },
+        "spec": {"nodeName": "n1", "containers": [{"name": "main", "resources": {"requests": {"cpu": "500m"}}}]},
+    }
+    ended = named(plain, "ended") | {"status": {"phase": "Failed"}}
+    pending = {**named(plain, "pending"), "spec": {"containers": []}}
+    share = {**named(pending, "share"), "metadata": {"name": "share", "annotations": {"gpu-fraction": "0.5"}}}
+    agent = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "kube-system"},
+        "spec": {"template": {"spec": plain["spec"]}},
+    }
+    items = [NODE, plain, ended, pending, share, agent]
+    snapshot = read(tmp_path, json.dumps({"kind": "List", "items": items}), "file.json")
+    assert [pod.name for pod in snapshot.pods] == ["share"]
+    assert {node: (load.cpu_milli, load.pods) for node, load in snapshot.host_loads.items()} == {"n1": (500, 1)}
+    (read_agent,) = snapshot.daemon_sets
+    assert read_agent.title in snapshot.host_loads["n1"].daemon_sets
+    assert read_agent.host.cpu_milli == 500
+    assert not snapshot.warnings
+
+
+def test_a_pod_without_gpus_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    spec = {"nodeName": "n1", "containers": [{"name": "main", "resources": {"requests": {"cpu": "much"}}}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec}
+    assert "Pod default/web" in refused(tmp_path, json.dumps(pod), "file.json")

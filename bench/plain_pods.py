@@ -1,0 +1,116 @@
+"""Pods that ask for no GPU in a large cluster: memory and time for each, and time to the next plan after one came.
+
+    python -m bench.plain_pods [--plain 100000] [--nodes 10000] [--pods 100000] [--waiting 5000] [--output json]
+
+The plain pods are manifests as an apiserver lists them, ten a node, two of them of DaemonSets; they are read into the
+store that the loop keeps. The cluster beside them is that of `bench.scale`. `bytesEach` is what the store holds when
+the list is read; aim 100. `update` is the plan after one more of them on a node with GPUs; aim as in `bench.scale`.
+"""
+
+import gc
+import statistics
+import time
+import tracemalloc
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bench.large_cluster import a_cluster
+from plimsoll.cli.output import Format, Output, print_json
+from plimsoll.observe import kinds
+from plimsoll.observe.pod_store import PodStore
+from plimsoll.plan.demand_planning import DemandPlanner
+
+_SIZES = ("50m", "100m", "250m", "500m", "1", "2")
+_CHANGES = 9
+_LISTED = 500
+
+
+def manifests(count: int, nodes: int) -> Iterator[dict[str, Any]]:
+    """Of plain pods that run."""
+    for number in range(count):
+        node, kind = number % nodes, number // nodes
+        daemon_set = f"agent-{kind}" if kind < 2 else ""
+        owner = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": daemon_set, "uid": "u", "controller": True}]
+        resources = {"requests": {"cpu": _SIZES[number % len(_SIZES)], "memory": "256Mi"}}
+        yield {
+            "metadata": {
+                "name": f"{daemon_set or 'web'}-{number:06}-abcde",
+                "namespace": "kube-system",
+                "uid": f"0b0e1c5e-0000-4000-8000-{number:012}",
+                "ownerReferences": owner if daemon_set else [],
+            },
+            "spec": {"nodeName": f"node-{node:05}", "containers": [{"name": "main", "resources": resources}]},
+            "status": {"phase": "Running", "conditions": [{"type": "PodScheduled", "status": "True"}]},
+        }
+
+
+def read(store: PodStore, raws: Iterable[dict[str, Any]]) -> float:
+    """The seconds that reading took, without what the parsing of an answer takes."""
+    entries, seconds, raws = store.empty(), 0.0, iter(raws)
+    while piece := list(islice(raws, _LISTED)):
+        start = time.perf_counter()
+        for raw in piece:
+            key, entry = store.read(raw)
+            entries[key] = entry
+        seconds += time.perf_counter() - start
+    start = time.perf_counter()
+    store.replace(entries)
+    store.loads()
+    return seconds + time.perf_counter() - start
+
+
+def main(
+    plain: Annotated[int, typer.Option(help="pods that ask for no GPU")] = 100_000,
+    nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs")] = 10_000,
+    pods: Annotated[int, typer.Option(help="pods that ask for shares")] = 100_000,
+    waiting: Annotated[int, typer.Option(help="of them, pods that wait")] = 5_000,
+    output: Output = Format.TEXT,
+) -> None:
+    """Pods that ask for no GPU in a large cluster: memory and time for each, and time to the next plan."""
+    seconds = read(PodStore(kinds.PODS, lambda _: True), manifests(plain, nodes))
+    gc.collect()
+    tracemalloc.start()
+    store = PodStore(kinds.PODS, lambda _: True)
+    read(store, manifests(plain, nodes))
+    gc.collect()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    snapshot = a_cluster(nodes, pods, waiting, 20).model_copy(update={"host_loads": store.loads()})
+    gc.collect()
+    gc.freeze()
+    planner = DemandPlanner(clock=time.perf_counter)
+    start = time.perf_counter()
+    planner.demands(snapshot)
+    first = time.perf_counter() - start
+    updates = []
+    for raw in islice(manifests(plain + _CHANGES, nodes), plain, None):
+        start = time.perf_counter()
+        key, entry = store.read(raw)
+        store.put(key, entry)
+        snapshot = snapshot.model_copy(update={"host_loads": store.loads()})
+        planner.demands(snapshot)
+        updates.append(time.perf_counter() - start)
+    row = {
+        "plain": plain,
+        "nodes": nodes,
+        "bytesEach": round(held / plain, 1),
+        "bytesAim": 100,
+        "readMicrosecondsEach": round(seconds / plain * 1e6, 1),
+        "planSeconds": round(first, 3),
+        "updateMs": round(statistics.median(updates) * 1000, 1),
+    }
+    if output is Format.JSON:
+        print_json(row)
+        return
+    table = Table(*row)
+    table.add_row(*(str(value) for value in row.values()))
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,264 @@
+"""CPU and memory that pods without GPUs take: of nodes that are there by their pods, of new ones by DaemonSets."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.model.daemon_set import DaemonSet
+from plimsoll.model.host_load import IDLE
+from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.node_pool import NodePool
+from plimsoll.model.pod import Pod
+from plimsoll.plan.daemon_overhead import DaemonOverhead
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.demand_planning import DemandPlanner, demands
+from plimsoll.plan.pool_shapes import PoolShapes
+from tests.builders import a_daemon_set, a_gpu_node, a_node_pool, a_plain_pod, a_snapshot, a_waiting_pod
+
+L4 = "g6.xlarge"
+"""4 vCPUs"""
+L4_LARGE = "g6.2xlarge"
+"""8 vCPUs"""
+POOL = a_node_pool("pool", (L4, L4_LARGE))
+TAINT = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
+
+
+def share(name: str = "pod", fraction: str = "0.5", **more: Any) -> Pod:
+    return a_waiting_pod(name, gpu_fraction=fraction, **more)
+
+
+def only(found: tuple[Demand, ...]) -> Demand:
+    (demand,) = found
+    return demand
+
+
+def types(demand: Demand) -> list[set[str]]:
+    """What each new node may be."""
+    return [{node.instance_type, *node.alternatives} for node in demand.nodes]
+
+
+def overhead(*objects: Any) -> tuple[int, int, int]:
+    """CPU, memory, and pods that DaemonSets take of the only shape."""
+    (shape,) = PoolShapes(a_snapshot(*objects)).shapes
+    return shape.overhead.cpu_milli, shape.overhead.memory_mib, shape.overhead.pods
+
+
+def test_pods_without_gpus_take_what_shares_cannot_have() -> None:
+    full = [a_plain_pod("batch", cpu="62"), a_plain_pod("more", cpu="1500m")]
+    demand = only(demands(a_snapshot(share(cpu="1"), a_gpu_node(), POOL, *full)))
+    assert not demand.on_nodes
+    assert types(demand) == [{L4, L4_LARGE}]
+    assert only(demands(a_snapshot(share(cpu="500m"), a_gpu_node(), POOL, *full))).on_nodes == {"node": ("uid-pod",)}
+    memory = a_plain_pod("cache", memory="256Gi")
+    assert not only(demands(a_snapshot(share(memory="1Gi"), a_gpu_node(), POOL, memory))).on_nodes
+
+
+def test_a_planner_that_remembers_sees_them_come_and_go() -> None:
+    planner = DemandPlanner()
+    pod, node = share(cpu="2"), a_gpu_node()
+    empty = a_snapshot(pod, node, POOL)
+    assert only(planner.demands(empty)).on_nodes
+    for plain, room in ((a_plain_pod(cpu="63"), False), (a_plain_pod(cpu="62"), True), (a_plain_pod(cpu="63"), False)):
+        loads = a_snapshot(plain).host_loads
+        assert bool(only(planner.demands(empty.model_copy(update={"host_loads": loads}))).on_nodes) is room
+    agents = (a_daemon_set(cpu="63"),)
+    assert not only(planner.demands(empty.model_copy(update={"daemon_sets": agents}))).on_nodes
+    assert only(planner.demands(empty)).on_nodes
+
+
+def test_a_daemon_set_that_is_still_to_come_has_its_part_of_a_node() -> None:
+    agent = a_daemon_set("agent", cpu="63")
+    came = a_plain_pod("agent-x", cpu="63", daemon_set="agent")
+    assert not only(demands(a_snapshot(share(cpu="2"), a_gpu_node(), POOL, agent))).on_nodes
+    elsewhere = a_daemon_set("elsewhere", cpu="63", selector={"tier": "web"})
+    room_for_one = a_snapshot(share(cpu="1"), a_gpu_node(), POOL, agent, elsewhere, came)
+    assert only(demands(room_for_one)).on_nodes, "a pod that is there is not counted twice"
+
+
+def test_new_nodes_have_room_beside_daemon_sets() -> None:
+    """Karpenter adds what DaemonSets ask to what the trigger asks: what is left of a type must be enough for both."""
+    assert types(only(demands(a_snapshot(share(cpu="3500m"), POOL)))) == [{L4, L4_LARGE}]
+    beside = only(demands(a_snapshot(share(cpu="3500m"), POOL, a_daemon_set(cpu="500m"))))
+    assert types(beside) == [{L4_LARGE}]
+    (node,) = beside.nodes
+    assert node.cpu_milli == 3500, "a trigger asks for the pods of the plan alone"
+    two = [share("a", cpu="1500m"), share("b", cpu="1500m")]
+    small = a_node_pool("pool", (L4,))
+    assert len(only(demands(a_snapshot(*two, small))).nodes) == 1
+    assert len(only(demands(a_snapshot(*two, small, a_daemon_set(cpu="1")))).nodes) == 2
+
+
+def test_what_fits_beside_no_daemon_set_is_refused() -> None:
+    demand = only(demands(a_snapshot(share(cpu="3"), a_node_pool("pool", (L4,)), a_daemon_set(cpu="1"))))
+    assert not demand.nodes
+    assert set(demand.refused) == {"uid-pod"}
+
+
+def test_limits_of_a_node_pool_count_whole_nodes() -> None:
+    """Karpenter counts a node's capacity against a limit, whatever runs there."""
+    pool = a_node_pool("pool", (L4,), limits={"cpu": "6"})
+    pods = [share("a", "0.9"), share("b", "0.9")]
+    agents = a_daemon_set(cpu="2")
+    assert len(only(demands(a_snapshot(*pods, pool, agents))).nodes) == 1
+
+
+@pytest.mark.parametrize(
+    ("counted", "daemon_set"),
+    [
+        pytest.param(True, a_daemon_set(cpu="1", memory="1Gi"), id="everywhere"),
+        pytest.param(False, a_daemon_set(cpu="1", tolerations=()), id="the pool's taint is not tolerated"),
+        pytest.param(
+            True,
+            a_daemon_set(cpu="1", memory="1Gi", tolerations=[{"key": "dedicated", "value": "gpu"}]),
+            id="it is tolerated by value",
+        ),
+        pytest.param(False, a_daemon_set(cpu="1", selector={"tier": "web"}), id="another label"),
+        pytest.param(True, a_daemon_set(cpu="1", memory="1Gi", selector={"tier": "gpu"}), id="the template's label"),
+        pytest.param(False, a_daemon_set(cpu="1", selector={"unknown": "x"}), id="a label that nodes do not have"),
+        pytest.param(
+            False, a_daemon_set(cpu="1", selector={"kubernetes.io/os": "windows"}), id="another operating system"
+        ),
+        pytest.param(
+            True, a_daemon_set(cpu="1", memory="1Gi", selector={"kubernetes.io/os": "linux"}), id="the usual one"
+        ),
+        pytest.param(
+            True,
+            a_daemon_set(cpu="1", memory="1Gi", selector={"nvidia.com/gpu.present": "true"}),
+            id="a label that GPU Feature Discovery will write",
+        ),
+        pytest.param(
+            False,
+            a_daemon_set(
+                cpu="1",
+                affinity=[{"key": "node.kubernetes.io/instance-type", "operator": "NotIn", "values": [L4]}],
+            ),
+            id="not on this instance type",
+        ),
+        pytest.param(
+            True,
+            a_daemon_set(
+                cpu="1",
+                memory="1Gi",
+                affinity=[{"key": "eks.amazonaws.com/compute-type", "operator": "NotIn", "values": ["fargate"]}],
+            ),
+            id="not on what these nodes are not",
+        ),
+        pytest.param(False, a_daemon_set(cpu="1", deleting=True), id="it goes"),
+    ],
+)
+def test_daemon_sets_count_where_their_pods_will_run(counted: bool, daemon_set: DaemonSet) -> None:
+    pool = a_node_pool("pool", (L4,), taints=[TAINT], more_labels={"tier": "gpu"})
+    assert overhead(pool, daemon_set) == ((1000, 1024, 1) if counted else (0, 0, 0))
+
+
+def test_startup_taints_keep_no_daemon_set_away_for_good() -> None:
+    pool = a_node_pool("pool", (L4,))
+    spec = {**pool.template_spec, "startupTaints": [{"key": "agent.example/not-ready", "effect": "NoExecute"}]}
+    pool = pool.model_copy(update={"template_spec": spec})
+    assert overhead(pool, a_daemon_set(cpu="1", tolerations=())) == (1000, 0, 1)
+
+
+def test_nodes_on_their_way_have_it_counted_once() -> None:
+    """Karpenter writes what DaemonSets ask into the requests of its claim."""
+    labels = {"karpenter.sh/nodepool": "pool", "node.kubernetes.io/instance-type": "g6.12xlarge"}
+    requests = {"nvidia.com/gpu": "2", "cpu": "21", "memory": "1Gi"}
+    claim = NodeClaim.read(
+        {"metadata": {"name": "claim", "labels": labels}, "spec": {"resources": {"requests": requests}}}
+    )
+    pool = a_node_pool("pool", ("g6.12xlarge",))
+    agent = a_daemon_set(cpu="20", memory="1Gi")
+    (shape,) = PoolShapes(a_snapshot(pool, agent)).shapes
+    left = shape.node_cpu_milli - 21_000
+    fits = only(demands(a_snapshot(share(cpu=f"{left}m"), claim, pool, agent)))
+    assert fits.on_nodes == {"claim": ("uid-pod",)}
+    assert not only(demands(a_snapshot(share(cpu=f"{left + 1}m"), claim, pool, agent))).on_nodes
+
+
+def test_without_node_pools_a_node_like_those_there_has_it_too() -> None:
+    node = a_gpu_node(gpus=1, instance_type=L4, cpu="4").model_copy(update={"unschedulable": True})
+    agent, there = a_daemon_set(cpu="1"), a_plain_pod("agent-x", cpu="1", daemon_set="agent")
+    assert types(only(demands(a_snapshot(share(cpu="3"), node, agent, there)))) == [{L4}]
+    assert only(demands(a_snapshot(share(cpu="3500m"), node, agent, there))).refused
+
+
+def test_devices_of_daemon_sets_are_counted_where_they_run() -> None:
+    """The pod of one that asks for a GPU is a pod like others: its DaemonSet does not count beside it."""
+    agent = a_daemon_set(cpu="63", gpus=1)
+    running = a_waiting_pod("agent-x", gpus=1, cpu="63", namespace="kube-system", node="node", phase="Running")
+    found = demands(a_snapshot(share(cpu="1"), a_gpu_node(gpus=2), running, agent))
+    assert only(found).on_nodes == {"node": ("uid-pod",)}
+
+
+KEYS = ("tier", "nvidia.com/gpu.present", "kubernetes.io/os", "karpenter.sh/nodepool", "topology.kubernetes.io/zone")
+VALUES = ("gpu", "web", "true", "linux", "pool", "a")
+EXPRESSION = st.builds(
+    lambda key, operator, values: {
+        "key": key,
+        "operator": operator,
+        "values": values if operator in ("In", "NotIn") else [],
+    },
+    st.sampled_from(KEYS),
+    st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist")),
+    st.lists(st.sampled_from(VALUES), min_size=1, max_size=2),
+)
+TOLERATIONS = st.sampled_from(([], [{"operator": "Exists"}], [{"key": "dedicated", "operator": "Exists"}]))
+
+
+@st.composite
+def daemon_sets(draw: st.DrawFn) -> list[DaemonSet]:
+    return [
+        a_daemon_set(
+            f"agent-{number}",
+            cpu=draw(st.sampled_from(("", "100m", "1"))),
+            memory=draw(st.sampled_from(("", "64Mi"))),
+            selector=draw(st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=1)),
+            affinity=draw(st.lists(EXPRESSION, max_size=2)),
+            tolerations=draw(TOLERATIONS),
+        )
+        for number in range(draw(st.integers(0, 4)))
+    ]
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> NodePool:
+    taints = [TAINT] if draw(st.booleans()) else []
+    labels = {"tier": draw(st.sampled_from(("gpu", "web")))} if draw(st.booleans()) else {}
+    return a_node_pool("pool", (L4,), taints=taints, more_labels=labels)
+
+
+@given(daemon_sets(), pools(), st.sampled_from(("a", "b")))
+def test_what_runs_on_a_node_that_came_was_counted_before(sets: list[DaemonSet], pool: NodePool, zone: str) -> None:
+    (shape,) = PoolShapes(a_snapshot(pool, *sets)).shapes
+    came = {
+        **shape.labels,
+        "kubernetes.io/os": "linux",
+        "topology.kubernetes.io/zone": zone,
+        "nvidia.com/gpu.present": "true",
+    }
+    node = a_gpu_node(more_labels=came).model_copy(update={"taints": shape.taints})
+    runs = DaemonOverhead(sets).to_come(node, IDLE)
+    assert runs.daemon_sets <= shape.overhead.daemon_sets
+    assert runs.cpu_milli <= shape.overhead.cpu_milli
+    assert runs.pods <= shape.overhead.pods
+
+
+@given(daemon_sets(), pools(), st.lists(st.integers(100, 3900), min_size=1, max_size=8), st.randoms())
+def test_no_new_node_is_planned_fuller_than_it_will_be(
+    sets: list[DaemonSet], pool: NodePool, cpus: list[int], random: Any
+) -> None:
+    pods = [
+        share(f"pod-{number}", "0.1", cpu=f"{cpu}m", tolerations=[{"operator": "Exists"}])
+        for number, cpu in enumerate(cpus)
+    ]
+    snapshot = a_snapshot(*pods, pool, *sets)
+    (shape,) = PoolShapes(snapshot).shapes
+    (bare,) = PoolShapes(a_snapshot(pool)).shapes
+    assert shape.node_cpu_milli == bare.cpu_milli or shape.cpu_milli == 0
+    demand = only(demands(snapshot))
+    for node in demand.nodes:
+        assert node.cpu_milli + shape.overhead.cpu_milli <= bare.cpu_milli
+    assert {uid for node in demand.nodes for uid in node.pods} | set(demand.refused) == {pod.uid for pod in pods}
+    random.shuffle(sets)
+    assert only(demands(a_snapshot(*pods, pool, *sets))).nodes == demand.nodes

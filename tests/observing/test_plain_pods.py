@@ -1,0 +1,194 @@
+"""Pods that ask for no GPU: what they take of nodes is known, and wakes the planner only where it can matter."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.connection import Connection, RequestError
+from plimsoll.model.host_load import HostLoad
+from plimsoll.observe import kinds, watching
+from plimsoll.observe.listing import list_objects
+from plimsoll.observe.observer import Observer
+from plimsoll.observe.reading import read_cluster
+from plimsoll.observe.snapshots import Stores
+from tests.builders import a_plain_manifest
+from tests.observing.apiserver import FakeApiserver
+from tests.observing.test_following import await_condition, refusal, start
+
+GPUS = {"status": {"allocatable": {"nvidia.com/gpu": "8", "cpu": "96"}}}
+
+
+def put(stores: Stores, manifest: dict[str, Any]) -> bool:
+    key, entry = stores.pods.read(manifest)
+    return stores.pods.put(key, entry)
+
+
+def drop(stores: Stores, manifest: dict[str, Any]) -> bool:
+    key, entry = stores.pods.read(manifest)
+    return stores.pods.drop(key, entry)
+
+
+def add_node(stores: Stores, name: str = "node", **fields: Any) -> None:
+    key, entry = stores.nodes.read({"metadata": {"name": name}, **fields})
+    stores.nodes.put(key, entry)
+
+
+def a_share(name: str = "share", node: str = "") -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "team", "annotations": {"gpu-fraction": "0.5"}}
+    return {"metadata": metadata, "spec": {"nodeName": node, "containers": [{"name": "main"}]}}
+
+
+def load(stores: Stores, node: str = "node") -> tuple[int, int, int]:
+    found = stores.snapshot().host_loads.get(node, HostLoad())
+    return found.cpu_milli, found.memory_mib, found.pods
+
+
+def test_what_plain_pods_take_is_summed_by_node() -> None:
+    stores = Stores()
+    put(stores, a_plain_manifest("a", cpu="500m", memory="1Gi"))
+    put(stores, a_plain_manifest("b", cpu="2", daemon_set="agent"))
+    put(stores, a_plain_manifest("c", "other", cpu="7"))
+    put(stores, a_plain_manifest("d", "", cpu="9"))
+    assert load(stores) == (2500, 1024, 2)
+    assert load(stores, "other") == (7000, 0, 1)
+    assert set(stores.snapshot().host_loads) == {"node", "other"}, "a pod on no node takes nothing"
+    assert stores.snapshot().host_loads["node"].daemon_sets == {"kube-system/agent"}
+    assert stores.snapshot().pods == ()
+
+
+def test_pods_that_change_end_and_go_are_followed() -> None:
+    stores = Stores()
+    put(stores, a_plain_manifest("a", cpu="1"))
+    put(stores, a_plain_manifest("a", cpu="3"))
+    assert load(stores) == (3000, 0, 1)
+    put(stores, a_plain_manifest("b", cpu="1"))
+    drop(stores, a_plain_manifest("b", cpu="1"))
+    assert load(stores) == (3000, 0, 1)
+    ended = a_plain_manifest("a", cpu="3") | {"status": {"phase": "Succeeded"}}
+    drop(stores, a_plain_manifest("a", cpu="3"))
+    put(stores, ended)
+    assert load(stores) == (0, 0, 0)
+
+
+def test_a_pod_that_turns_out_to_share_a_gpu_counts_once() -> None:
+    stores = Stores()
+    put(stores, a_plain_manifest("a", cpu="1"))
+    manifest = a_plain_manifest("a", cpu="1")
+    manifest["metadata"]["annotations"] = {"gpu-fraction": "0.5"}
+    assert put(stores, manifest)
+    assert load(stores) == (0, 0, 0)
+    assert [pod.name for pod in stores.snapshot().pods] == ["a"]
+    put(stores, a_plain_manifest("a", cpu="1"))
+    assert load(stores) == (1000, 0, 1)
+    assert stores.snapshot().pods == ()
+
+
+@pytest.mark.parametrize(
+    ("node", "waits", "woken"),
+    [
+        pytest.param(GPUS, True, True, id="a node with GPUs while a pod waits"),
+        pytest.param(GPUS, False, False, id="no pod waits"),
+        pytest.param({"status": {"allocatable": {"cpu": "96"}}}, True, False, id="a node without GPUs"),
+    ],
+)
+def test_plain_pods_wake_the_planner_only_where_it_can_matter(node: dict[str, Any], waits: bool, woken: bool) -> None:
+    stores = Stores()
+    add_node(stores, **node)
+    put(stores, a_share(node="" if waits else "node"))
+    version = stores.version
+    manifest = a_plain_manifest("a", cpu="1")
+    assert put(stores, manifest) is woken
+    assert (stores.version > version) is woken
+    version = stores.version
+    assert not put(stores, a_plain_manifest("a", cpu="1")), "nothing that counts changed"
+    assert stores.version == version
+    assert drop(stores, manifest) is woken
+
+
+def test_what_changed_while_nobody_waited_is_known_once_somebody_does() -> None:
+    stores = Stores()
+    add_node(stores, **GPUS)
+    assert load(stores) == (0, 0, 0)
+    put(stores, a_plain_manifest("a", cpu="1"))
+    put(stores, a_share())
+    assert load(stores) == (1000, 0, 1)
+
+
+def test_the_same_value_is_given_while_nothing_changes() -> None:
+    stores = Stores()
+    put(stores, a_plain_manifest("a", "a", cpu="1"))
+    put(stores, a_plain_manifest("b", "b", cpu="1"))
+    first = stores.pods.loads()
+    assert stores.pods.loads() is first
+    put(stores, a_plain_manifest("c", "b", cpu="1"))
+    assert stores.pods.loads()["a"] is first["a"]
+    assert stores.pods.loads() is not first
+
+
+def test_a_list_takes_the_place_of_what_was_known(cluster: FakeApiserver, connection: Connection) -> None:
+    stores = Stores()
+    add_node(stores, **GPUS)
+    put(stores, a_share())
+    put(stores, a_plain_manifest("gone", cpu="4"))
+    for name in ("x", "y"):
+        manifest = a_plain_manifest(name, cpu="1")
+        cluster.put(kinds.PODS.path, name, "kube-system", spec=manifest["spec"], status=manifest["status"])
+    entries, _ = list_objects(connection, stores.pods)
+    assert not entries, "a plain pod of a list is kept as what it takes alone"
+    assert stores.pods.replace(entries)
+    assert load(stores) == (2000, 0, 2)
+
+
+POD = st.tuples(
+    st.sampled_from(("a", "b", "c")), st.sampled_from(("", "n", "m")), st.sampled_from(("", "1", "2")), st.booleans()
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(("put", "drop")), POD), max_size=30))
+def test_any_history_ends_in_what_the_last_state_takes(history: list[tuple[str, Any]]) -> None:
+    """Names come back on other nodes after a deletion, as those of StatefulSets do."""
+    stores = Stores()
+    live: dict[str, dict[str, Any]] = {}
+    for what, (name, node, cpu, shares) in history:
+        if name in live and (what == "drop" or live[name]["spec"]["nodeName"] not in ("", node)):
+            drop(stores, live.pop(name))
+        if what == "put":
+            live[name] = a_plain_manifest(name, node, cpu=cpu)
+            if shares:
+                live[name]["metadata"]["annotations"] = {"gpu-fraction": "0.5"}
+            put(stores, live[name])
+    fresh = Stores()
+    for manifest in live.values():
+        put(fresh, manifest)
+    assert stores.pods.loads() == fresh.pods.loads()
+    assert {pod.name for pod in stores.pods.values()} == {pod.name for pod in fresh.pods.values()}
+
+
+def test_without_the_right_to_see_daemon_sets_the_rest_goes_on_and_says_so(
+    cluster: FakeApiserver, observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "FORBIDDEN", 0.05)
+    cluster.put(kinds.DAEMON_SETS.path, "agent", "kube-system", spec={"template": {"spec": {"containers": []}}})
+    cluster.refusals[kinds.DAEMON_SETS.path] = [refusal(403, "Forbidden")] * 3
+    start(observer)
+    await_condition(lambda: [each.name for each in observer.snapshot().daemon_sets] == ["agent"], 10)
+    assert not any("DaemonSet" in each for each in observer.snapshot().warnings)
+
+
+def test_the_warning_says_what_is_not_counted_and_what_to_change(cluster: FakeApiserver, observer: Observer) -> None:
+    cluster.refusals[kinds.DAEMON_SETS.path] = [refusal(403, "Forbidden")] * 9
+    start(observer)
+    (warning,) = [each for each in observer.snapshot().warnings if "DaemonSet" in each]
+    assert "not counted" in warning
+    assert "foundation stack" in warning
+    assert len(cluster.seen(kinds.DAEMON_SETS.path, watch=False)) == 1, "nobody asks again and again"
+
+
+def test_one_look_without_that_right_says_so_too(cluster: FakeApiserver, connection: Connection) -> None:
+    cluster.refusals[kinds.DAEMON_SETS.path] = [refusal(403, "Forbidden")]
+    assert any("what DaemonSets take" in each for each in read_cluster(connection).warnings)
+    cluster.refusals[kinds.NODES.path] = [refusal(403, "Forbidden")]
+    with pytest.raises(RequestError):
+        read_cluster(connection)
