@@ -32,8 +32,8 @@ def declare_demand(cluster: Kube, provisioner: str, **rules: Any) -> None:
     cluster.patch(API, "Environment", ENVIRONMENT, {"spec": spec})
 
 
-def add_pool(cluster: Kube, name: str, instance_type: str, delay: str = "", **labels: str) -> None:
-    """A NodePool of one instance type, whose nodes join after a while and are never consolidated."""
+def add_pool(cluster: Kube, name: str, instance_types: str, delay: str = "", **labels: str) -> None:
+    """A NodePool of these instance types (words), whose nodes join after a while and are never consolidated."""
     reference = {"group": "karpenter.kwok.sh", "kind": NODE_CLASS[1], "name": name}
     spec = {"nodeRegistrationDelay": delay} if delay else {}
     cluster.apply({"apiVersion": NODE_CLASS[0], "kind": NODE_CLASS[1], "metadata": {"name": name}, "spec": spec})
@@ -42,7 +42,7 @@ def add_pool(cluster: Kube, name: str, instance_type: str, delay: str = "", **la
         "spec": {
             "nodeClassRef": reference,
             "requirements": [
-                {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]},
+                {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": instance_types.split()},
                 {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
             ],
         },
@@ -58,10 +58,10 @@ def add_pool(cluster: Kube, name: str, instance_type: str, delay: str = "", **la
     )
 
 
-def add_shares(cluster: Kube, names: Iterable[str], fraction: str = "0.5", **selector: str) -> None:
+def add_shares(cluster: Kube, names: Iterable[str], fraction: str = "0.5", cpu: str = "1", **selector: str) -> None:
     """Pods of KAI under the capacity gate: ungated, Karpenter would take them for pods without GPUs, and serve them."""
     for name in names:
-        resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
+        resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
         cluster.create(
             {
                 "apiVersion": "v1",

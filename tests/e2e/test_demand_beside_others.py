@@ -1,0 +1,158 @@
+"""Demand beside DaemonSets and pods without GPUs, on real parts: Karpenter makes the planned nodes, and no more."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.sandbox import Sandbox
+from tests.e2e.awaiting import await_condition
+from tests.e2e.controller import controller
+from tests.e2e.demand import (
+    API,
+    CLAIM,
+    POOL,
+    TOLERATION,
+    add_pool,
+    add_shares,
+    bind,
+    claims_of,
+    declare_demand,
+    demands,
+    gated,
+    nodes_of,
+    remove_shares,
+    triggers,
+)
+from tests.e2e.kube import Kube
+
+pytestmark = pytest.mark.e2e
+
+SMALL, LARGE = "g5.12xlarge", "g5.48xlarge"
+"""48 CPUs with 4 GPUs, 192 CPUs with 8."""
+DAEMON_SET = ("apps/v1", "DaemonSet")
+LOOKS_AGAIN = 25
+"""Seconds: Karpenter looks at every pod that is still to be provisioned for each 10."""
+
+
+@pytest.fixture
+def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube]:
+    cluster = kube(demand_sandbox)
+    yield cluster
+    cluster.delete(*DAEMON_SET, "agent", "kube-system")
+    cluster.delete("v1", "Pod", "batch")
+    for pool in cluster.list(*POOL):
+        if pool["metadata"]["name"] != "gpu":
+            cluster.delete(*POOL, pool["metadata"]["name"])
+    for each in cluster.list(API, "GPUDemand"):
+        cluster.delete(API, "GPUDemand", each["metadata"]["name"])
+
+
+def pod_spec(cpu: str, **selector: str) -> dict[str, Any]:
+    resources = {"requests": {"cpu": cpu}}
+    return {
+        "nodeSelector": selector,
+        "tolerations": [TOLERATION],
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "main", "image": "registry.k8s.io/pause:3.9", "resources": resources}],
+    }
+
+
+def add_daemon_set(cluster: Kube, cpu: str, **selector: str) -> None:
+    labels = {"app": "agent"}
+    template = {"metadata": {"labels": labels}, "spec": pod_spec(cpu, **selector)}
+    cluster.create(
+        {
+            "apiVersion": DAEMON_SET[0],
+            "kind": DAEMON_SET[1],
+            "metadata": {"name": "agent", "namespace": "kube-system"},
+            "spec": {"selector": {"matchLabels": labels}, "template": template},
+        }
+    )
+
+
+def types_of(cluster: Kube, pool: str) -> list[str]:
+    """What Karpenter has launched for a NodePool."""
+    claims = cluster.list(*CLAIM, selector=f"karpenter.sh/nodepool={pool}")
+    return sorted(each["metadata"]["labels"].get("node.kubernetes.io/instance-type", "") for each in claims)
+
+
+def agents_on(cluster: Kube, node: str) -> list[str]:
+    pods = cluster.list("v1", "Pod", "kube-system", selector="app=agent")
+    return [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName") == node]
+
+
+def untainted(cluster: Kube, pool: str) -> bool:
+    """Whether pods that tolerate nothing may stay on the nodes."""
+    nodes = cluster.list("v1", "Node", selector=f"karpenter.sh/nodepool={pool}")
+    return not any(node["spec"].get("taints") for node in nodes)
+
+
+def serve(cluster: Kube, pool: str, share: str, nodes: int) -> str:
+    """Waits until the pool has so many nodes, and binds the share to the one that has none; its name."""
+    taken = {pod["spec"].get("nodeName") for pod in cluster.list("v1", "Pod", "default")}
+    await_condition(lambda: len(nodes_of(cluster, pool)) == nodes, 120, f"{nodes} nodes of {pool}")
+    await_condition(lambda: not gated(cluster), 60, "the pod is let go")
+    await_condition(lambda: untainted(cluster, pool), 60, "Karpenter takes its taint from the new node")
+    (node,) = [name for name in nodes_of(cluster, pool) if name not in taken]
+    bind(cluster, share, node)
+    await_condition(lambda: not triggers(cluster), 60, "its trigger goes")
+    return node
+
+
+def test_nodes_have_room_beside_daemon_sets_and_pods_without_gpus(
+    cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """What a small node could take beside nobody needs a large one beside an agent of 10 CPUs; and where others fill a
+    node that has GPUs left, another one is asked for."""
+    declare_demand(cluster, "trigger-pod")
+    add_daemon_set(cluster, "10", tier="watched")
+    add_pool(cluster, "watched", f"{SMALL} {LARGE}", tier="watched")
+    add_pool(cluster, "bare", f"{SMALL} {LARGE}", tier="bare")
+    shares = ["watched-0", "watched-1", "bare-0"]
+    with controller(demand_sandbox, tmp_path):
+        add_shares(cluster, ["watched-0"], cpu="45", tier="watched")
+        first = serve(cluster, "watched", "watched-0", 1)
+        assert types_of(cluster, "watched") == [LARGE]
+        await_condition(lambda: agents_on(cluster, first), 60, "the agent runs there")
+        batch = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "batch", "namespace": "default"}}
+        cluster.create(batch | {"spec": pod_spec("100", tier="watched")})
+        await_condition(lambda: cluster.get("v1", "Pod", "batch")["spec"].get("nodeName") == first, 60)  # type: ignore[index]
+        add_shares(cluster, ["watched-1"], cpu="45", tier="watched")
+        second = serve(cluster, "watched", "watched-1", 2)
+        await_condition(lambda: agents_on(cluster, second), 60)
+        add_shares(cluster, ["bare-0"], cpu="45", tier="bare")
+        serve(cluster, "bare", "bare-0", 1)
+        assert types_of(cluster, "bare") == [SMALL]
+        made = {pool: claims_of(cluster, pool) for pool in ("watched", "bare")}
+        until = time.monotonic() + LOOKS_AGAIN
+        while time.monotonic() < until:
+            assert {pool: claims_of(cluster, pool) for pool in made} == made, "no other NodeClaim is ever made"
+            time.sleep(0.5)
+        assert types_of(cluster, "watched") == [LARGE, LARGE]
+        await_condition(lambda: len(demands(cluster, "Completed")) == 2, 30)
+    remove_shares(cluster, shares)
+
+
+def test_fewer_pods_go_onto_a_node_beside_a_daemon_set(cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path) -> None:
+    """Two pods of 20 CPUs fit 48 CPUs, and one beside an agent of 10."""
+    declare_demand(cluster, "trigger-pod")
+    add_daemon_set(cluster, "10", tier="agents")
+    add_pool(cluster, "agents", SMALL, tier="agents")
+    add_pool(cluster, "alone", SMALL, tier="alone")
+    with controller(demand_sandbox, tmp_path):
+        for tier, nodes in (("agents", 2), ("alone", 1)):
+            shares = [f"{tier}-{number}" for number in range(2)]
+            add_shares(cluster, shares, fraction="0.25", cpu="20", tier=tier)
+            await_condition(lambda: len(nodes_of(cluster, tier)) == nodes, 120, f"{nodes} nodes")  # noqa: B023
+            await_condition(lambda: not gated(cluster), 60, "the pods are let go")
+            await_condition(lambda: untainted(cluster, tier), 60)  # noqa: B023
+            for number, name in enumerate(shares):
+                bind(cluster, name, nodes_of(cluster, tier)[number % nodes])
+            await_condition(lambda: not triggers(cluster), 60, "the triggers go")
+            assert len(claims_of(cluster, tier)) == nodes
+            remove_shares(cluster, shares)
+        time.sleep(LOOKS_AGAIN)
+        assert {tier: len(claims_of(cluster, tier)) for tier in ("agents", "alone")} == {"agents": 2, "alone": 1}
