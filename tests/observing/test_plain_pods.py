@@ -27,7 +27,7 @@ def put(stores: Stores, manifest: dict[str, Any]) -> bool:
 
 def drop(stores: Stores, manifest: dict[str, Any]) -> bool:
     key, entry = stores.pods.read(manifest)
-    return stores.pods.drop(key, entry)
+    return stores.pods.remove(key, entry)
 
 
 def add_node(stores: Stores, name: str = "node", **fields: Any) -> None:
