@@ -31,7 +31,7 @@ def test_nodes_that_are_alike_are_one_buffer() -> None:
     spec = template["template"]["spec"]
     assert spec["nodeSelector"] == {labels.INSTANCE_TYPE: TYPE, labels.NODEPOOL: "gpu"}
     requests = spec["containers"][0]["resources"]["requests"]
-    assert requests == {"nvidia.com/gpu": "8", "cpu": "16000m", "memory": "16384Mi"}, "of the fullest node"
+    assert requests == {"nvidia.com/gpu": "8", "cpu": "12000m", "memory": "12288Mi"}, "of the fullest node"
     assert held.tick(at(1)).empty
     assert held.phase() == "Scheduled"
 
