@@ -40,9 +40,9 @@ class Limits(Declared):
     """What the environment may hold at most; absent means no bound of ours."""
 
     gpus: int | None = Field(default=None, ge=0)
-    """GPU devices in all NodeClaims that the engine made."""
+    """GPU devices in all NodeClaims that the engine made, and of what demand asks for."""
     nodes: int | None = Field(default=None, ge=0)
-    """NodeClaims that the engine made."""
+    """NodeClaims that the engine made, and nodes that demand asks for."""
     deletions_per_tick: int = Field(default=50, ge=1)
     """NodeClaims and workloads that one delta may delete; the rest waits for the next."""
 

@@ -7,30 +7,17 @@ from plimsoll.model.labels import NODEPOOL
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.quantity import parse_devices
+from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.tenancy import tenancy_violation
 from plimsoll.model.verdict import Reason
 from plimsoll.model.workspace import Workspace
+from plimsoll.plan.claim_gpus import claim_gpus, most_gpus
+from plimsoll.plan.demand_holding import DemandHolding
+from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.offered_types import OfferedTypes
+from plimsoll.plan.ownership import Ownership
+from plimsoll.plan.pool_limits import Room
 from plimsoll.plan.refusal import Refusal
-
-
-def claim_gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
-    """GPU devices that a NodeClaim stands for: those it requests, else those of its instance type."""
-    resources = claim.spec.get("resources")
-    requests = resources.get("requests") if isinstance(resources, dict) else None
-    amount = requests.get(resource) if isinstance(requests, dict) else None
-    if amount is not None:
-        try:
-            return parse_devices(amount)
-        except ValueError:
-            pass
-    return _most_gpus(claim.instance_types, types)
-
-
-def _most_gpus(instance_types: Iterable[str], types: OfferedTypes) -> int:
-    """GPUs of the largest of the types, as far as they are known."""
-    found = [each.claimable or 0 for name in instance_types if (each := types.find(name)) is not None]
-    return max(found, default=0)
 
 
 class Budget:
@@ -46,12 +33,15 @@ class Budget:
         claims: Iterable[NodeClaim],
         own_pools: Iterable[NodePool],
         types: OfferedTypes,
+        demand: DemandHolding | None = None,
     ) -> None:
+        demand = demand or DemandHolding()
         limits = environment.limits
         self._limits = {"gpus": limits.gpus, "nodes": limits.nodes}
         self._environment = environment
         self._types = types
-        self._used = {"gpus": 0, "nodes": 0}
+        self._used = {"gpus": demand.gpus, "nodes": demand.nodes}
+        self._asked = {"gpus": demand.asked_gpus, "nodes": demand.asked_nodes}
         self._of_pools: dict[str, dict[str, int]] = {}
         if limits.gpus is None and limits.nodes is None and not types.limited_pools:
             return
@@ -63,23 +53,29 @@ class Budget:
             self.take(1, gpus, self._pool_of(claim.instance_types, claim.owner[0]))
         for own in own_pools:
             missing = max(0, (own.replicas or 0) - made.get(own.name, 0))
-            self.take(missing, _most_gpus(own.instance_types, types), self._pool_of(own.instance_types, own.owner[0]))
+            self.take(missing, most_gpus(own.instance_types, types), self._pool_of(own.instance_types, own.owner[0]))
 
     def short(self, nodes: int, gpus_each: int, pool: NodePool | None) -> str:
         """Which limit so many nodes would exceed; empty where none. `pool` allows their type."""
         for name, amount in (("gpus", nodes * gpus_each), ("nodes", nodes)):
             limit = self._limits[name]
-            if amount and limit is not None and self._used[name] + amount > limit:
-                return f"limits.{name} of the Environment is {limit}, {self._used[name]} in use, {amount} more wanted"
+            used = self._used[name] + self._asked[name]
+            if amount and limit is not None and used + amount > limit:
+                return f"limits.{name} of the Environment is {limit}, {used} in use, {amount} more wanted"
         if pool is None or not pool.limits:
             return ""
-        used = self._used_of(pool)
+        of_pool = self._used_of(pool)
         resource = self._environment.gpu_resource
         for name, key, amount in (("gpus", resource, nodes * gpus_each), ("nodes", "nodes", nodes)):
             bound = _devices(pool.limits, key)
-            if amount and bound is not None and used[name] + amount > bound:
-                return f"limits.{key} of NodePool {pool.name} is {bound}, {used[name]} in use, {amount} more wanted"
+            if amount and bound is not None and of_pool[name] + amount > bound:
+                return f"limits.{key} of NodePool {pool.name} is {bound}, {of_pool[name]} in use, {amount} more wanted"
         return ""
+
+    def room(self) -> Room:
+        """What is left for demand, what it has asked for included."""
+        bounds = {name: limit for name, limit in self._limits.items() if limit is not None}
+        return Room(bounds, {name: limit - self._used[name] for name, limit in bounds.items()})
 
     def take(self, nodes: int, gpus_each: int, pool: NodePool | None) -> None:
         self._used["nodes"] += nodes
@@ -115,6 +111,16 @@ def _devices(amounts: Mapping[str, str | int | float], key: str) -> int | None:
         return None if amount is None else parse_devices(amount)
     except ValueError:
         return None
+
+
+def environment_room(snapshot: Snapshot) -> Room:
+    """What the Environment's limits leave for demand beside what the engine has made."""
+    environment = snapshot.environment.spec
+    if environment.limits.gpus is None and environment.limits.nodes is None:
+        return Room()
+    types = OfferedTypes(snapshot, NodeIndex(snapshot.nodes))
+    ownership = Ownership(snapshot)
+    return Budget(environment, ownership.claims, ownership.pools, types, DemandHolding.of(snapshot, types)).room()
 
 
 class NamespaceBudget:

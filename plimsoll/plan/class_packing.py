@@ -115,7 +115,7 @@ class ClassPacker:
             while left and (over_limit is None or over_limit):
                 shapes = [each for each in self._shapes.values() if each.weight == weight]
                 excesses = [(each, limits.excess(each)) for each in shapes]
-                fitting = [_as_node_shape(each) for each, over in excesses if over is None]
+                fitting = [as_node_shape(each) for each, over in excesses if over is None]
                 excess = next((over for _, over in excesses if over is not None), excess)
                 packing = pack_nodes_within(self._effort, left, fitting, free)
                 taken, over_limit = self._within_limits(packing.new_nodes, limits)
@@ -130,7 +130,7 @@ class ClassPacker:
 
     def _why(self, need: PodNeed, reason: str, excess: Excess | None) -> str:
         """A limit where a node that would pass it could take the pod."""
-        could = any(each.kind in need.milli and takes(_as_node_shape(each), need) for each in self._shapes.values())
+        could = any(each.kind in need.milli and takes(as_node_shape(each), need) for each in self._shapes.values())
         return str(excess) if excess is not None and could else reason
 
     def _within_limits(
@@ -167,7 +167,7 @@ class ClassPacker:
         return found, tuple(rest)
 
 
-def _as_node_shape(shape: PoolShape) -> NodeShape:
+def as_node_shape(shape: PoolShape) -> NodeShape:
     return NodeShape(shape.name, shape.kind, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price)
 
 

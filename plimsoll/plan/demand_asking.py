@@ -11,6 +11,7 @@ from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.asked import Asked, came_since, read_asked
 from plimsoll.plan.asking import asking
 from plimsoll.plan.batch_provisioner import BatchProvisioner
+from plimsoll.plan.budget import environment_room
 from plimsoll.plan.claim_monitor import ClaimMonitor, FollowedClaim
 from plimsoll.plan.claim_progress import parse_time
 from plimsoll.plan.delta import Delta
@@ -20,18 +21,23 @@ from plimsoll.plan.demand_provisioner import DemandProvisioner, Names
 from plimsoll.plan.demand_record import DemandRecord, Failing
 from plimsoll.plan.demand_report import Standing, over, report
 from plimsoll.plan.headroom import keep_headroom
+from plimsoll.plan.pool_limits import Room
 from plimsoll.plan.trigger_provisioner import TriggerPodProvisioner
 
 
 class DemandAsking:
     """One round over one snapshot. `delta` is given what it comes to."""
 
-    def __init__(self, snapshot: Snapshot, planner: DemandPlanner, delta: Delta, now: datetime) -> None:
+    def __init__(
+        self, snapshot: Snapshot, planner: DemandPlanner, delta: Delta, now: datetime, room: Room | None = None
+    ) -> None:
+        """`room` is what the Environment's limits leave for demand; None: as the snapshot has it."""
         self._snapshot = snapshot
         self._settings = snapshot.environment.spec.demand
         self._planner = planner
         self._delta = delta
         self._now = now
+        self._room = room if room is not None else environment_room(snapshot)
         self._things = asking(snapshot)
         self._known = {each.name: each.status for each in snapshot.gpu_demands}
         self._provisioner = self._choose()
@@ -73,7 +79,9 @@ class DemandAsking:
         }
         promises = [promise for each in waiting for promise in each.promises]
         came = {node: each.demand for each in waiting for node in each.came}
-        self.demands = demands = self._planner.demands(self._snapshot, promises, blocked, self._failed_claims(), came)
+        self.demands = demands = self._planner.demands(
+            self._snapshot, promises, blocked, self._failed_claims(), came, room=self._room
+        )
         self._delta.warnings += sorted({warning for demand in demands for warning in demand.warnings})
         kept = self._keep(waiting, demands)
         standings = [self._ask(demand, [each for each in kept if each.demand == demand.name]) for demand in demands]

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from plimsoll.model.labels import NODEPOOL, WORKSPACE
 from plimsoll.model.snapshot import Snapshot
@@ -16,7 +17,7 @@ from plimsoll.plan.demand_supply import Supplies
 from plimsoll.plan.effort import Clock
 from plimsoll.plan.gpu_ledger import GpuLedger
 from plimsoll.plan.pod_changes import PodChanges, pod_changes
-from plimsoll.plan.pool_limits import PoolLimits
+from plimsoll.plan.pool_limits import PoolLimits, Room
 from plimsoll.plan.pool_shape import PoolShape
 from plimsoll.plan.pool_shapes import PoolShapes
 from plimsoll.plan.queue_gate import QueueGate
@@ -30,15 +31,18 @@ def demands(
     blocked_types: Collection[tuple[str, str]] = (),
     failed_claims: Collection[str] = (),
     came: Mapping[str, str] | None = None,
+    *,
+    room: Room | None = None,
 ) -> tuple[Demand, ...]:
     """The demand of a snapshot, by name. The order of what is given does not matter.
 
     `blocked_types` are (instance type, NodePool) pairs that are not asked for now, nor waited for; `failed_claims` the
     names of NodeClaims of which nothing is expected any more. `came` are nodes that came for promises, with the name
-    of the demand that asked for them: they are for its pods until those are bound. With what was asked for before as
+    of the demand that asked for them: they are for its pods until those are bound. `room` is what the Environment's
+    limits leave beside all that is there and not promised. With what was asked for before as
     `promises` and `came`, the same pods give no new nodes.
     """
-    return DemandPlanner().demands(snapshot, promises, blocked_types, failed_claims, came)
+    return DemandPlanner().demands(snapshot, promises, blocked_types, failed_claims, came, room=room)
 
 
 class DemandPlanner:
@@ -68,6 +72,8 @@ class DemandPlanner:
         blocked_types: Collection[tuple[str, str]] = (),
         failed_claims: Collection[str] = (),
         came: Mapping[str, str] | None = None,
+        *,
+        room: Room | None = None,
     ) -> tuple[Demand, ...]:
         """As the function of that name."""
         last, changes, classes = self._read(snapshot)
@@ -79,7 +85,7 @@ class DemandPlanner:
         blocked = frozenset(blocked_types)
         shapes = tuple(each for each in allowed.shapes if (each.instance_type, each.node_pool) not in blocked)
         promised = _promised(promises, allowed.shapes, blocked)
-        limits = PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource)
+        limits = PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room)
         if promised:
             _take_unclaimed(limits, (each for several in promised.values() for each in several), snapshot)
         offer = Offer(
@@ -90,8 +96,20 @@ class DemandPlanner:
             limits=limits,
             warnings=allowed.warnings,
         )
+        return self._plan(snapshot, classes, offer)
+
+    def _plan(
+        self, snapshot: Snapshot, classes: Mapping[DemandClass, ClassMembers], offer: Offer
+    ) -> tuple[Demand, ...]:
+        """Once more where a limit keeps pods out: then by who goes first, and not by how they pack."""
+        first = self._round(snapshot, classes, replace(offer, supply=offer.supply.copy()))
+        found = first.demands()
+        left_out = first.rationed()
+        return self._round(snapshot, classes, replace(offer, left_out=left_out)).demands() if left_out else found
+
+    def _round(self, snapshot: Snapshot, classes: Mapping[DemandClass, ClassMembers], offer: Offer) -> DemandRound:
         gate = QueueGate(snapshot.queues, self._loads)
-        return DemandRound(snapshot, classes, offer, self._packings, gate).demands()
+        return DemandRound(snapshot, classes, offer, self._packings, gate)
 
     def _read(
         self, snapshot: Snapshot

@@ -129,8 +129,8 @@ def _kept(kept: Iterable[Asked]) -> Iterable[DemandObject]:
 
 
 def _claims(standing: Standing, previous: GPUDemandStatus | None) -> tuple[DemandClaim, ...]:
-    """Those that failed stay until something comes: what asked for them is gone by then."""
-    known = previous.node_claims if previous is not None and standing.record.failures else ()
+    """Those that failed stay listed: what asked for them is gone by then, and often they are too."""
+    known = previous.node_claims if previous is not None else ()
     failed = [each for each in known if each.stage is ClaimStage.FAILED]
     found = {each.name: each for each in failed[-FAILED_LISTED:]}
     found |= {

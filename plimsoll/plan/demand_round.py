@@ -23,6 +23,7 @@ from plimsoll.plan.planned_nodes import planned_nodes
 from plimsoll.plan.pool_limits import PoolLimits
 from plimsoll.plan.pool_shape import PoolShape
 from plimsoll.plan.queue_gate import QueueGate
+from plimsoll.plan.rationing import LeftOut, Rationed, as_free, ration
 from plimsoll.plan.unserved import why_unserved
 
 
@@ -39,6 +40,8 @@ class Offer:
     """By name of the demand."""
     limits: PoolLimits
     warnings: tuple[str, ...] = ()
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    """By UID: pods that have to wait, for others go first under a limit."""
 
 
 @dataclass
@@ -80,6 +83,9 @@ class DemandRound:
         self._assumed = snapshot.environment.spec.demand.assumed_share_milli
         self._classes = [_Class(of, each) for of, each in members.items()]
         """The most urgent first: they choose first of what is free."""
+        self._found: tuple[Gang, ...] = ()
+        self._kept_out: set[str] = set()
+        """UIDs of pods that were refused before anything was packed."""
         self._class_of = {uid: each for each in self._classes for uid in each.members.shares}
 
     def demands(self) -> tuple[Demand, ...]:
@@ -87,12 +93,34 @@ class DemandRound:
             self._place_spoken_for(each)
         for each in self._classes:
             self._prepare(each)
-        found = self._gangs()
+        found = self._found = self._gangs()
         self._ask_queues(found)
+        self._kept_out = {uid for each in self._classes for uid in each.refused}
         self._pack()
         while self._leave_out_broken(found):
             self._pack()
         return tuple(sorted((self._demand(each) for each in self._classes), key=lambda demand: demand.name))
+
+    def rationed(self) -> Mapping[str, LeftOut]:
+        """The pods that limits keep out, by priority, then age; none where no limit keeps any out."""
+        limits = self._offer.limits
+        asking = {uid: each for each in self._classes for uid in each.needs if uid not in self._kept_out}
+        reasons = {self._why(uid) for uid in asking}
+        if not any(limits.told_in(reason) for reason in reasons):
+            return {}
+        classes = [self._as_rationed(each) for each in self._classes if each.needs]
+        return ration(classes, limits, self._rank, self._found)
+
+    def _as_rationed(self, each: _Class) -> Rationed:
+        needs = {uid: need for uid, need in each.needs.items() if uid not in self._kept_out}
+        came = [free for free, _ in self._offer.supply.came_for(each.of.name)]
+        promised = [node.free for node in self._offer.promised.get(each.of.name, ())]
+        given = [as_free(node, needs) for node in each.packed.on_nodes if node.node is not None]
+        return Rationed(needs, each.shapes, [*given, *came, *promised])
+
+    def _rank(self, uid: str) -> tuple[int, str, str]:
+        pod = self._class_of[uid].members.shares[uid].pod
+        return -pod.priority, pod.creation_timestamp, uid
 
     def _place_spoken_for(self, each: _Class) -> None:
         """Whole GPUs that are free go to those who ask for them; what is not, their autoscaler provides."""
@@ -117,6 +145,9 @@ class DemandRound:
             why = why_unserved(placement, self._offer.shapes, self._offer.blocked, len(self._snapshot.node_pools))
             each.refused |= dict.fromkeys(each.members.shares, why)
             return
+        left_out = {uid: left for uid, left in self._offer.left_out.items() if uid in each.members.shares}
+        each.refused |= {uid: left.why for uid, left in left_out.items()}
+        each.nameless |= {uid: left.nameless for uid, left in left_out.items()}
         found = class_needs(each.members.shares, kinds, self._assumed)
         each.needs = {need.name: need for need in found.needs}
         each.refused |= found.refused

@@ -16,7 +16,7 @@ from plimsoll.model.verdict import Verdict
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace, WorkspaceRef
 from plimsoll.plan.attempts import Attempts
-from plimsoll.plan.budget import claim_gpus
+from plimsoll.plan.claim_gpus import claim_gpus
 from plimsoll.plan.claim_progress import ClaimProgress, Wait
 from plimsoll.plan.estimates import Estimates
 from plimsoll.plan.estimator import Estimate, Infeasible, Settings

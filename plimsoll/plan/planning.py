@@ -18,12 +18,14 @@ from plimsoll.plan.catalog import did_you_mean
 from plimsoll.plan.claim_progress import ClaimProgress
 from plimsoll.plan.delta import Delta, key_of
 from plimsoll.plan.demand_asking import DemandAsking
+from plimsoll.plan.demand_holding import DemandHolding
 from plimsoll.plan.demand_planning import DemandPlanner
 from plimsoll.plan.node_claims import NodeClaimProvisioner
 from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.offered_types import OfferedType, OfferedTypes
 from plimsoll.plan.ownership import Owned, Ownership, alive, by_age
 from plimsoll.plan.pod_places import PodPlaces
+from plimsoll.plan.pool_limits import Room
 from plimsoll.plan.provisioner import Means, Provisioner, Wish
 from plimsoll.plan.rivals import rival_warnings
 from plimsoll.plan.scaling import autoscaled, scaled
@@ -79,8 +81,9 @@ class _Round:
 
     def _choose_provisioner(self) -> Provisioner:
         snapshot, ownership = self._snapshot, self._ownership
-        budget = Budget(snapshot.environment.spec, ownership.claims, ownership.pools, self._types)
-        means = Means(snapshot.environment, ownership, budget, self._places)
+        demand = DemandHolding.of(snapshot, self._types)
+        self._budget = Budget(snapshot.environment.spec, ownership.claims, ownership.pools, self._types, demand)
+        means = Means(snapshot.environment, ownership, self._budget, self._places)
         trying = Trying(snapshot, self._progress, self._now)
         if snapshot.environment.spec.effective_provisioner is Kind.STATIC_NODEPOOL:
             pools = (pool.name for pool in snapshot.node_pools)
@@ -105,7 +108,7 @@ class _Round:
             # Also of those that are refused now, because they name an instance type.
             for workspace in sorted(self._snapshot.workspaces, key=by_age):
                 self._leftovers(workspace)
-        asking = DemandAsking(self._snapshot, self._planner, delta, self._now)
+        asking = DemandAsking(self._snapshot, self._planner, delta, self._now, self._room())
         reports = asking.plan()
         asked = [each for each in delta.deletions if isinstance(each.owner, DemandRef)]
         capacity = [each for each in delta.deletions if not isinstance(each.owner, DemandRef)]
@@ -122,6 +125,10 @@ class _Round:
             warnings=(*delta.warnings, *rival_warnings(self._snapshot.pods)),
             next_look=min(delta.looks, default=None),
         )
+
+    def _room(self) -> Room | None:
+        """What the limits leave for demand beside the Workspaces' nodes, those of this delta included."""
+        return self._budget.room() if self._environment.spec.auto_provisioning else None
 
     def _remove_orphans(self) -> None:
         ownership = self._ownership

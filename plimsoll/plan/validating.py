@@ -8,7 +8,9 @@ from plimsoll.model.verdict import Reason, Verdict
 from plimsoll.model.workspace import Workspace
 from plimsoll.plan.allocation import allocate
 from plimsoll.plan.brought_nodes import BroughtNodes
-from plimsoll.plan.budget import Budget, NamespaceBudget, claim_gpus, forbidden, reserved_keys
+from plimsoll.plan.budget import Budget, NamespaceBudget, forbidden, reserved_keys
+from plimsoll.plan.claim_gpus import claim_gpus
+from plimsoll.plan.demand_holding import DemandHolding
 from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.offered_types import OfferedTypes
 from plimsoll.plan.ownership import Ownership, alive, by_age
@@ -119,7 +121,8 @@ def _hold_limits(snapshot: Snapshot, found: Found) -> None:
     for claim in running:
         namespace = claim.owner[0]
         held[namespace] = held.get(namespace, 0) + claim_gpus(claim, environment.gpu_resource, types)
-    budget = Budget(environment, running, ownership.pools, types)
+    demand = DemandHolding.of(snapshot, types) if environment.auto_provisioning else None
+    budget = Budget(environment, running, ownership.pools, types, demand)
     namespaces = NamespaceBudget(environment, held)
     sized = {key: each.target for key, each in found.items() if isinstance(each, Sizing)}
     brought = brought_supply(snapshot, index, sized) if environment.auto_provisioning else {}

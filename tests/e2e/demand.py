@@ -4,12 +4,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from plimsoll.model.capacity_gate import CAPACITY_GATE
+from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube
 
 API = "plimsoll.dev/v1alpha1"
 CLAIM = ("karpenter.sh/v1", "NodeClaim")
 POOL = ("karpenter.sh/v1", "NodePool")
 NODE_CLASS = ("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass")
+BUFFER = ("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer")
+POLICY = ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy")
+BINDING = ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding")
+SOLD_OUT = "sold-out"
 ENVIRONMENT = "sandbox-nap"
 TRIGGERS = "plimsoll-triggers"
 NAMESPACE = "default"
@@ -129,6 +134,62 @@ def nodes_of(cluster: Kube, pool: str) -> list[str]:
     )
 
 
+def asked(cluster: Kube, provisioner: str) -> list[dict[str, Any]]:
+    """What asks for the nodes of demand, of either provisioner that Karpenter serves, with its PodTemplates."""
+    if provisioner == "trigger-pod":
+        return triggers(cluster)
+    made = cluster.list(*BUFFER, TRIGGERS)
+    return made or cluster.list("v1", "PodTemplate", TRIGGERS)
+
+
+def sell_out(cluster: Kube, pool: str) -> None:
+    """From now on Karpenter's provider has no capacity for the NodePool: the class that its claims name is not there,
+    which the KWOK provider calls insufficient capacity."""
+    rules = [
+        {"apiGroups": ["karpenter.sh"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nodeclaims"]}
+    ]
+    patch = '[JSONPatch{op: "replace", path: "/spec/nodeClassRef/name", value: "sold-out"}]'
+    of_pool = f"object.metadata.labels[?'karpenter.sh/nodepool'].orValue('') == '{pool}'"
+    policy = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {"resourceRules": rules},
+        "matchConditions": [{"name": "of-the-pool", "expression": of_pool}],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
+    }
+    metadata = {"name": SOLD_OUT}
+    for kind, spec in ((POLICY, policy), (BINDING, {"policyName": SOLD_OUT})):
+        cluster.apply({"apiVersion": kind[0], "kind": kind[1], "metadata": metadata, "spec": spec})
+    claim = {
+        "apiVersion": CLAIM[0],
+        "kind": CLAIM[1],
+        "metadata": {"name": "would-be", "labels": {"karpenter.sh/nodepool": pool}},
+        "spec": {
+            "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": NODE_CLASS[1], "name": pool},
+            "requirements": [],
+        },
+    }
+    await_condition(
+        lambda: cluster.apply(claim, dry_run=True)["spec"]["nodeClassRef"]["name"] == "sold-out", 30, "it is in force"
+    )
+
+
+def supply_again(cluster: Kube) -> None:
+    """Takes the policy of `sell_out` away."""
+    for kind in (BINDING, POLICY):
+        cluster.delete(*kind, SOLD_OUT)
+
+
+def events_of(cluster: Kube, pool: str) -> list[dict[str, Any]]:
+    """What Karpenter says of claims of the NodePool that found no capacity."""
+    return [
+        event
+        for event in cluster.list("v1", "Event", NAMESPACE)
+        if event["reason"] == "InsufficientCapacityError" and event["involvedObject"]["name"].startswith(f"{pool}-")
+    ]
+
+
 def demands(cluster: Kube, *phases: str) -> list[dict[str, Any]]:
-    """Statuses of the GPUDemands in one of these phases."""
-    return [each["status"] for each in cluster.list(API, "GPUDemand") if each.get("status", {}).get("phase") in phases]
+    """Statuses of all GPUDemands, or of those in one of these phases."""
+    found = [each["status"] for each in cluster.list(API, "GPUDemand") if "status" in each]
+    return [status for status in found if not phases or status.get("phase") in phases]

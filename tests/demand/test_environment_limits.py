@@ -1,0 +1,78 @@
+"""The Environment's limits bound what demand asks for, beside the Workspaces' nodes."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model.environment import Environment
+from plimsoll.model.pod import Pod
+from plimsoll.plan.planning import plan
+from plimsoll.plan.validating import validate
+from tests.asking.cluster import TYPE, Cluster, at, claim, node, pool, share_pod
+from tests.builders import a_claim, a_workspace, an_environment
+
+
+def bounded(nap: bool = False, provisioner: str = "trigger-pod", **limits: int) -> Environment:
+    return an_environment(nap, demand={"provisioner": provisioner}, limits=limits)
+
+
+def a_cluster(*objects: Any, count: int = 33, environment: Environment) -> Cluster:
+    shares = [share_pod(f"share-{number:03}") for number in range(count)]
+    return Cluster(pool(), *shares, *objects, environment=environment)
+
+
+@pytest.mark.parametrize("provisioner", ["trigger-pod", "capacity-buffer"])
+@pytest.mark.parametrize("limits", [{"gpus": 20}, {"nodes": 2}])
+def test_demand_stops_at_the_limit_and_says_so(provisioner: str, limits: dict[str, int]) -> None:
+    cluster = a_cluster(environment=bounded(provisioner=provisioner, **limits))
+    cluster.tick(at(0))
+    asked = sum(each["spec"].get("replicas", 1) for each in [*cluster.asked(), *cluster.asked("CapacityBuffer")])
+    assert asked == 2, "33 halves are 3 nodes of 8 GPUs"
+    ((key, value),) = limits.items()
+    assert f"limits.{key} of the Environment is {value}" in " ".join(cluster.status().reasons)
+    assert cluster.phase() == "Scheduled"
+    assert cluster.tick(at(1)).empty
+
+
+def test_what_was_asked_for_counts_as_long_as_its_nodes_are_there() -> None:
+    """Also when its pods are bound, and nothing asks any more."""
+    cluster = a_cluster(environment=bounded(gpus=8), count=16)
+    cluster.tick(at(0))
+    cluster.objects += [claim("gpu-aaaaa", at(1), nodeName="n1"), node("n1", at(1))]
+    cluster.tick(at(30))
+    cluster.remove(Pod)
+    cluster.objects += [
+        share_pod(f"share-{number:03}", "0.5", unschedulable=False, nodeName="n1") for number in range(16)
+    ]
+    cluster.tick(at(31))
+    assert not cluster.asked()
+    cluster.objects.append(share_pod("later", "0.9"))
+    cluster.tick(at(40))
+    assert not cluster.asked()
+    (later,) = (each.status for each in cluster.demands.values() if each.status.phase == "Pending")
+    assert "limits.gpus of the Environment is 8" in later.reasons[0]
+
+
+def test_workspaces_and_demand_share_the_limit() -> None:
+    environment = bounded(nap=True, gpus=16)
+    of_workspace = a_claim("ws-claim", instance_type=TYPE, gpus=8)
+    workspace = a_workspace("ws", instance_type=TYPE)
+    cluster = a_cluster(of_workspace, environment=environment, count=33)
+    cluster.objects.append(workspace)
+    snapshot = cluster.snapshot().model_copy(update={"workspaces": (workspace,)})
+    made = plan(snapshot, validate(snapshot), at(0))
+    assert [each.key.kind for each in made.creations] == ["Pod"], "8 GPUs are left"
+
+
+def test_workspaces_cannot_take_what_demand_has_asked_for() -> None:
+    environment = bounded(nap=True, gpus=8)
+    cluster = a_cluster(environment=environment, count=1)
+    cluster.tick(at(0))
+    assert len(cluster.asked()) == 1
+    snapshot = cluster.snapshot().model_copy(update={"workspaces": (a_workspace("ws", instance_type=TYPE),)})
+    (verdict,) = validate(snapshot)
+    assert verdict.reason == "LimitExceeded"
+    assert "8 in use" in verdict.message
+    without = snapshot.model_copy(update={"environment": bounded(nap=True, provisioner="none", gpus=8)})
+    (verdict,) = validate(without)
+    assert verdict.reason == "Accepted"

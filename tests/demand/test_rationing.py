@@ -1,0 +1,100 @@
+"""Room under a limit goes by priority, then by age, whatever packs best; what is left goes to those that need less."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.model.pod import Pod
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.demand_planning import demands
+from plimsoll.plan.pool_limits import Room
+from tests.builders import a_node_pool, a_snapshot, a_waiting_pod
+
+L4 = "g6.xlarge"
+"""One GPU."""
+L4_4 = "g6.12xlarge"
+
+
+def a_pool(gpus: int, *types: str, **more: Any) -> Any:
+    return a_node_pool("pool", types or (L4,), limits={"nvidia.com/gpu": gpus}, **more)
+
+
+def share(name: str, fraction: str, *, priority: int = 0, age: int = 0, **more: Any) -> Pod:
+    """`age`: the greater, the older."""
+    created = f"2026-01-01T00:{59 - age:02}:00Z"
+    pod = a_waiting_pod(name, priority=priority, gpu_fraction=fraction, **more)
+    return pod.model_copy(update={"creation_timestamp": created})
+
+
+def served(*found: Demand) -> set[str]:
+    return {uid.removeprefix("uid-") for demand in found for node in demand.nodes for uid in node.pods}
+
+
+def test_the_most_urgent_go_first() -> None:
+    pods = [share(f"low-{n}", "0.9") for n in range(4)] + [share(f"high-{n}", "0.6", priority=10) for n in range(2)]
+    found = demands(a_snapshot(*pods, a_pool(2)))
+    assert served(*found) == {"high-0", "high-1"}
+    assert {"limits.nvidia.com/gpu of NodePool pool is 2" in why for why in found[0].refused.values()} == {True}
+
+
+def test_then_the_oldest() -> None:
+    pods = [share(f"pod-{n}", "0.6", age=n) for n in range(5)]
+    assert served(*demands(a_snapshot(*pods, a_pool(2)))) == {"pod-3", "pod-4"}
+
+
+def test_between_classes_too() -> None:
+    """The class of the most urgent pod is packed first: its other pods are not more urgent for that."""
+    pods = [share("a-high", "0.6", priority=10, queue="a")]
+    pods += [share(f"a-low-{n}", "0.6", queue="a") for n in range(3)]
+    pods += [share(f"b-{n}", "0.6", priority=5, queue="b") for n in range(2)]
+    assert served(*demands(a_snapshot(*pods, a_pool(3)))) == {"a-high", "b-0", "b-1"}
+
+
+def test_what_is_left_goes_to_those_that_need_less() -> None:
+    pods = [share("first", "0.6", age=3), share("too-large", "0.5", age=2), share("small", "0.4", age=1)]
+    assert served(*demands(a_snapshot(*pods, a_pool(1)))) == {"first", "small"}
+
+
+def test_the_limit_of_the_environment_is_rationed_alike() -> None:
+    pods = [share(f"low-{n}", "0.9") for n in range(4)] + [share("high", "0.2", priority=1)]
+    room = Room({"gpus": 5}, {"gpus": 1})
+    found = demands(a_snapshot(*pods, a_node_pool("pool", (L4,))), room=room)
+    assert served(*found) == {"high"}
+    assert "limits.gpus of the Environment is 5" in next(iter(found[0].refused.values()))
+
+
+def test_pools_without_a_limit_serve_the_rest() -> None:
+    pods = [share(f"pod-{n}", "0.9", age=n) for n in range(4)]
+    found = demands(a_snapshot(*pods, a_pool(1), a_node_pool("free", (L4,))))
+    assert len(served(*found)) == 4
+
+
+def test_a_gang_goes_as_a_whole_or_not_at_all() -> None:
+    jobset = {"jobset.sigs.k8s.io/jobset-name": "train"}
+    gang = [share(f"gang-{n}", "0.9", priority=5, more_labels=jobset) for n in range(3)]
+    found = demands(a_snapshot(*gang, share("single", "0.9"), a_pool(2)))
+    assert served(*found) == {"single"}
+    assert served(*demands(a_snapshot(*gang, share("single", "0.9"), a_pool(3)))) == {f"gang-{n}" for n in range(3)}
+
+
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 10), st.integers(0, 2)), min_size=1, max_size=12),
+    gpus=st.integers(0, 6),
+    queues=st.integers(1, 2),
+)
+def test_nobody_goes_before_a_more_urgent_pod_that_needs_no_more(
+    sizes: list[tuple[int, int]], gpus: int, queues: int
+) -> None:
+    pods = [
+        share(f"pod-{n:02}", f"{size / 10}", priority=priority, queue=f"q{n % queues}")
+        for n, (size, priority) in enumerate(sizes)
+    ]
+    found = demands(a_snapshot(*pods, a_pool(gpus, L4, L4_4)))
+    going = served(*found)
+    assert sum(node.gpus for demand in found for node in demand.nodes) <= gpus
+    by_name = {f"pod-{n:02}": (size, priority, n % queues) for n, (size, priority) in enumerate(sizes)}
+    for name in by_name.keys() - going:
+        size, priority, queue = by_name[name]
+        later = [each for each in going if by_name[each][1] < priority and by_name[each][2] == queue]
+        assert not [each for each in later if by_name[each][0] >= size], (name, later)
