@@ -29,6 +29,8 @@ class GPUShare(Observed):
     memory_mib: int | None = Field(default=None, ge=1)
     """MiB of one GPU."""
     devices: int = Field(default=1, ge=1, le=MAX_DEVICES)
+    rounded: bool = False
+    """Whether it is a part, asked by annotation, that only rounds up to 1000 thousandths."""
 
     @model_validator(mode="after")
     def _one_amount(self) -> "GPUShare":
@@ -38,7 +40,7 @@ class GPUShare(Observed):
 
     @property
     def whole(self) -> bool:
-        return self.milli == WHOLE_MILLI
+        return self.milli == WHOLE_MILLI and not self.rounded
 
     def milli_of(self, gpu_memory_mib: int) -> int:
         """Thousandths that it takes of a GPU with that memory, rounded up; above 1000 where it does not fit."""

@@ -23,7 +23,7 @@ from plimsoll.model.share import (
 ASSUMED_MILLI = 100
 """Thousandths that a share in MiB counts for where the memory of no GPU is known: KAI's ratio of 0.1."""
 
-_FRACTION = re.compile(r"\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_FRACTION = re.compile(r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _MEMORY_DIGITS = 15
 _SHOWN = 64
 
@@ -106,7 +106,8 @@ def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE) -> GPUShare | None:
         )
     count = 1 if devices is None else _devices(pod, devices)
     if fraction is not None:
-        return GPUShare(milli=_milli(pod, fraction), devices=count)
+        milli = _milli(pod, fraction)
+        return GPUShare(milli=milli, devices=count, rounded=milli == WHOLE_MILLI)
     return GPUShare(memory_mib=_memory(pod, memory or ""), devices=count)
 
 
@@ -144,7 +145,7 @@ def _whole_gpus(pod: Pod, gpu_resource: str) -> int:
 
 
 def _milli(pod: Pod, text: str) -> int:
-    value = Decimal(text.strip()) if _FRACTION.fullmatch(text.strip()) else None
+    value = Decimal(text) if _FRACTION.fullmatch(text) else None
     if value is None or not 0 < value < 1:
         raise _unreadable(
             pod, GPU_FRACTION, text, "is not a number above 0 and below 1",
@@ -154,23 +155,26 @@ def _milli(pod: Pod, text: str) -> int:
 
 
 def _memory(pod: Pod, text: str) -> int:
-    digits = text.strip()
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MEMORY_DIGITS and int(digits) > 0):
+    if not (_is_number(text) and len(text) <= _MEMORY_DIGITS and int(text) > 0):
         raise _unreadable(
             pod, GPU_MEMORY_SHARE, text, "is not a whole number of MiB above 0",
             "write MiB without a unit, such as 2000",
         )  # fmt: skip
-    return int(digits)
+    return int(text)
 
 
 def _devices(pod: Pod, text: str) -> int:
-    digits = text.strip()
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 4 and 1 <= int(digits) <= MAX_DEVICES):
+    if not (_is_number(text) and len(text) <= 4 and 1 <= int(text) <= MAX_DEVICES):
         raise _unreadable(
             pod, GPU_FRACTION_DEVICES, text, f"is not a whole number from 1 to {MAX_DEVICES}",
             "write on how many GPUs of one node the pod runs, such as 2",
         )  # fmt: skip
-    return int(digits)
+    return int(text)
+
+
+def _is_number(text: str) -> bool:
+    """Whether KAI reads it as one, too: no spaces, no sign, no digits of other scripts."""
+    return text.isascii() and text.isdigit()
 
 
 def _unreadable(pod: Pod, field: str, value: str, problem: str, hint: str) -> UnreadableShareError:

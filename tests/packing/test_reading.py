@@ -44,7 +44,7 @@ def test_what_is_asked(pod: Pod, share: GPUShare | None) -> None:
     assert read_share(pod) == share
 
 
-@pytest.mark.parametrize("value", ["", "half", "0", "0.0", "1", "1.5", "-0.5", "nan", "inf", "0_5", "0,5", "1e99", "½"])
+@pytest.mark.parametrize("value", ["", "half", "0", "0.0", "1", "1.5", "-0.5", "nan", "inf", "0_5", "0,5", "1e99", "½", " 0.5", "٠.٥"])
 def test_a_fraction_that_is_none_is_refused(value: str) -> None:
     with pytest.raises(UnreadableShareError) as refusal:
         read_share(a_share_pod(gpu_fraction=value))
@@ -52,7 +52,7 @@ def test_a_fraction_that_is_none_is_refused(value: str) -> None:
     assert refusal.value.hint
 
 
-@pytest.mark.parametrize("value", ["", "0", "-5", "2Gi", "2000.5", "٣", "1" * 400])
+@pytest.mark.parametrize("value", ["", "0", "-5", "2Gi", "2000.5", "٣", " 2000", "1" * 400])
 def test_a_memory_that_is_none_is_refused(value: str) -> None:
     with pytest.raises(UnreadableShareError, match="Pod team/pod: gpu-memory"):
         read_share(a_share_pod(gpu_memory=value))
@@ -99,6 +99,13 @@ def test_the_resource_name_is_configurable() -> None:
     )
     assert read_share(pod) is None
     assert read_share(pod, "amd.com/gpu") == GPUShare(milli=1000, devices=4)
+
+
+def test_a_fraction_that_rounds_up_to_a_gpu_is_still_a_share() -> None:
+    """No autoscaler sees it, and it has its GPU to itself."""
+    share = read_share(a_share_pod(gpu_fraction="0.9999"))
+    assert share is not None
+    assert (share.milli, share.whole) == (1000, False)
 
 
 def test_memory_is_a_part_of_the_real_memory() -> None:
