@@ -44,7 +44,9 @@ def test_what_is_asked(pod: Pod, share: GPUShare | None) -> None:
     assert read_share(pod) == share
 
 
-@pytest.mark.parametrize("value", ["", "half", "0", "0.0", "1", "1.5", "-0.5", "nan", "inf", "0_5", "0,5", "1e99", "½", " 0.5", "٠.٥"])
+@pytest.mark.parametrize(
+    "value", ["", "half", "0", "0.0", "1", "1.5", "-0.5", "nan", "inf", "0_5", "0,5", "1e99", "½", " 0.5", "٠.٥"]
+)
 def test_a_fraction_that_is_none_is_refused(value: str) -> None:
     with pytest.raises(UnreadableShareError) as refusal:
         read_share(a_share_pod(gpu_fraction=value))
