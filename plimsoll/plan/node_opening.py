@@ -29,7 +29,7 @@ def onto_shapes(
     opening = _Opening(shapes, needs, effort)
     best: tuple[Cost, list[FilledNode]] | None = None
     for headroom in _HEADROOM:
-        chosen = opening.choose(fitting, headroom)
+        chosen = opening.choose(fitting, headroom, target)
         if best is not None and sum(shape.gpus for shape in chosen) >= best[0][0]:
             break
         nodes = opening.fill(fitting, chosen, headroom)
@@ -52,12 +52,13 @@ class _Opening:
         self._needs = needs
         self._effort = effort
 
-    def choose(self, units: Sequence[Unit], headroom: float) -> list[NodeShape]:
+    def choose(self, units: Sequence[Unit], headroom: float, least: int = 0) -> list[NodeShape]:
         """Shapes that have enough of everything for the units in all, and of which one fits the hardest to place."""
         if not units:
             return []
         loads = [unit.load(self._shapes, headroom) for unit in units]
         choice = ShapeChoice(loads, self._shapes)
+        choice.require(least)
         for names in sorted({tuple(sorted(load.shapes)) for load in loads}):
             choice.require_one_of(names)
         chosen = [self._by_name[name] for name, count in sorted(choice.choose().items()) for _ in range(count)]

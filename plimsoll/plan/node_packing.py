@@ -155,6 +155,7 @@ class _NodePacker:
         packing = self._whole_packing if self._whole_packing and not refused else self._pack_devices(needs)
         self._lower_bound = packing.lower_bound
         choice.require(packing.least)
+        choice.require_parts()
         for shapes in sorted({tuple(sorted(shapes)) for shapes, needed in fitting if needed and shapes}):
             choice.require_one_of(shapes)
         return choice.least_gpus()

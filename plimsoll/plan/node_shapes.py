@@ -6,11 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from plimsoll.plan.integer_program import Program
 from plimsoll.plan.node_need import FreeNode, NodeShape
 from plimsoll.plan.packing_problem import GPU_MILLI
 
 _ROUNDING = 1e-6
+_WORTH = 1.001
+"""How much more than the plain sum a count of parts has to ask for to be worth a row."""
+_PARTS = 200
+"""Sizes of parts that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +55,10 @@ class ShapeChoice:
         self._free: dict[str, list[FreeNode]] = defaultdict(list)
         for node in free:
             self._free[node.kind].append(node)
-        classes: dict[_Class, list[Load]] = defaultdict(list)
+        self._classes: dict[_Class, list[Load]] = defaultdict(list)
         for load in loads:
-            classes[load.kinds, load.shapes].append(load)
+            self._classes[load.kinds, load.shapes].append(load)
+        classes = self._classes
         self._resource(classes, lambda load: load.gpu_milli, lambda shape: GPU_MILLI * shape.gpus, _free_gpu_milli)
         self._resource(classes, lambda load: load.cpu_milli, lambda shape: shape.cpu_milli, lambda node: node.cpu_milli)
         self._resource(
@@ -64,6 +72,31 @@ class ShapeChoice:
                 partial(_places, devices),
                 partial(_free_places, devices),
             )
+
+    def require_parts(self) -> None:
+        """The loads cannot be cut: a node has only as many parts of so much CPU or memory as are whole.
+
+        So 13 loads of 7 CPU fill a node of 96. Which parts make a difference is tried with each shape alone.
+        """
+        for resource in ("cpu_milli", "memory_mib"):
+            asked = np.array([getattr(load, resource) for members in self._classes.values() for load in members])
+            for part in self._parts(asked, {int(getattr(shape, resource)) for shape in self._shapes}):
+                whole = partial(_parts_of, resource, part)
+                self._resource(self._classes, whole, whole, whole)
+
+    def _parts(self, asked: NDArray[np.int64], capacities: set[int]) -> list[int]:
+        """For each capacity the part that makes the most of what is asked, where that is more than the plain sum."""
+        sizes = np.unique(asked)
+        sizes = sizes[:: -(-len(sizes) // _PARTS) or 1]
+        found = set()
+        for capacity in capacities - {0}:
+            # Just above a half, a third, ... of a node, and what is asked itself.
+            parts = np.unique([*(capacity // count + 1 for count in range(2, 6)), *sizes[sizes > 0]])
+            parts = parts[parts <= capacity]
+            nodes = [int((asked // part).sum()) / (capacity // int(part)) for part in parts]
+            if nodes and max(nodes) > _WORTH * float(asked.sum()) / capacity:
+                found.add(int(parts[int(np.argmax(nodes))]))
+        return sorted(found)
 
     def require(self, gpus: int) -> None:
         """New nodes have at least so many GPUs."""
@@ -138,6 +171,10 @@ class ShapeChoice:
 
 def _free_gpu_milli(node: FreeNode) -> int:
     return sum(node.gpus)
+
+
+def _parts_of(resource: str, part: int, of: Load | NodeShape | FreeNode) -> int:
+    return int(getattr(of, resource)) // part
 
 
 def _reaches(devices: int, load: Load) -> int:
