@@ -10,38 +10,38 @@ from rich.text import Text
 from plimsoll.cli.output import OUT
 from plimsoll.model.share import WHOLE_MILLI
 from plimsoll.plan.gpu_picture import GpuBar, NodeBars, Part, Segment, summary
+from plimsoll.plan.gpu_rows import gpu_rows
 from plimsoll.plan.shortlist import counted
 
 _WIDTH: Final = 16
 """Characters of one whole GPU."""
 _SHOWN: Final = 40
-"""Nodes that a screen takes; the file holds all."""
-_STYLES: Final = {Part.USED: ("grey50", "grey35"), Part.PLANNED: ("green", "cyan")}
+"""Rows that a screen takes; the file holds all."""
+_STYLES: Final = {Part.USED: ("grey50", "grey35"), Part.PLANNED: ("green", "green3")}
 """Of neighbours in turn."""
 
 
 def print_picture(nodes: Sequence[NodeBars]) -> None:
-    table = Table("NODE", "GPU", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.columns[0].overflow = "fold"
-    for column in ("BEFORE", "AFTER"):
+    """A row for GPUs that look alike."""
+    rows = gpu_rows(nodes)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("GPUS", justify="right", no_wrap=True)
+    table.add_column("OF", overflow="fold")
+    # Where every GPU is new there is nothing to be seen before.
+    before = any(not row.new for row in rows)
+    for column in ("BEFORE", "AFTER") if before else ("AFTER",):
         table.add_column(column, no_wrap=True, min_width=_WIDTH)
-    table.add_column("ADDED")
-    for node in nodes[:_SHOWN]:
-        for number, bar in enumerate(node.bars):
-            first = number == 0
-            name = Text(node.name if first else "", style="green" if node.new else "")
-            before = Text("") if node.new else drawn(bar.before)
-            table.add_row(name, f"{number}", before, drawn(bar.after), _figures(bar))
+    table.add_column("ADDED", overflow="fold")
+    for row in rows[:_SHOWN]:
+        drawings = [drawn(row.bar.after)]
+        if before:
+            drawings.insert(0, Text("") if row.new else drawn(row.bar.before))
+        table.add_row(f"{row.gpus}", Text(row.where, style="green" if row.new else ""), *drawings, _figures(row.bar))
     OUT.print(table)
-    if len(nodes) > _SHOWN:
-        OUT.print(f"and {len(nodes) - _SHOWN} more nodes: --plot-to draws all of them")
-    total = summary(nodes)
-    OUT.print(
-        Text(
-            f"{counted(total['gpusBefore'], 'GPU')} in use before, {total['gpusAfter']} after; "
-            f"{counted(total['newNodes'], 'new node')} with {counted(total['newGpus'], 'GPU')}"
-        )
-    )
+    if len(rows) > _SHOWN:
+        rest = sum(row.gpus for row in rows[_SHOWN:])
+        OUT.print(f"and {len(rows) - _SHOWN} more rows with {counted(rest, 'GPU')}: --plot-to draws all of them")
+    OUT.print(Text(summary(nodes)))
 
 
 def drawn(segments: Sequence[Segment]) -> Text:
@@ -60,4 +60,4 @@ def drawn(segments: Sequence[Segment]) -> Text:
 def _figures(bar: GpuBar) -> str:
     """Parts of what is new, for people."""
     added = [segment.milli for segment in bar.after if segment.what is Part.PLANNED]
-    return " + ".join(f"{milli / WHOLE_MILLI:g}" for milli in sorted(added, reverse=True))
+    return " + ".join(f"{milli / WHOLE_MILLI:g}" for milli in added)

@@ -1,6 +1,6 @@
 """GPUs as bars filled with shares, before and after demand is met."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -9,6 +9,7 @@ from plimsoll.plan.demand import Demand
 from plimsoll.plan.gpu_account import GpuAccount
 from plimsoll.plan.gpu_ledger import GpuLedger
 from plimsoll.plan.shares import PodShare
+from plimsoll.plan.shortlist import counted
 
 
 class Part(StrEnum):
@@ -43,10 +44,15 @@ class NodeBars:
     """The GPUs of one node."""
 
     name: str
-    """Of a new node, a number, NodePool and instance type."""
+    """Of a new node, a number."""
     kind: str
-    new: bool
     bars: tuple[GpuBar, ...]
+    shape: str = ""
+    """NodePool and instance type of a new node; empty of one that is there."""
+
+    @property
+    def new(self) -> bool:
+        return bool(self.shape)
 
     @property
     def changed(self) -> bool:
@@ -68,7 +74,7 @@ def gpu_picture(ledger: GpuLedger, demands: Iterable[Demand]) -> tuple[NodeBars,
                     gpu.extend(segments)
             else:
                 bars = tuple(GpuBar((), tuple(segments)) for segments in added)
-                new.append(NodeBars(f"new {len(new) + 1}: {node.shape}", node.kind, True, bars))
+                new.append(NodeBars(f"new {len(new) + 1}", node.kind, bars, node.shape or node.kind))
     there = [_of_account(account, placed.get(account.node.name, [])) for account in ledger.accounts() if account.gpus]
     shown = [each for each in there if each.changed or any(bar.before for bar in each.bars)]
     return (*sorted(shown, key=lambda each: (not each.changed, each.name)), *new)
@@ -89,18 +95,18 @@ def _of_account(account: GpuAccount, placed: list[list[Segment]]) -> NodeBars:
     before += [(Segment(WHOLE_MILLI, Part.USED, "whole"),)] * account.whole
     added = placed or [[] for _ in before]
     bars = tuple(GpuBar(was, (*was, *more)) for was, more in zip(before, added, strict=False))
-    return NodeBars(account.node.name, account.kind, False, bars)
+    return NodeBars(account.node.name, account.kind, bars)
 
 
-def summary(nodes: Iterable[NodeBars]) -> Mapping[str, int]:
-    """GPUs in use, and how full they are, in thousandths, before and after."""
+def summary(nodes: Iterable[NodeBars]) -> str:
+    """GPUs in use before and after, and how full they are; for people."""
     nodes = tuple(nodes)
     bars = [bar for node in nodes for bar in node.bars]
-    return {
-        "gpusBefore": sum(bool(bar.before) for bar in bars),
-        "gpusAfter": sum(bool(bar.after) for bar in bars),
-        "milliBefore": sum(each.milli for bar in bars for each in bar.before),
-        "milliAfter": sum(each.milli for bar in bars for each in bar.after),
-        "newNodes": sum(node.new for node in nodes),
-        "newGpus": sum(len(node.bars) for node in nodes if node.new),
-    }
+    used = sum(bool(bar.before) for bar in bars)
+    filled = [sum(each.milli for each in bar.after) for bar in bars if bar.after]
+    full = f", {round(100 * sum(filled) / WHOLE_MILLI / len(filled))} % full" if filled else ""
+    new = sum(node.new for node in nodes)
+    return (
+        f"{counted(used, 'GPU')} in use before, {len(filled)} after{full}; "
+        f"{counted(new, 'new node')} with {counted(sum(len(node.bars) for node in nodes if node.new), 'GPU')}"
+    )

@@ -1,6 +1,7 @@
 """`plimsoll demand`, on the manifests of examples/demand."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,6 +13,7 @@ from plimsoll.cli import app
 from plimsoll.cli.output import FAILED, REFUSED, SETTLED
 from plimsoll.model.errors import PlimsollError
 
+GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "demand"
 
 
@@ -44,14 +46,21 @@ def test_text_names_nodes_and_refusals() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpus.svg", "gpus.html"])
-def test_a_picture_holds_every_gpu_before_and_after(tmp_path: Path, name: str) -> None:
+def test_a_picture_holds_every_share_before_and_after(tmp_path: Path, name: str) -> None:
     code, _ = run("-f", EXAMPLES, "--plot-to", tmp_path / name)
     text = (tmp_path / name).read_text()
     assert code == REFUSED
     svg = ElementTree.fromstring(text[text.index("<svg") : text.index("</svg>") + 6])
     titles = [each.text or "" for each in svg.iter() if each.tag.endswith("title")]
-    assert sum(title.startswith("team-a/chat-") for title in titles) == 3
+    assert sum(title.count("team-a/chat-") for title in titles) == 3
     assert sum(title.startswith("team-a/serving") for title in titles) == 2
+    assert any(re.fullmatch(r"team-a/chat-\d, team-a/chat-\d: 0\.6", title) for title in titles)
+
+
+def test_the_picture_of_the_guide_is_what_the_command_draws(tmp_path: Path) -> None:
+    run("-f", EXAMPLES, "--plot-to", tmp_path / "gpus.svg")
+    again = "draw it again: plimsoll demand -f examples/demand --plot-to docs/guides/demand.svg"
+    assert (tmp_path / "gpus.svg").read_text() == (GUIDES / "demand.svg").read_text(), again
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
