@@ -6,10 +6,12 @@ from typing import Any
 from plimsoll.model.environment import Environment
 from plimsoll.model.errors import InvalidObjectError, PlimsollError
 from plimsoll.model.labels import GROUP, is_device
+from plimsoll.model.pod import Pod
 from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.observe import kinds
 from plimsoll.observe.pod_store import PodStore
 from plimsoll.observe.store import Store
+from plimsoll.plan.indexed_pods import IndexedPods
 
 CLAIMS_KEPT = 1000
 """NodeClaims that are gone: one that finds no capacity lives for milliseconds, and only it tells what it was to be."""
@@ -37,9 +39,10 @@ class Stores:
         self.pod_templates = Store(kinds.POD_TEMPLATES)
         self.capacity_buffers = Store(kinds.CAPACITY_BUFFERS)
         self.provisioning_requests = Store(kinds.PROVISIONING_REQUESTS)
+        self._last_pods: tuple[tuple[Pod, ...], IndexedPods] | None = None
 
     def __iter__(self) -> Iterator[Store[Any]]:
-        return iter(vars(self).values())
+        return (each for each in vars(self).values() if isinstance(each, Store))
 
     @property
     def version(self) -> int:
@@ -74,7 +77,7 @@ class Stores:
             node_pools=self.node_pools.values(),
             claim_events=self.claim_events.values(),
             gone_claims=self.node_claims.removed(),
-            pods=self.pods.values(),
+            pods=self._indexed(self.pods.values()),
             host_loads=self.pods.loads(),
             daemon_sets=self.daemon_sets.values(),
             queues=self.queues.values(),
@@ -102,6 +105,13 @@ class Stores:
     def _has_devices(self, name: str) -> bool:
         node = self.nodes.get(("", name))
         return node is not None and any(map(is_device, node.allocatable))
+
+    def _indexed(self, pods: tuple[Pod, ...]) -> IndexedPods:
+        """Built on the index of the last snapshot: of a hundred thousand pods few change."""
+        last = self._last_pods
+        if last is None or last[0] is not pods:
+            last = self._last_pods = (pods, IndexedPods.of(pods, None if last is None else last[1]))
+        return last[1]
 
     def _environment(self) -> tuple[Environment, tuple[str, ...]]:
         found = self.environments.values()

@@ -13,6 +13,7 @@ from plimsoll.model.pod import Pod
 from plimsoll.model.provisioning_request import ProvisioningRequest
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.template import PodTemplate
+from plimsoll.plan.indexed_pods import marked_pods
 
 Asking = Pod | PodTemplate | CapacityBuffer | ProvisioningRequest
 
@@ -25,7 +26,7 @@ def asking(snapshot: Snapshot) -> tuple[Asking, ...]:
     Only the namespace that the settings name is looked at: whoever puts our labels on a pod elsewhere gets nothing.
     """
     things: list[Asking] = [
-        *snapshot.pods,
+        *marked_pods(snapshot.pods),
         *snapshot.pod_templates,
         *snapshot.capacity_buffers,
         *snapshot.provisioning_requests,

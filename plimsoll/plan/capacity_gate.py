@@ -12,6 +12,7 @@ from plimsoll.plan.demand import Demand
 from plimsoll.plan.demand_pods import is_ours, uid_of
 from plimsoll.plan.gangs import gangs
 from plimsoll.plan.gated_pod import gated
+from plimsoll.plan.indexed_pods import marked_pods
 
 NOT_SERVED: Final = "its demand is not planned here"
 
@@ -22,7 +23,7 @@ def lifts(snapshot: Snapshot, demands: Iterable[Demand]) -> tuple[Lift, ...]:
     A pod's GPUs are there where its demand has a place for it on a node that is; the pods of a gang go together. Demand
     that the queue does not admit has no place. Pods whose demand is not planned at all are not held.
     """
-    waiting = [pod for pod in snapshot.pods if pod.scheduling_gates]
+    waiting = [pod for pod in marked_pods(snapshot.pods) if pod.scheduling_gates]
     held = {uid_of(pod): pod for pod in waiting if gated(pod) and not pod.deleting and not pod.finished}
     if not held:
         return ()

@@ -57,10 +57,7 @@ class DemandAsking:
         """What is lacking, once `plan` has been called."""
 
     def _choose(self) -> DemandProvisioner | None:
-        namespace = self._settings.namespace
-        taken = {each.name for each in self._things}
-        taken |= {pod.name for pod in self._snapshot.pods if pod.namespace == namespace}
-        names = Names(taken)
+        names = Names(self._taken)
         match self._settings.provisioner:
             case Setting.TRIGGER_POD:
                 return TriggerPodProvisioner(self._snapshot.environment, names)
@@ -68,6 +65,11 @@ class DemandAsking:
                 return BatchProvisioner(self._snapshot.environment, names)
             case _:
                 return None
+
+    def _taken(self) -> set[str]:
+        """Names that are no longer free; every pod is looked at, so only where one is needed."""
+        pods = (pod.name for pod in self._snapshot.pods if pod.namespace == self._settings.namespace)
+        return {*(each.name for each in self._things), *pods}
 
     def plan(self) -> tuple[DemandReport, ...]:
         """What every GPUDemand is to say."""

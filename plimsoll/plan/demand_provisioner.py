@@ -1,6 +1,7 @@
 """Demand provisioners: how planned nodes become objects that an autoscaler reads."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
 from typing import Protocol
 
 from plimsoll.plan.asked import Asked
@@ -29,9 +30,14 @@ class DemandProvisioner(Protocol):
 class Names:
     """Names of new objects: the smallest ordinals that are free, so that a repeated plan asks for the same."""
 
-    def __init__(self, taken: Collection[str]) -> None:
-        self._taken = set(taken)
+    def __init__(self, taken: Callable[[], Collection[str]]) -> None:
+        """`taken` is asked once, when the first name is needed."""
+        self._find_taken = taken
         self._next: dict[tuple[str, str], int] = {}
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        return set(self._find_taken())
 
     def new(self, demand: str, ask: NodeAsk, make: "NameMaker") -> str:
         key = (demand, ask.slug)

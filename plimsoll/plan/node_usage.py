@@ -1,6 +1,6 @@
 """Who uses the GPUs of each node: pods that ask for devices or for shares of them, and those of Workspaces."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from plimsoll.model.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
@@ -8,6 +8,7 @@ from plimsoll.model.pod import Pod
 from plimsoll.model.share import GPU_FRACTION, GPU_MEMORY_SHARE
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.workspace import Workspace
+from plimsoll.plan.indexed_pods import bound_pods, marked_pods
 
 Owner = tuple[str, str]
 """(namespace, name) of a Workspace, as labels spell them."""
@@ -26,14 +27,11 @@ class NodeUsage:
     """The pods of one snapshot that run, or are about to, by node; what they ask for is read when it is asked."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._pods: dict[str, list[Pod]] = {}
+        self._pods = bound_pods(snapshot.pods)
         self._own: dict[Owner, dict[str, int]] = {}
-        for pod in snapshot.pods:
-            if not pod.node_name or pod.finished:
-                continue
-            self._pods.setdefault(pod.node_name, []).append(pod)
+        for pod in marked_pods(snapshot.pods):
             owner = _owner(pod)
-            if owner is not None:
+            if owner is not None and pod.node_name and not pod.finished:
                 own = self._own.setdefault(owner, {})
                 own[pod.node_name] = own.get(pod.node_name, 0) + 1
 
@@ -52,10 +50,10 @@ class NodeUsage:
         return sorted(found, key=lambda use: use.pod)
 
 
-def nodes_in_use(pods: Iterable[Pod], nodes: Container[str], resource: str) -> set[str]:
+def nodes_in_use(pods: tuple[Pod, ...], nodes: Iterable[str], resource: str) -> set[str]:
     """Which of the nodes have pods with devices of that resource, or with shares of them."""
-    there = (pod for pod in pods if pod.node_name in nodes and not pod.finished)
-    return {pod.node_name for pod in there if _devices(pod, resource)}
+    bound = bound_pods(pods)
+    return {node for node in nodes if any(_devices(pod, resource) for pod in bound.get(node, ()))}
 
 
 def owner_of(workspace: Workspace) -> Owner:

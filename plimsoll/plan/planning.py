@@ -20,6 +20,7 @@ from plimsoll.plan.delta import Delta, key_of
 from plimsoll.plan.demand_asking import DemandAsking
 from plimsoll.plan.demand_holding import DemandHolding
 from plimsoll.plan.demand_planning import DemandPlanner
+from plimsoll.plan.indexed_pods import marked_pods
 from plimsoll.plan.node_claims import NodeClaimProvisioner
 from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.offered_types import OfferedType, OfferedTypes
@@ -64,7 +65,7 @@ class _Round:
         self._delta = Delta()
         self._delta.warnings += snapshot.warnings
         self._autoscaled = autoscaled(snapshot)
-        self._places = PodPlaces(snapshot.pods)
+        self._places = PodPlaces(marked_pods(snapshot.pods))
         if self._environment.spec.auto_provisioning:
             self._types = OfferedTypes(snapshot, self._index)
             self._delta.warnings += [
@@ -122,7 +123,7 @@ class _Round:
             demands=reports,
             leaving=tuple(self._leaving()),
             lifts=lifts(self._snapshot, asking.demands),
-            warnings=(*delta.warnings, *rival_warnings(self._snapshot.pods)),
+            warnings=(*delta.warnings, *rival_warnings(marked_pods(self._snapshot.pods))),
             next_look=min(delta.looks, default=None),
         )
 

@@ -11,7 +11,6 @@ KAITO: Final = "kaito-workspace"
 """KAITO's, as its chart names the Deployment."""
 
 _PREFIXES: Final = tuple(f"{name}-" for name in (ADJUSTER, KAITO))
-_INITIALS: Final = frozenset(prefix[0] for prefix in _PREFIXES)
 _WARNINGS: Final = {
     ADJUSTER: "KAI's node-scale-adjuster runs ({pod}): it asks for nodes for the shares that Plimsoll plans for; "
     "switch it off with --set global.clusterAutoscaling=false",
@@ -27,9 +26,7 @@ def is_rival(name: str) -> bool:
 
 def rival_warnings(pods: Iterable[Pod]) -> tuple[str, ...]:
     """What to say of the controllers whose pods run, each once."""
-    # Of a hundred thousand pods nearly none is one: the first look has to be the cheap one.
-    rivals = [pod for pod in pods if pod.name[0] in _INITIALS and is_rival(pod.name)]
-    running = sorted(f"{pod.namespace}/{pod.name}" for pod in rivals if not pod.finished)
+    running = sorted(f"{pod.namespace}/{pod.name}" for pod in pods if is_rival(pod.name) and not pod.finished)
     found: dict[str, str] = {}
     for pod in running:
         controller = next(name for name in (ADJUSTER, KAITO) if pod.partition("/")[2].startswith(f"{name}-"))

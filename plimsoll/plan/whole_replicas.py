@@ -14,6 +14,7 @@ from plimsoll.model.pod import Pod
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
 from plimsoll.model.workspace import Workspace
+from plimsoll.plan.indexed_pods import bound_pods, marked_pods
 from plimsoll.plan.node_index import NodeIndex
 from plimsoll.plan.ownership import Ownership, by_age
 from plimsoll.plan.workload import LEADER_WORKER_SET
@@ -85,18 +86,15 @@ class _Room:
 
     def __init__(self, snapshot: Snapshot, index: NodeIndex) -> None:
         self._index = index
-        self._occupied: set[str] = set()
+        self._pods = bound_pods(snapshot.pods)
+        self._occupied: dict[str, bool] = {}
+        self._resource = snapshot.environment.spec.gpu_resource
         self._placed: Counter[tuple[str, str]] = Counter()
         self._pending: Counter[Nodes] = Counter()
         self._sets: dict[tuple[str, ...], Nodes] = {}
-        resource = snapshot.environment.spec.gpu_resource
-        for pod in snapshot.pods:
-            if not pod.node_name or pod.finished:
-                continue
-            owner = (pod.labels.get(WORKSPACE_NAMESPACE, ""), pod.labels.get(WORKSPACE, ""))
-            if owner[1] or _asks(pod, resource):
-                self._occupied.add(pod.node_name)
-            self._placed[owner] += 1
+        for pod in marked_pods(snapshot.pods):
+            if pod.node_name and not pod.finished:
+                self._placed[pod.labels.get(WORKSPACE_NAMESPACE, ""), pod.labels.get(WORKSPACE, "")] += 1
 
     def nodes_of(self, workspace: Workspace, verdict: Verdict | None) -> Nodes:
         """Usable nodes that the Workspace's pods may be placed on."""
@@ -123,7 +121,14 @@ class _Room:
             self._pending[nodes] += pods
 
     def free(self, nodes: Nodes) -> int:
-        return len(nodes - self._occupied)
+        return sum(not self._is_occupied(node) for node in nodes)
+
+    def _is_occupied(self, node: str) -> bool:
+        found = self._occupied.get(node)
+        if found is None:
+            pods = self._pods.get(node, ())
+            found = self._occupied[node] = any(pod.labels.get(WORKSPACE) or _asks(pod, self._resource) for pod in pods)
+        return found
 
     def holds(self, nodes: Nodes, pods: int) -> bool:
         """Whether so many more pods leave room for every pod that is to be placed, wherever the others go."""
