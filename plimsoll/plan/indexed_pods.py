@@ -20,11 +20,11 @@ class _Index:
 
     def after(self, gone: Sequence[Pod], new: Sequence[Pod]) -> "_Index":
         """The index once these are out and those are in."""
-        left = set(map(id, gone))
-        marked = (*(pod for pod in self.marked if id(pod) not in left), *filter(is_marked, new))
+        left = {pod.key for pod in gone}
+        marked = (*(pod for pod in self.marked if pod.key not in left), *filter(is_marked, new))
         by_node = dict(self.by_node)
         for node in {pod.node_name for pod in gone if pod.node_name}:
-            kept = tuple(pod for pod in by_node.pop(node, ()) if id(pod) not in left)
+            kept = tuple(pod for pod in by_node.pop(node, ()) if pod.key not in left)
             by_node |= {node: kept} if kept else {}
         for node, pods in _by_node(new).items():
             by_node[node] = (*by_node.get(node, ()), *pods)
