@@ -40,3 +40,9 @@ def test_the_guide_to_sharing(project: Path) -> None:
     assert "deployment.apps/models condition met" in done.stdout
     assert "a100-0" in done.stdout
     assert "1 without 0.5 of a GPU free" in done.stdout
+
+
+def test_the_guide_to_the_sandbox(project: Path) -> None:
+    done = run_commands((GUIDES / "sandbox.md").read_text(), project, timeout=400)
+    assert "a-0" in done.stdout
+    assert "node/a-0 annotated" in done.stdout
