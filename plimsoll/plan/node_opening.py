@@ -7,6 +7,7 @@ from plimsoll.plan.node_dealing import Dealing
 from plimsoll.plan.node_filling import Filling
 from plimsoll.plan.node_need import FilledNode, NodeShape, PodNeed
 from plimsoll.plan.node_shapes import ShapeChoice
+from plimsoll.plan.node_stacking import Stacking
 from plimsoll.plan.node_units import Unit, group, kinds_of, large_first, place, unit_of
 
 _HEADROOM = (0.0, 0.004, 0.01, 0.02, 0.04, 0.08, 0.16, 0.5, 1.0, 2.0)
@@ -26,31 +27,38 @@ def onto_shapes(
     """
     fitting = [unit for unit in units if any(unit.fits(shape) for shape in shapes)]
     homeless = [unit for unit in units if not any(unit.fits(shape) for shape in shapes)]
-    opening = _Opening(shapes, needs, effort)
-    best: tuple[Cost, list[FilledNode]] | None = None
+    search = _Search(shapes, needs, effort)
+    if not fitting:
+        return [], homeless
+    before: list[NodeShape] = []
     for headroom in _HEADROOM:
-        chosen = opening.choose(fitting, headroom, target)
-        if best is not None and sum(shape.gpus for shape in chosen) >= best[0][0]:
+        chosen = search.choose(fitting, headroom, target)
+        if search.best and sum(shape.gpus for shape in chosen) >= search.best[0][0]:
             break
-        nodes = opening.fill(fitting, chosen, headroom)
-        if best is None or opening.cost(nodes) < best[0]:
-            best = opening.cost(nodes), nodes
-        if best[0][0] > target and headroom == 0.0:
-            nodes = opening.best_fit(fitting)
-            if opening.cost(nodes) < best[0]:
-                best = opening.cost(nodes), nodes
-        if best[0][0] <= target or effort.exhausted:
+        if chosen != before:
+            search.fill(fitting, chosen, headroom, Dealing)
+        if headroom == 0.0 and search.above(target):
+            search.best_fit(fitting)
+        if chosen != before and search.above(target):
+            search.fill(fitting, chosen, headroom, Stacking)
+        before = chosen
+        if not search.above(target):
             break
-    return (best[1] if best else []), homeless
+    return search.best[1] if search.best else [], homeless
 
 
-class _Opening:
+class _Search:
     def __init__(self, shapes: Sequence[NodeShape], needs: Mapping[str, PodNeed], effort: Effort) -> None:
         self._shapes = shapes
         self._by_name = {shape.name: shape for shape in shapes}
         self._kinds = sorted({shape.kind for shape in shapes})
         self._needs = needs
         self._effort = effort
+        self.best: tuple[Cost, list[FilledNode]] | None = None
+
+    def above(self, target: int) -> bool:
+        """Whether there may be better, and time to look for it."""
+        return (self.best is None or self.best[0][0] > target) and not self._effort.exhausted
 
     def choose(self, units: Sequence[Unit], headroom: float, least: int = 0) -> list[NodeShape]:
         """Shapes that have enough of everything for the units in all, and of which one fits the hardest to place."""
@@ -67,28 +75,35 @@ class _Opening:
             chosen.append(next(shape for shape in self._shapes if hardest.fits(shape)))
         return chosen
 
-    def fill(self, units: Sequence[Unit], chosen: Sequence[NodeShape], headroom: float) -> list[FilledNode]:
-        """Nodes of the chosen shapes with what they can hold, and more nodes for the rest."""
+    def fill(
+        self, units: Sequence[Unit], chosen: Sequence[NodeShape], headroom: float, way: type[Dealing] | type[Stacking]
+    ) -> None:
+        """Nodes of the chosen shapes with what they can hold, and more nodes for the rest; given up without time."""
         filled: list[FilledNode] = []
         while units:
-            self._effort.spend(6e-5 * len(units))
-            filling, left, loose = Dealing(chosen, units, self._needs).deal()
+            filler = way(chosen, units, self._needs)
+            if self.best is not None and filler.work > self._effort.left:
+                return
+            self._effort.spend(filler.work)
+            filling, left, loose = filler.fill()
             loose = [need for need in sorted(loose, key=large_first) if not place(filling, need)]
             filled += self._fitted(filling)
             units = [*left, *self._together(loose)]
             chosen = self.choose(units, headroom)
-        return filled
+        self._keep(filled)
 
-    def best_fit(self, units: Sequence[Unit]) -> list[FilledNode]:
+    def best_fit(self, units: Sequence[Unit]) -> None:
         """The pods of the units one after the other, on GPUs that do not matter any more."""
         filling = Filling()
         self._effort.spend(6e-5 * len(units))
         group(filling, [self._needs[name] for unit in units for name in unit.pods], self._shapes)
-        return self._fitted(filling)
+        self._keep(self._fitted(filling))
 
-    def cost(self, nodes: Sequence[FilledNode]) -> Cost:
+    def _keep(self, nodes: list[FilledNode]) -> None:
         prices = (self._by_name[node.shape or ""].price or 0.0 for node in nodes)
-        return sum(len(node.gpus) for node in nodes), sum(prices), len(nodes)
+        cost = sum(len(node.gpus) for node in nodes), sum(prices), len(nodes)
+        if self.best is None or cost < self.best[0]:
+            self.best = cost, nodes
 
     def _together(self, needs: Sequence[PodNeed]) -> list[Unit]:
         filling = Filling()

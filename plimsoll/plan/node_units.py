@@ -34,6 +34,10 @@ class Unit:
             self.kinds, fitting, GPU_MILLI * count, count, int(self.cpu_milli * more), int(self.memory_mib * more)
         )
 
+    def interchangeable(self, needs: Mapping[str, PodNeed]) -> bool:
+        """Whether it is one GPU, and others can stand in for its pods."""
+        return len(self.gpus) == 1 and all(needs[name].devices == 1 for name in self.gpus[0])
+
     def fits(self, shape: NodeShape) -> bool:
         """Whether an empty node of the shape takes it."""
         return (
@@ -129,6 +133,15 @@ def place(filling: Filling, need: PodNeed) -> bool:
     size = need.milli[filling.nodes[row].kind]
     filling.put(row, [(need.name,)] * need.devices, size, need.cpu_milli, need.memory_mib)
     return True
+
+
+def place_unit(filling: Filling, unit: Unit) -> bool:
+    """Puts a unit on empty GPUs of the best node for it; False where none has room."""
+    milli = dict.fromkeys(unit.kinds, GPU_MILLI)
+    row = filling.find(milli, len(unit.gpus), unit.cpu_milli, unit.memory_mib)
+    if row is not None:
+        filling.put(row, unit.gpus, GPU_MILLI, unit.cpu_milli, unit.memory_mib)
+    return row is not None
 
 
 def takes(shape: NodeShape, need: PodNeed) -> bool:

@@ -76,6 +76,20 @@ def test_pods_as_they_come() -> None:
     assert best_fit_gpus(needs, [EIGHT]) > packing.gpus + 8
 
 
+def test_nodes_of_one_gpu() -> None:
+    """What a GPU holds is all that its node holds, so shares are chosen for their CPU, too."""
+    generator = random.Random(7)
+    one = NodeShape("one", "T4", 1, 16_000, 65_536)
+    needs = needs_of(
+        *((1, generator.choice([100, 200, 300]), generator.choice([1_000, 2_000, 3_000, 4_000]), 1024)
+          for _ in range(600))
+    )  # fmt: skip
+    packing = pack_nodes(needs, [one])
+    check(packing, needs, [one])
+    assert packing.gap <= 1
+    assert best_fit_gpus(needs, [one]) > packing.gpus + 3
+
+
 def test_pods_of_a_kind_leave_room_for_those_without_a_choice() -> None:
     """Pods that may go to both kinds go where no others have to."""
     only = [PodNeed(f"only-{number}", {"T4": 1000}, 1, 20_000, 1024) for number in range(8)]
