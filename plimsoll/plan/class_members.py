@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from plimsoll.model.environment import EnvironmentSpec
 from plimsoll.model.pod import Pod
@@ -9,7 +10,7 @@ from plimsoll.model.pod_group import POD_GROUP_NAME, PodGroup
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.demand_pods import demand_pods, uid_of
-from plimsoll.plan.pod_changes import PodChanges
+from plimsoll.plan.pod_changes import PodChanges, value_changes
 from plimsoll.plan.queue_load import queue_of
 from plimsoll.plan.shares import PodShare, ShareRefusal
 
@@ -39,6 +40,10 @@ class Classes:
 
     def __init__(self) -> None:
         self._depends: tuple[object, ...] = ()
+        self._groups: dict[tuple[str, str], PodGroup] = {}
+        self._given_groups: tuple[PodGroup, ...] = ()
+        self._class_of: dict[str, DemandClass] = {}
+        """By UID."""
         self._members: dict[DemandClass, dict[str, PodShare | ShareRefusal]] = {}
         """By UID."""
         self._sorted: dict[DemandClass, ClassMembers] = {}
@@ -46,40 +51,66 @@ class Classes:
     def update(self, snapshot: Snapshot, changes: PodChanges | None) -> Mapping[DemandClass, ClassMembers]:
         """The classes, the most urgent first, then by name; members by UID. `changes` None: nothing is known before."""
         environment = snapshot.environment.spec
-        depends = (environment.demand, environment.gpu_resource, environment.queue_scheduler, snapshot.pod_groups)
+        depends = (environment.demand, environment.gpu_resource, environment.queue_scheduler)
         if changes is None or depends != self._depends:
             changes = PodChanges((), snapshot.pods)
-            self._members, self._sorted, self._depends = {}, {}, depends
-        groups = pod_groups(snapshot)
+            self._members, self._sorted, self._class_of, self._depends = {}, {}, {}, depends
         for pod in changes.gone:
-            if not pod.node_name:
-                self._leave(pod, _class_of(pod, groups, environment))
+            self._leave(uid_of(pod))
+        self._regroup(snapshot.pod_groups, environment)
         waiting = demand_pods(changes.new, environment.demand, environment.gpu_resource)
         found: list[PodShare | ShareRefusal] = [*waiting.shares, *waiting.whole, *waiting.refused]
         for each in found:
-            self._enter(each, _class_of(each.pod, groups, environment))
+            self._enter(each, environment)
         self._sorted = {of: self._sorted.get(of) or _sorted(members.values()) for of, members in self._members.items()}
         return dict(sorted(self._sorted.items(), key=lambda item: (-item[1].priority, item[0].name)))
 
-    def _enter(self, each: PodShare | ShareRefusal, of: DemandClass) -> None:
-        self._members.setdefault(of, {})[uid_of(each.pod)] = each
+    @property
+    def groups(self) -> PodGroups:
+        """The PodGroups of the last snapshot."""
+        return MappingProxyType(self._groups)
+
+    def _regroup(self, groups: tuple[PodGroup, ...], environment: EnvironmentSpec) -> None:
+        """Takes the PodGroups, and what pods of changed ones are members of."""
+        if groups is self._given_groups:
+            return
+        gone, new = value_changes(self._given_groups, groups)
+        self._given_groups = groups
+        for group in gone:
+            self._groups.pop(group.key, None)
+        self._groups |= {group.key: group for group in new}
+        changed = {group.key for group in (*gone, *new)}
+        members = [each for several in self._members.values() for each in several.values()]
+        for each in members:
+            if _group_of(each.pod) in changed:
+                self._enter(each, environment)
+
+    def _enter(self, each: PodShare | ShareRefusal, environment: EnvironmentSpec) -> None:
+        uid, of = uid_of(each.pod), _class_of(each.pod, self._groups, environment)
+        self._leave(uid)
+        self._members.setdefault(of, {})[uid] = each
+        self._class_of[uid] = of
         self._sorted.pop(of, None)
 
-    def _leave(self, pod: Pod, of: DemandClass) -> None:
-        members = self._members.get(of)
-        if members is not None and members.pop(uid_of(pod), None) is not None:
-            self._sorted.pop(of, None)
-            if not members:
-                del self._members[of]
+    def _leave(self, uid: str) -> None:
+        of = self._class_of.pop(uid, None)
+        if of is None:
+            return
+        members = self._members[of]
+        del members[uid]
+        self._sorted.pop(of, None)
+        if not members:
+            del self._members[of]
 
 
-def pod_groups(snapshot: Snapshot) -> PodGroups:
-    return {group.key: group for group in snapshot.pod_groups}
+def _group_of(pod: Pod) -> tuple[str, str]:
+    """Key of the PodGroup that it names."""
+    return (pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))
 
 
 def _class_of(pod: Pod, groups: PodGroups, environment: EnvironmentSpec) -> DemandClass:
     """Its queue is that of its PodGroup, which KAI does not change any more, else the one that KAI will find."""
-    group = groups.get((pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))) if groups else None
+    group = groups.get(_group_of(pod)) if groups else None
     queue = group.queue if group is not None and group.queue else queue_of(pod, environment.queue_scheduler)
     return DemandClass(pod.placement, queue, pod.scheduler_name)
 

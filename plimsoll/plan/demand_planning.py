@@ -109,7 +109,7 @@ class DemandPlanner:
 
     def _round(self, snapshot: Snapshot, classes: Mapping[DemandClass, ClassMembers], offer: Offer) -> DemandRound:
         gate = QueueGate(snapshot.queues, self._loads)
-        return DemandRound(snapshot, classes, offer, self._packings, gate)
+        return DemandRound(snapshot, classes, offer, self._packings, gate=gate, groups=self._classes.groups)
 
     def _read(
         self, snapshot: Snapshot

@@ -7,7 +7,7 @@ from itertools import chain
 from plimsoll.model.labels import NODEPOOL
 from plimsoll.model.node import Node
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.class_members import ClassMembers, pod_groups
+from plimsoll.plan.class_members import ClassMembers, PodGroups
 from plimsoll.plan.class_needs import Kinds, class_needs, kinds_of
 from plimsoll.plan.class_packing import PackedClass, PromisedNode
 from plimsoll.plan.class_packings import ClassPackings, Given
@@ -74,12 +74,15 @@ class DemandRound:
         members: Mapping[DemandClass, ClassMembers],
         offer: Offer,
         packings: ClassPackings,
+        *,
         gate: QueueGate,
+        groups: PodGroups,
     ) -> None:
         self._snapshot = snapshot
         self._offer = offer
         self._packings = packings
         self._gate = gate
+        self._groups = groups
         self._assumed = snapshot.environment.spec.demand.assumed_share_milli
         self._classes = [_Class(of, each) for of, each in members.items()]
         """The most urgent first: they choose first of what is free."""
@@ -157,7 +160,7 @@ class DemandRound:
         waiting = {uid: share.pod for each in self._classes for uid, share in each.members.shares.items()}
         spoken = [share.pod for each in self._classes for share in each.members.whole.values()]
         running = (pod for pod in self._snapshot.pods if pod.node_name and not pod.finished and not pod.deleting)
-        return gangs(waiting, chain(spoken, running), pod_groups(self._snapshot))
+        return gangs(waiting, chain(spoken, running), self._groups)
 
     def _ask_queues(self, found: tuple[Gang, ...]) -> None:
         if not self._snapshot.queues:

@@ -1,11 +1,12 @@
 """Which pods of a snapshot are not those of the one before."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from plimsoll.model.pod import Pod
 from plimsoll.plan.gpu_ledger import GpuLedger
 
+T = TypeVar("T")
 _STEP: Final = 1024
 
 
@@ -24,18 +25,21 @@ class PodChanges(NamedTuple):
 
 
 def pod_changes(before: Sequence[Pod], after: Sequence[Pod]) -> PodChanges:
-    """By identity: a pod that did not change is the same value in both, mostly at the same place."""
+    """By identity, as value_changes."""
+    return PodChanges(*value_changes(before, after))
+
+
+def value_changes(before: Sequence[T], after: Sequence[T]) -> tuple[tuple[T, ...], tuple[T, ...]]:
+    """What is gone and what is new. What did not change is the same value in both, mostly at the same place."""
     start = _same(before, after)
     tail = _same(before[start:][::-1], after[start:][::-1])
     old, young = before[start : len(before) - tail], after[start : len(after) - tail]
     kept = set(map(id, old)) & set(map(id, young))
-    return PodChanges(
-        tuple(pod for pod in old if id(pod) not in kept), tuple(pod for pod in young if id(pod) not in kept)
-    )
+    return tuple(each for each in old if id(each) not in kept), tuple(each for each in young if id(each) not in kept)
 
 
-def _same(one: Sequence[Pod], other: Sequence[Pod]) -> int:
-    """How many pods are the same values from the beginning on."""
+def _same(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many are the same values from the beginning on."""
     end = min(len(one), len(other))
     for at in range(0, end, _STEP):
         # Both are compared pointer by pointer first, so what did not change costs next to nothing.

@@ -1,0 +1,46 @@
+"""Which pods a class has is kept while pods and PodGroups change, and is what a fresh look finds."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.model.pod import Pod
+from plimsoll.model.pod_group import PodGroup
+from plimsoll.plan.class_members import Classes
+from plimsoll.plan.pod_changes import pod_changes
+from tests.builders import a_snapshot, a_waiting_pod
+
+QUEUES = ("left", "right", "")
+
+
+def a_group(name: str, queue: str) -> PodGroup:
+    return PodGroup.read({"metadata": {"name": name, "namespace": "default"}, "spec": {"queue": queue, "minMember": 2}})
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> Pod:
+    pod = a_waiting_pod(draw(st.sampled_from("abcd")), gpu_fraction="0.5", queue=draw(st.sampled_from(QUEUES)))
+    group = {"pod-group-name": draw(st.sampled_from(["one", "two"]))}
+    changed = {"annotations": pod.annotations | group, "namespace": "default"}
+    return pod.model_copy(update=changed | ({"node_name": "node"} if draw(st.integers(0, 3)) == 0 else {}))
+
+
+def groups() -> st.SearchStrategy[PodGroup]:
+    return st.builds(a_group, st.sampled_from(["one", "two"]), st.sampled_from(QUEUES))
+
+
+@given(st.lists(st.tuples(st.lists(pods(), max_size=3), st.lists(groups(), max_size=2)), min_size=2, max_size=6))
+def test_classes_do_not_depend_on_what_was_known_before(rounds: list[tuple[list[Pod], list[PodGroup]]]) -> None:
+    kept, before = Classes(), None
+    held_pods: dict[str, Pod] = {}
+    held_groups: dict[str, PodGroup] = {}
+    for changed_pods, changed_groups in rounds:
+        # What is given again goes and comes.
+        for pod in changed_pods:
+            held_pods.pop(pod.name, None) or held_pods.update({pod.name: pod})
+        for group in changed_groups:
+            held_groups.pop(group.name, None) or held_groups.update({group.name: group})
+        snapshot = a_snapshot(*held_pods.values(), *held_groups.values())
+        changes = None if before is None else pod_changes(before.pods, snapshot.pods)
+        assert kept.update(snapshot, changes) == Classes().update(snapshot, None)
+        assert kept.groups == {group.key: group for group in snapshot.pod_groups}
+        before = snapshot
