@@ -421,6 +421,12 @@ def a_node_pool(
     return NodePool.read(manifest)
 
 
+def a_queue(name: str, *, quota: float = -1, limit: float = -1, parent: str = "root") -> Queue:
+    """A Queue of KAI; GPUs, -1 for no bound."""
+    gpu = {"quota": quota, "limit": limit}
+    return Queue.read({"metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": {"gpu": gpu}}})
+
+
 def an_environment(nap: bool = False, **spec: Any) -> Environment:
     """An Environment; further fields of its spec by their names in YAML."""
     spec["nodeAutoProvisioning"] = "enabled" if nap else "disabled"

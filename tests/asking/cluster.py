@@ -15,6 +15,7 @@ from plimsoll.model.node_pool import NodePool
 from plimsoll.model.plan import Plan
 from plimsoll.model.pod import Pod
 from plimsoll.model.provisioning_request import ProvisioningRequest
+from plimsoll.model.queue import Queue
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.template import PodTemplate
 from plimsoll.plan.planning import plan as make_plan
@@ -171,6 +172,7 @@ class Cluster:
             capacity_buffers=of(CapacityBuffer),
             provisioning_requests=of(ProvisioningRequest),
             gpu_demands=tuple(self.demands.values()),
+            queues=of(Queue),
             claim_events=of(ClaimEvent),
             gone_claims=tuple(self.gone_claims),
         )

@@ -6,10 +6,9 @@ import pytest
 
 from plimsoll.model.pod import Pod
 from plimsoll.model.pod_group import PodGroup
-from plimsoll.model.queue import Queue
 from plimsoll.plan.demand import Demand
 from plimsoll.plan.demand_planning import demands
-from tests.builders import a_node_pool, a_snapshot, a_waiting_pod
+from tests.builders import a_node_pool, a_queue, a_snapshot, a_waiting_pod
 
 L4 = "g6.xlarge"
 POOL = a_node_pool("pool", (L4,), limits={"nvidia.com/gpu": 3})
@@ -22,11 +21,6 @@ def members(count: int, name: str = "job", **more: Any) -> list[Pod]:
 
 def a_group(least: int, name: str = "job") -> PodGroup:
     return PodGroup.read({"metadata": {"name": name, "namespace": "team"}, "spec": {"minMember": least}})
-
-
-def a_queue(name: str, *, quota: float = -1, limit: float = -1, parent: str = "root") -> Queue:
-    gpu = {"quota": quota, "limit": limit}
-    return Queue.read({"metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": {"gpu": gpu}}})
 
 
 ROOT = a_queue("root", parent="")
