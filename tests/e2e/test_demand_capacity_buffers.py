@@ -51,7 +51,7 @@ def test_a_buffer_is_shrunk_as_its_nodes_come_and_never_filled_again(
     with controller(demand_sandbox, tmp_path) as first:
         await_condition(lambda: "at work" in first.text(), 60)
         add_shares(cluster, shares, tier="buffered")
-        await_condition(lambda: replicas(cluster) == [2], 60, "17 halves are 2 nodes of 8 GPUs, in one round")
+        await_condition(lambda: sum(replicas(cluster)) == 2, 60, "17 halves are 2 nodes of 8 GPUs")
         await_condition(lambda: len(claims_of(cluster, "buffered")) == 2, 60, "Karpenter makes them")
         first.kill()
     planned = claims_of(cluster, "buffered")
@@ -60,7 +60,7 @@ def test_a_buffer_is_shrunk_as_its_nodes_come_and_never_filled_again(
     elsewhere.mkdir()
     with controller(demand_sandbox, elsewhere, hostname="another-host"):
         await_condition(lambda: len(nodes_of(cluster, "buffered")) == 2, 120, "two nodes")
-        await_condition(lambda: replicas(cluster) == [0], 60, "shrunk")
+        await_condition(lambda: set(replicas(cluster)) == {0}, 60, "shrunk")
         await_condition(lambda: not gated(cluster), 30, "the pods are let go")
         for number, name in enumerate(shares):
             bind(cluster, name, nodes_of(cluster, "buffered")[number // 16])
