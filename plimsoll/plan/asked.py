@@ -25,6 +25,8 @@ from plimsoll.plan.node_usage import nodes_in_use
 
 READY_WORDS: Final = "the GPUs are allocatable on node "
 """Before the node's name, in the condition of a trigger that is disarmed."""
+UNREGISTERED: Final = "karpenter.sh/unregistered"
+"""Taint of a node that Karpenter has yet to take up."""
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
@@ -118,7 +120,7 @@ def disarmed_by(pod: Pod) -> str:
 def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[str]]:
     """Nodes that have come for what is still outstanding, by the name of what asked for them.
 
-    A node answers the oldest that it fits: of the pool and the types, made after it was asked for, Ready, its GPUs
+    A node answers the oldest that it fits: of the pool and the types, made after it was asked for, joined, its GPUs
     allocatable, and counted for nothing else. A node is made when its NodeClaim is, where it has one. One whose GPUs
     are held came for something that is over: what it has left is free, and nobody's answer.
     """
@@ -129,7 +131,7 @@ def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[
     ordered = {claim.node_name: claim.creation_timestamp for claim in snapshot.node_claims if claim.node_name}
     born = {node.name: ordered.get(node.name, node.creation_timestamp) for node in snapshot.nodes}
     first = min(each.thing.creation_timestamp for each in waiting)
-    there = (node for node in snapshot.nodes if born[node.name] >= first and node.ready is True and not node.deleting)
+    there = (node for node in snapshot.nodes if born[node.name] >= first and _has_joined(node))
     new = {node.name: node for node in there}
     if not new:
         return {}
@@ -144,6 +146,12 @@ def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[
             left[answered.name] -= 1
             found.setdefault(answered.name, []).append(node.name)
     return found
+
+
+def _has_joined(node: Node) -> bool:
+    """As soon as it is anybody's supply, it is counted for those who asked: else others would take it first."""
+    unregistered = any(taint.key == UNREGISTERED for taint in node.taints)
+    return node.ready is not False and not node.deleting and not unregistered
 
 
 def _fits(asked: Asked, node: Node, gpu_resource: str) -> bool:

@@ -7,6 +7,7 @@ import pytest
 
 from plimsoll.model import labels
 from plimsoll.model.pod import Pod
+from plimsoll.model.taint import Taint
 from tests.asking.cluster import TYPE, Cluster, at, demand_environment, node, pool, share_pod
 
 HEADROOM = {"name": "warm", "nodePool": "gpu", "instanceType": TYPE, "gpus": 8, "nodes": 2}
@@ -51,6 +52,21 @@ def test_a_buffer_shrinks_as_its_nodes_come_and_goes_with_the_last_pod() -> None
     held.remove(Pod)
     plan = held.tick(at(35))
     assert sorted(deletion.key.kind for deletion in plan.deletions) == ["CapacityBuffer", "PodTemplate"]
+
+
+def test_a_node_is_counted_as_soon_as_it_is_supply() -> None:
+    """One that has not said yet whether it is Ready: taken for anybody's, it would make the oldest buffer needless."""
+    held = cluster(count=16)
+    held.tick(at(0))
+    held.objects.append(share_pod("share-016"))
+    held.tick(at(2))
+    joined = node("n1", at(30)).model_copy(update={"conditions": ()})
+    taint = Taint(key="karpenter.sh/unregistered", effect="NoExecute")
+    held.objects.append(joined.model_copy(update={"taints": (taint,)}))
+    assert held.tick(at(31)).empty, "Karpenter has not taken it up"
+    held.objects[-1] = joined
+    plan = held.tick(at(32))
+    assert (len(plan.updates), plan.deletions, plan.creations) == (1, (), ())
 
 
 def test_a_buffer_shrinks_with_its_demand() -> None:
