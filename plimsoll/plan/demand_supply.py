@@ -118,7 +118,7 @@ class Supplies:
         known = self._of_nodes.get(node.name)
         if known is not None and known[0] is account:
             return known
-        milli = account.free_milli
+        milli = account.likely_free_milli
         offers = node.usable and account.shareable and account.kind and WORKSPACE not in node.labels and any(milli)
         free = FreeNode(node.name, account.kind, milli, account.cpu_milli, account.host_memory_mib) if offers else None
         return account, free, _Holder(node, account.memory_mib)

@@ -85,6 +85,12 @@ class GpuGroup:
         return max(0, WHOLE_MILLI - self.used_milli) if self.joinable else 0
 
 
+    @property
+    def likely_free_milli(self) -> int:
+        """As `free_milli`, also where no reservation holds it yet."""
+        return max(0, WHOLE_MILLI - self.used_milli) if self.joinable or not self.reservations else 0
+
+
 @dataclass(frozen=True, slots=True)
 class GpuAccount:
     """The GPUs of one node."""
@@ -100,6 +106,9 @@ class GpuAccount:
     """By name."""
     whole: int = 0
     """GPUs that pods have whole, and those that can be given to nobody."""
+    loose: tuple[tuple[int, int], ...] = ()
+    """Shares that do not say on which GPUs they run, as (thousandths, GPUs), the largest first; each of these GPUs is
+    in `whole`."""
     releasing_whole: int = 0
     """Of `whole`, those of pods that are terminating."""
     shareable: bool = True
@@ -127,6 +136,26 @@ class GpuAccount:
             return (0,) * self.gpus
         free = tuple(group.free_milli for group in self.groups)
         return free + (WHOLE_MILLI,) * self.free_gpus + (0,) * self.whole
+
+    @property
+    def likely_free_milli(self) -> tuple[int, ...]:
+        """As `free_milli`, but shares that do not say their GPU lie together, not each on a GPU of its own.
+
+        For who asks for nodes: pods that are bound one after the other, and say no GPU, must not look like more than
+        they were planned as. Who gives a GPU to a pod must know it, and goes by `free_milli`.
+        """
+        bins: list[int] = []
+        for milli, devices in self.loose:
+            fitting = sorted((left, number) for number, left in enumerate(bins) if left >= milli)[:devices]
+            for left, number in fitting:
+                bins[number] = left - milli
+            bins += [WHOLE_MILLI - milli] * (devices - len(fitting))
+        known = self.whole - sum(devices for _, devices in self.loose)
+        wholly_free = self.gpus - known - len(self.groups) - len(bins)
+        if wholly_free < 0:
+            return (0,) * self.gpus
+        groups = tuple(each.likely_free_milli for each in self.groups)
+        return (*groups, *bins, *(WHOLE_MILLI,) * wholly_free, *(0,) * known)
 
     def group(self, name: str) -> GpuGroup | None:
         return next((group for group in self.groups if group.name == name), None)

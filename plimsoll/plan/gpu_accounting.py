@@ -94,6 +94,7 @@ class _Reading:
         self._memory = None if isinstance(self._labels, InvalidGpuLabel) else self._labels.memory_mib
         self._groups: dict[str, _Group] = {}
         self._whole = 0
+        self._loose: list[tuple[int, int]] = []
         self._releasing_whole = 0
         self._cpu = sum(each.cpu_milli for each in beside)
         self._host_memory = sum(each.memory_mib for each in beside)
@@ -119,6 +120,7 @@ class _Reading:
             memory_mib=self._memory,
             groups=groups,
             whole=self._whole,
+            loose=tuple(sorted(self._loose, reverse=True)),
             releasing_whole=self._releasing_whole,
             shareable=shareable,
             cpu_milli=max(0, self._host("cpu", parse_cpu_milli) - self._cpu),
@@ -156,10 +158,6 @@ class _Reading:
             self._releasing_whole += devices
 
     def _take_share(self, pod: Pod, share: GPUShare, groups: tuple[str, ...]) -> None:
-        if len(groups) != share.devices:
-            reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
-            self._tell(reason, f"Pod {_name(pod)} asks for {share}, and is in {len(groups)} GPU groups")
-            self._take_whole(pod, max(0, share.devices - len(groups)))
         memory = self._memory
         if share.memory_mib is None:
             milli = share.milli_of(0)
@@ -168,6 +166,12 @@ class _Reading:
             # Of a GPU whose memory nobody knows it may be all.
             milli = WHOLE_MILLI if memory is None else share.milli_of(memory)
             mib = share.memory_mib
+        if len(groups) != share.devices:
+            reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
+            self._tell(reason, f"Pod {_name(pod)} asks for {share}, and is in {len(groups)} GPU groups")
+            if (loose := share.devices - len(groups)) > 0:
+                self._take_whole(pod, loose)
+                self._loose.append((min(milli, WHOLE_MILLI), loose))
         for name in groups:
             self._groups.setdefault(name, _Group()).add(pod, milli, mib)
 

@@ -227,3 +227,18 @@ def test_a_node_that_came_for_something_that_is_over_answers_nothing_else() -> N
     assert not plan.creations
     assert len(plan.deletions) == 1
     assert cluster.tick(at(32)).empty
+
+
+def test_pods_that_are_bound_one_after_the_other_and_say_no_gpu_ask_for_no_more() -> None:
+    """Two nodes hold 32 halves and nothing else, whoever binds them."""
+    waiting = pods(32)
+    cluster = Cluster(pool(), *waiting)
+    cluster.tick(at(0))
+    cluster.objects += [node("n1", at(30)), node("n2", at(30))]
+    for number, each in enumerate(waiting):
+        plan = cluster.tick(at(31 + number))
+        assert not plan.creations
+        bound = each.model_copy(update={"node_name": f"n{number % 2 + 1}", "phase": "Running", "conditions": ()})
+        cluster.objects[cluster.objects.index(each)] = bound
+    cluster.tick(at(100))
+    assert not cluster.asking

@@ -184,3 +184,12 @@ def test_devices_that_are_no_whole_gpus_are_not_shared(fields: dict[str, object]
 
 def test_pods_that_ask_for_other_things_take_no_gpu() -> None:
     assert account(a_pod("p", node="n1", devices=1, resource="example.com/nic")).free_milli == (1000, 1000)
+
+
+def test_shares_that_say_no_gpu_likely_lie_together() -> None:
+    """A binder must know a GPU to be free; who asks for nodes goes by what is likely."""
+    found = account(a_gpu_node(gpus=4), a_share("a"), a_share("b"), a_share("c", fraction="0.3", devices=2))
+    assert found.free_milli == (0, 0, 0, 0)
+    assert found.likely_free_milli == (0, 700, 700, 1000)
+    held = account(a_share("a", "n1", "g"))
+    assert (held.free_milli, held.likely_free_milli) == ((0, 1000), (500, 1000))
