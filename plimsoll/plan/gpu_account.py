@@ -84,7 +84,6 @@ class GpuGroup:
     def free_milli(self) -> int:
         return max(0, WHOLE_MILLI - self.used_milli) if self.joinable else 0
 
-
     @property
     def likely_free_milli(self) -> int:
         """As `free_milli`, also where no reservation holds it yet."""
