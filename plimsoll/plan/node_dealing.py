@@ -2,20 +2,17 @@
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.plan.node_filling import Filling
-from plimsoll.plan.node_kinds import kinds_for
 from plimsoll.plan.node_need import FreeNode, NodeShape, PodNeed
+from plimsoll.plan.node_spreading import Loads, Spread, loads_of
 from plimsoll.plan.node_units import Unit
 from plimsoll.plan.packing_problem import GPU_MILLI
 
-Loads = NDArray[np.float64]
-"""A row for each node, unit or pod: CPU and memory."""
 Size = tuple[tuple[str, int], ...]
 """(kind, thousandths) pairs: pods that have the same can stand in for each other on a GPU."""
 
@@ -34,16 +31,8 @@ class Dealing:
         self._nodes = nodes
         self._units = units
         self._needs = needs
-        self._left = _table((node.cpu_milli, node.memory_mib) for node in nodes)
-        self._slots = np.array([node.gpus for node in nodes], dtype=np.int64)
-        load = _table((unit.cpu_milli, unit.memory_mib) for unit in units).sum(axis=0)
-        offered = self._left.sum(axis=0)
-        # A resource counts as much as it is scarce.
-        self._weight = 1.0 / np.maximum(np.maximum(offered - load, 0.01 * offered), 1.0)
-        self._per_slot = load / max(1, int(self._slots.sum()))
-        self._on: list[int | None] = [None] * len(units)
-        self._open = [unit.interchangeable(needs) for unit in units]
-        """Whether others can stand in for a unit's pods."""
+        spread = Spread(nodes, units, [unit.interchangeable(needs) for unit in units])
+        self._on, self._left, self._weight, self._open = spread.on, spread.left, spread.weight, spread.open
         self._names: dict[Size, list[str]] = {}
         self._rows: dict[Size, NDArray[np.int64]] = {}
         self._asked: dict[Size, Loads] = {}
@@ -57,62 +46,9 @@ class Dealing:
 
     def fill(self) -> tuple[Filling, list[Unit], list[PodNeed]]:
         """The filled nodes, the units that found none, and the pods that CPU or memory left over."""
-        self._place_units()
         self._deal_pods()
         self._exchange()
         return self._filled()
-
-    def _place_units(self) -> None:
-        """The hardest to place first, each where most is left for the GPUs that are still free."""
-        load = _table((unit.cpu_milli, unit.memory_mib) for unit in self._units)
-        heavy = load @ self._weight
-        self._place_on(kinds_for(self._units, self._nodes), range(len(self._units)), load, heavy)
-        rest = [each for each, row in enumerate(self._on) if row is None]
-        if rest:
-            self._place_on([unit.kinds for unit in self._units], rest, load, heavy)
-
-    def _place_on(self, kinds: Sequence[tuple[str, ...]], units: Iterable[int], load: Loads, heavy: Loads) -> None:
-        kind = np.array([node.kind for node in self._nodes])
-
-        def alike(each: int) -> tuple[int, int, tuple[str, ...], bool]:
-            return -len(self._units[each].gpus), len(kinds[each]), kinds[each], self._open[each]
-
-        ordered = sorted(units, key=lambda each: (*alike(each), -heavy[each], self._units[each].gpus))
-        for (gpus, _, of, is_open), group in groupby(ordered, key=alike):
-            rows = np.flatnonzero(np.isin(kind, of) & (self._slots >= -gpus))
-            if is_open:
-                self._spread(rows, list(group), load)
-            else:
-                for each in group:
-                    self._place_whole(rows, each, load[each])
-
-    def _place_whole(self, rows: NDArray[np.int64], each: int, load: Loads) -> None:
-        """A unit that has to fit as it is."""
-        gpus = len(self._units[each].gpus)
-        rows = rows[(self._slots[rows] >= gpus) & (self._left[rows] >= load).all(axis=1)]
-        if len(rows):
-            left = self._left[rows] - load - self._per_slot * (self._slots[rows] - gpus)[:, None]
-            row = int(rows[np.argmax((left * self._weight).min(axis=1))])
-            self._on[each] = row
-            self._left[row] -= load
-            self._slots[row] -= gpus
-
-    def _spread(self, rows: NDArray[np.int64], units: Sequence[int], load: Loads) -> None:
-        """GPUs of which the pods will be dealt anew: a node may have too much for now."""
-        left = self._left[rows] - self._per_slot * self._slots[rows][:, None]
-        waiting = [(-float(most), int(row)) for most, row in zip((left * self._weight).min(axis=1), rows, strict=True)]
-        heapq.heapify(waiting)
-        for each in units:
-            while waiting and not self._slots[waiting[0][1]]:
-                heapq.heappop(waiting)
-            if not waiting:
-                return
-            row = waiting[0][1]
-            self._on[each] = row
-            self._left[row] -= load[each]
-            self._slots[row] -= 1
-            most = ((self._left[row] - self._per_slot * self._slots[row]) * self._weight).min()
-            heapq.heapreplace(waiting, (-float(most), row))
 
     def _deal_pods(self) -> None:
         """The pods of each size to its places, the heaviest first to the node with the most left beside the average."""
@@ -128,7 +64,7 @@ class Dealing:
                     size = sizes[id(milli)] = tuple(sorted(milli.items()))
                 pods[size].append(name)
                 self._places[size].append(each)
-        tables = {size: _table((self._needs[name].cpu_milli, self._needs[name].memory_mib) for name in names)
+        tables = {size: loads_of((self._needs[name].cpu_milli, self._needs[name].memory_mib) for name in names)
                   for size, names in pods.items()}  # fmt: skip
         # A node's load changes from what its pods ask to the average of their sizes, then to what is dealt.
         mean = {size: table.mean(axis=0) for size, table in tables.items()}
@@ -251,16 +187,12 @@ class Dealing:
         for row, names in sorted(held.items()):
             left, rest = self._left[row].copy(), sorted(names)
             while rest and (left < -0.5).any():
-                asked = _table((self._needs[name].cpu_milli, self._needs[name].memory_mib) for name in rest)
+                asked = loads_of((self._needs[name].cpu_milli, self._needs[name].memory_mib) for name in rest)
                 heavy, enough = asked @ self._weight, (left + asked > -0.5).all(axis=1)
                 pick = int(np.argmin(np.where(enough, heavy, np.inf)) if enough.any() else np.argmax(heavy))
                 shed.add(rest.pop(pick))
                 left += asked[pick]
         return shed
-
-
-def _table(pairs: Iterable[tuple[float, float]]) -> Loads:
-    return np.array(list(pairs), dtype=np.float64).reshape(-1, 2)
 
 
 def _excess(left: Loads, weight: Loads) -> Loads:

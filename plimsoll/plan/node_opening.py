@@ -37,10 +37,10 @@ def onto_shapes(
             break
         if chosen != before:
             search.fill(fitting, chosen, headroom, Dealing)
-        if headroom == 0.0 and search.above(target):
-            search.best_fit(fitting)
         if chosen != before and search.above(target):
             search.fill(fitting, chosen, headroom, Stacking)
+        if headroom == 0.0 and search.above(target):
+            search.best_fit(fitting)
         before = chosen
         if not search.above(target):
             break

@@ -3,7 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -35,6 +35,10 @@ class Load:
     cpu_milli: int
     memory_mib: int
 
+    def at_least(self, cpu_milli: int, memory_mib: int) -> "Load":
+        """The same with no less CPU and memory than that."""
+        return replace(self, cpu_milli=max(cpu_milli, self.cpu_milli), memory_mib=max(memory_mib, self.memory_mib))
+
 
 _Class = tuple[tuple[str, ...], frozenset[str]]
 """Kinds and shapes of loads that can go to the same nodes."""
@@ -56,8 +60,14 @@ class ShapeChoice:
         for node in free:
             self._free[node.kind].append(node)
         self._classes: dict[_Class, list[Load]] = defaultdict(list)
+        alone: dict[tuple[_Class, int], tuple[int, int]] = {}
         for load in loads:
-            self._classes[load.kinds, load.shapes].append(load)
+            of = load.kinds, load.shapes
+            if (of, load.devices) not in alone:
+                alone[of, load.devices] = self._taken_by(load)
+            cpu_milli, memory_mib = alone[of, load.devices]
+            more = cpu_milli > load.cpu_milli or memory_mib > load.memory_mib
+            self._classes[of].append(load.at_least(cpu_milli, memory_mib) if more else load)
         classes = self._classes
         self._resource(classes, lambda load: load.gpu_milli, lambda shape: GPU_MILLI * shape.gpus, _free_gpu_milli)
         self._resource(classes, lambda load: load.cpu_milli, lambda shape: shape.cpu_milli, lambda node: node.cpu_milli)
@@ -72,6 +82,14 @@ class ShapeChoice:
                 partial(_places, devices),
                 partial(_free_places, devices),
             )
+
+    def _taken_by(self, load: Load) -> tuple[int, int]:
+        """CPU and memory that nobody else can have: all of a node of which a load takes every GPU."""
+        fitting = [shape for shape in self._shapes if shape.name in load.shapes]
+        shared = any(shape.gpus != load.devices for shape in fitting)
+        if not fitting or shared or any(_free_places(1, node) for kind in load.kinds for node in self._free[kind]):
+            return 0, 0
+        return min(shape.cpu_milli for shape in fitting), min(shape.memory_mib for shape in fitting)
 
     def require_parts(self) -> None:
         """The loads cannot be cut: a node has only as many parts of so much CPU or memory as are whole.

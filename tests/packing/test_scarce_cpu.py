@@ -136,3 +136,25 @@ def test_order_does_not_matter_where_cpu_is_scarce(asked: Any, random: Any) -> N
     random.shuffle(needs)
     random.shuffle(shapes)
     assert pack_nodes(needs, shapes) == ordered
+
+
+def test_what_is_left_of_a_node_without_free_gpus_is_for_nobody() -> None:
+    """A pod of 8 GPUs takes a node's CPU with them, however little it asks for."""
+    eight = [PodNeed(f"eight-{number}", {"A100": 1000}, 8, 1_000, 1024) for number in range(10)]
+    shares = needs_of((60, 100, 16_000, 1024))
+    packing = pack_nodes([*eight, *shares], [EIGHT])
+    check(packing, [*eight, *shares], [EIGHT])
+    assert (len(packing.nodes), packing.least) == (20, 160)
+
+
+def test_those_with_a_choice_make_room() -> None:
+    """As many GPUs as there are pods, of which some may be on one kind only."""
+    one = NodeShape("one", "H100", 1, 64_000, 65_536, price=1.0)
+    needs = [
+        PodNeed(f"{'-'.join(kinds)}-{number}", dict.fromkeys(kinds, 1000), 1, 4_000, 1024)
+        for kinds, count in ((("T4",), 13), (("T4", "H100"), 7), (("A100", "T4"), 9), (("A100", "H100", "T4"), 5))
+        for number in range(count)
+    ]
+    packing = pack_nodes(needs, [EIGHT, TWO, one])
+    check(packing, needs, [EIGHT, TWO, one])
+    assert packing.gpus == packing.least == 34
