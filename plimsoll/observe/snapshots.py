@@ -6,12 +6,14 @@ from typing import Any
 from plimsoll.model.environment import Environment
 from plimsoll.model.errors import InvalidObjectError, PlimsollError
 from plimsoll.model.labels import GROUP, is_device
+from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
 from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.observe import kinds
 from plimsoll.observe.pod_store import PodStore
 from plimsoll.observe.store import Store
 from plimsoll.plan.indexed_pods import IndexedPods
+from plimsoll.plan.node_index import IndexedNodes
 
 CLAIMS_KEPT = 1000
 """NodeClaims that are gone: one that finds no capacity lives for milliseconds, and only it tells what it was to be."""
@@ -39,6 +41,7 @@ class Stores:
         self.pod_templates = Store(kinds.POD_TEMPLATES)
         self.capacity_buffers = Store(kinds.CAPACITY_BUFFERS)
         self.provisioning_requests = Store(kinds.PROVISIONING_REQUESTS)
+        self._last_nodes: tuple[tuple[Node, ...], IndexedNodes] | None = None
         self._last_pods: tuple[tuple[Pod, ...], IndexedPods] | None = None
 
     def __iter__(self) -> Iterator[Store[Any]]:
@@ -72,12 +75,12 @@ class Stores:
                 )
                 for item in self.workspaces.unreadable()
             ),
-            nodes=self.nodes.values(),
+            nodes=self._indexed_nodes(self.nodes.values()),
             node_claims=self.node_claims.values(),
             node_pools=self.node_pools.values(),
             claim_events=self.claim_events.values(),
             gone_claims=self.node_claims.removed(),
-            pods=self._indexed(self.pods.values()),
+            pods=self._indexed_pods(self.pods.values()),
             host_loads=self.pods.loads(),
             daemon_sets=self.daemon_sets.values(),
             queues=self.queues.values(),
@@ -106,7 +109,14 @@ class Stores:
         node = self.nodes.get(("", name))
         return node is not None and any(map(is_device, node.allocatable))
 
-    def _indexed(self, pods: tuple[Pod, ...]) -> IndexedPods:
+    def _indexed_nodes(self, nodes: tuple[Node, ...]) -> IndexedNodes:
+        """The same value while no node changes."""
+        last = self._last_nodes
+        if last is None or last[0] is not nodes:
+            last = self._last_nodes = (nodes, IndexedNodes(nodes))
+        return last[1]
+
+    def _indexed_pods(self, pods: tuple[Pod, ...]) -> IndexedPods:
         """Built on the index of the last snapshot: of a hundred thousand pods few change."""
         last = self._last_pods
         if last is None or last[0] is not pods:

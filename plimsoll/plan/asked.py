@@ -11,7 +11,6 @@ import orjson
 from plimsoll.model.capacity_buffer import CapacityBuffer
 from plimsoll.model.condition import condition_of
 from plimsoll.model.labels import DEMAND, NODEPOOL
-from plimsoll.model.node import Node
 from plimsoll.model.plan import SignalReason
 from plimsoll.model.pod import Pod
 from plimsoll.model.provisioning_request import ProvisioningRequest
@@ -138,10 +137,12 @@ def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[
     for name in [*(node for each in asked for node in each.came), *nodes_in_use(snapshot.pods, new, gpu_resource)]:
         new.pop(name, None)
     left = {each.name: each.outstanding for each in waiting}
+    by_kind = _by_kind(waiting)
     found: dict[str, list[str]] = {}
     for node in sorted(new.values(), key=lambda node: (born[node.name], node.name)):
-        fitting = (each for each in waiting if left[each.name] and each.thing.creation_timestamp <= born[node.name])
-        answered = next((each for each in fitting if _fits(each, node, gpu_resource)), None)
+        of_kind = by_kind.get((node.labels.get(NODEPOOL, ""), node.instance_type), ())
+        earlier = (each for each in of_kind if left[each.name] and each.thing.creation_timestamp <= born[node.name])
+        answered = next((each for each in earlier if (gpu_devices(node, gpu_resource) or 0) >= each.ask.gpus), None)
         if answered is not None:
             left[answered.name] -= 1
             found.setdefault(answered.name, []).append(node.name)
@@ -154,13 +155,13 @@ def _has_joined(node: Node) -> bool:
     return node.ready is not False and not node.deleting and not unregistered
 
 
-def _fits(asked: Asked, node: Node, gpu_resource: str) -> bool:
-    ask = asked.ask
-    return (
-        node.instance_type in ask.instance_types
-        and node.labels.get(NODEPOOL, "") == ask.node_pool
-        and (gpu_devices(node, gpu_resource) or 0) >= ask.gpus
-    )
+def _by_kind(waiting: Iterable[Asked]) -> Mapping[tuple[str, str], Sequence[Asked]]:
+    """By NodePool and instance type, in the order given."""
+    found: dict[tuple[str, str], list[Asked]] = {}
+    for each in waiting:
+        for instance_type in dict.fromkeys(each.ask.instance_types):
+            found.setdefault((each.ask.node_pool, instance_type), []).append(each)
+    return found
 
 
 def _number(text: str, otherwise: int = 0) -> int:

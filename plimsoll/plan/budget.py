@@ -13,7 +13,7 @@ from plimsoll.model.verdict import Reason
 from plimsoll.model.workspace import Workspace
 from plimsoll.plan.claim_gpus import claim_gpus, most_gpus
 from plimsoll.plan.demand_holding import DemandHolding
-from plimsoll.plan.node_index import NodeIndex
+from plimsoll.plan.node_index import index_of
 from plimsoll.plan.offered_types import OfferedTypes
 from plimsoll.plan.ownership import Ownership
 from plimsoll.plan.pool_limits import Room
@@ -118,7 +118,7 @@ def environment_room(snapshot: Snapshot) -> Room:
     environment = snapshot.environment.spec
     if environment.limits.gpus is None and environment.limits.nodes is None:
         return Room()
-    types = OfferedTypes(snapshot, NodeIndex(snapshot.nodes))
+    types = OfferedTypes(snapshot, index_of(snapshot.nodes))
     ownership = Ownership(snapshot)
     return Budget(environment, ownership.claims, ownership.pools, types, DemandHolding.of(snapshot, types)).room()
 

@@ -24,7 +24,7 @@ from plimsoll.plan.gpu_labels import InvalidGpuLabel
 from plimsoll.plan.gpu_offer import Offer, Offers, Unusable
 from plimsoll.plan.holders import Holders
 from plimsoll.plan.holdings import Holdings
-from plimsoll.plan.node_index import NodeIndex
+from plimsoll.plan.node_index import NodeIndex, index_of
 from plimsoll.plan.offered_types import OfferedType, OfferedTypes
 from plimsoll.plan.planning import plan
 from plimsoll.plan.shortlist import shortlist
@@ -116,7 +116,7 @@ def _detailed(
     story: Story, workspace: Workspace, snapshot: Snapshot, verdicts: Sequence[Verdict], now: datetime
 ) -> Story:
     holdings = Holdings(snapshot, verdicts)
-    index = NodeIndex(snapshot.nodes)
+    index = index_of(snapshot.nodes)
     types = OfferedTypes(snapshot, index)
     need = replica_need(workspace)
     holders = Holders(snapshot, verdicts, holdings)

@@ -11,7 +11,7 @@ from plimsoll.model.verdict import Verdict
 from plimsoll.model.workspace import Workspace, WorkspaceRef
 from plimsoll.plan.attempts import Attempts, Trying
 from plimsoll.plan.claim_progress import ClaimProgress
-from plimsoll.plan.node_index import NodeIndex
+from plimsoll.plan.node_index import index_of
 from plimsoll.plan.ownership import Ownership
 from plimsoll.plan.supply import brought_supply
 from plimsoll.plan.whole_replicas import Start, whole_replicas
@@ -44,7 +44,7 @@ class Holdings:
         self._made = made or Made(Plan())
         self.auto_provisioning = snapshot.environment.spec.auto_provisioning
         self.ownership = Ownership(snapshot)
-        nodes = NodeIndex(snapshot.nodes)
+        nodes = index_of(snapshot.nodes)
         self.nodes = nodes.by_name
         self._trying: Trying | None = None
         self._brought: Mapping[tuple[str, str], tuple[str, ...]] = {}

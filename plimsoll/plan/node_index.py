@@ -72,6 +72,19 @@ class NodeIndex:
         return found
 
 
+class IndexedNodes(tuple[Node, ...]):
+    """All nodes of a snapshot with their index, which stays while none of them changes."""
+
+    @cached_property
+    def known(self) -> NodeIndex:
+        return NodeIndex(self)
+
+
+def index_of(nodes: tuple[Node, ...]) -> NodeIndex:
+    """The index of a snapshot's nodes."""
+    return nodes.known if isinstance(nodes, IndexedNodes) else NodeIndex(nodes)
+
+
 def gpu_values(node: Node) -> tuple[str | None, ...]:
     """The values of every label that tells of the node's GPUs: the same for nodes that are alike."""
     labels = node.labels

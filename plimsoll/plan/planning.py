@@ -22,7 +22,7 @@ from plimsoll.plan.demand_holding import DemandHolding
 from plimsoll.plan.demand_planning import DemandPlanner
 from plimsoll.plan.indexed_pods import marked_pods
 from plimsoll.plan.node_claims import NodeClaimProvisioner
-from plimsoll.plan.node_index import NodeIndex
+from plimsoll.plan.node_index import index_of
 from plimsoll.plan.offered_types import OfferedType, OfferedTypes
 from plimsoll.plan.ownership import Owned, Ownership, alive, by_age
 from plimsoll.plan.pod_places import PodPlaces
@@ -54,7 +54,7 @@ class _Round:
         self._environment = snapshot.environment
         self._now = now
         self._verdicts = verdicts
-        self._index = NodeIndex(snapshot.nodes)
+        self._index = index_of(snapshot.nodes)
         self._ownership = Ownership(snapshot)
         judged = {(verdict.workspace.namespace, verdict.workspace.name): verdict for verdict in verdicts}
         self._accepted = [

@@ -15,7 +15,7 @@ from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.taint import Taint
 from plimsoll.plan.daemon_overhead import DaemonOverhead
 from plimsoll.plan.gpu_labels import GpuLabels
-from plimsoll.plan.node_index import NodeIndex
+from plimsoll.plan.node_index import NodeIndex, index_of
 from plimsoll.plan.node_overhead import allocatable_cpu_milli
 from plimsoll.plan.offered_types import CLOUDS, OfferedType, OfferedTypes
 from plimsoll.plan.pool_shape import UNBOUNDED, PoolShape, same_product
@@ -26,7 +26,7 @@ class PoolShapes:
 
     def __init__(self, snapshot: Snapshot, index: NodeIndex | None = None) -> None:
         self._resource = snapshot.environment.spec.gpu_resource
-        self._index = index or NodeIndex(snapshot.nodes)
+        self._index = index or index_of(snapshot.nodes)
         self._types = OfferedTypes(snapshot, self._index)
         self._catalog = self._types.declared
         self._unknown: list[str] = []

@@ -11,7 +11,7 @@ from plimsoll.plan.brought_nodes import BroughtNodes
 from plimsoll.plan.budget import Budget, NamespaceBudget, forbidden, reserved_keys
 from plimsoll.plan.claim_gpus import claim_gpus
 from plimsoll.plan.demand_holding import DemandHolding
-from plimsoll.plan.node_index import NodeIndex
+from plimsoll.plan.node_index import index_of
 from plimsoll.plan.offered_types import OfferedTypes
 from plimsoll.plan.ownership import Ownership, alive, by_age
 from plimsoll.plan.provisioned_nodes import ProvisionedNodes
@@ -34,7 +34,7 @@ def validate(snapshot: Snapshot) -> tuple[Verdict, ...]:
     _hold_limits(snapshot, found)
     if not snapshot.environment.spec.auto_provisioning:
         sizings = {key: each for key, each in found.items() if isinstance(each, Sizing)}
-        found |= allocate(snapshot, NodeIndex(snapshot.nodes), sizings)
+        found |= allocate(snapshot, index_of(snapshot.nodes), sizings)
     verdicts = [_verdict(workspace, found[workspace.key]) for workspace in snapshot.workspaces]
     verdicts += [
         Verdict(workspace=invalid.ref, accepted=False, reason=Reason.INVALID_SPEC, message=invalid.message)
@@ -48,7 +48,7 @@ Found = dict[tuple[str, str], Sizing | Refusal]
 
 def _judge(snapshot: Snapshot) -> Found:
     environment = snapshot.environment.spec
-    index = NodeIndex(snapshot.nodes)
+    index = index_of(snapshot.nodes)
     of_mode: ProvisionedNodes | BroughtNodes
     if environment.auto_provisioning:
         of_mode = ProvisionedNodes(OfferedTypes(snapshot, index), environment)
@@ -113,7 +113,7 @@ def _hold_limits(snapshot: Snapshot, found: Found) -> None:
     nodes_bounded = limits.gpus is not None or limits.nodes is not None or any(p.limits for p in snapshot.node_pools)
     if not bounded and not (nodes_bounded and environment.auto_provisioning):
         return
-    index = NodeIndex(snapshot.nodes)
+    index = index_of(snapshot.nodes)
     types = OfferedTypes(snapshot, index)
     ownership = Ownership(snapshot)
     running = alive(ownership.claims)
