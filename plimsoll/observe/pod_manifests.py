@@ -1,9 +1,6 @@
 """What is kept of the manifest of a pod."""
 
-from functools import lru_cache
 from typing import Any, Final
-
-import orjson
 
 from plimsoll.model.gpu_group import RESERVED_GPU
 from plimsoll.model.labels import GROUP
@@ -56,13 +53,4 @@ def _says_unscheduled(condition: Any) -> bool:
 def _trimmed(container: Any) -> Any:
     if not isinstance(container, dict):
         return container
-    kept = {key: container[key] for key in ("name", "restartPolicy") if key in container}
-    if container.get("resources"):
-        kept["resources"] = _shared(orjson.dumps(container["resources"]))
-    return kept
-
-
-@lru_cache(maxsize=4096)
-def _shared(text: bytes) -> Any:
-    """One value for all that are alike: a hundred thousand pods ask for a few hundred different things."""
-    return orjson.loads(text)
+    return {key: container[key] for key in ("name", "restartPolicy", "resources") if container.get(key)}

@@ -9,6 +9,7 @@ from plimsoll.model.base import ObservedObject, identify
 from plimsoll.model.errors import InvalidObjectError
 from plimsoll.model.workspace import WorkspaceRef
 from plimsoll.observe.kinds import LAST_APPLIED, Kind
+from plimsoll.observe.shared_parts import with_shared_parts
 
 T = TypeVar("T", bound=ObservedObject)
 Key: TypeAlias = tuple[str, str]
@@ -155,9 +156,7 @@ class Store(Generic[T]):
 
     def _value(self, raw: dict[str, Any]) -> T | None:
         value = self.kind.read(raw)
-        if value is not None:
-            value.model_fields_set.clear()  # half a KiB an object, which nobody asks for
-        return value
+        return value if value is None else with_shared_parts(value)
 
     def _changed(self) -> None:
         self.version += 1

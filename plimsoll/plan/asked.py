@@ -11,6 +11,7 @@ import orjson
 from plimsoll.model.capacity_buffer import CapacityBuffer
 from plimsoll.model.condition import condition_of
 from plimsoll.model.labels import DEMAND, NODEPOOL
+from plimsoll.model.node import Node
 from plimsoll.model.plan import SignalReason
 from plimsoll.model.pod import Pod
 from plimsoll.model.provisioning_request import ProvisioningRequest

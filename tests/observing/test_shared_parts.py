@@ -1,0 +1,39 @@
+"""What many objects have in common is held once, and objects read are what they were."""
+
+from typing import Any
+
+from plimsoll.model.pod import Pod
+from plimsoll.observe.snapshots import Stores
+
+
+def a_pod(name: str, **more: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "team", "uid": name, "labels": {"app": "".join(["tr", "ainer"])}},
+        "spec": {
+            "schedulerName": "kai-scheduler",
+            "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
+        },
+        "status": {"phase": "Running"},
+        **more,
+    }
+
+
+def read(stores: Stores, name: str) -> Pod:
+    _, pod = stores.pods.read(a_pod(name))
+    assert isinstance(pod, Pod)
+    return pod
+
+
+def test_equal_containers_and_texts_of_two_pods_are_one_value() -> None:
+    stores = Stores()
+    one, other = read(stores, "one"), read(stores, "other")
+    assert one.containers is other.containers
+    assert one.labels["app"] is other.labels["app"]
+    assert one.labels is not other.labels
+
+
+def test_a_pod_says_what_its_manifest_says() -> None:
+    pod = read(Stores(), "one")
+    assert pod == Pod.read(a_pod("one"))
+    assert pod.model_copy(update={"node_name": "n"}).node_name == "n"
+    assert not read(Stores(), "two").model_fields_set
