@@ -1,18 +1,24 @@
 """Demand of a large cluster: time to a plan, memory, and time to the next plan after one pod changed.
 
-    python -m bench.scale [--nodes 10000] [--pods 100000] [--waiting 5000] [--classes 20] [--changes 10] [--output json]
+    python -m bench.scale [--nodes 10000] [--pods 100000] [--waiting 5000] [--classes 20] [--changes 180]
+                          [--output json]
 
 The cluster is made, not read: nodes of 8 GPUs with 10 pods each, most of them full; the pods that wait ask for shares
-as those of the openb trace do. `plan` is the first plan of a new planner; a change is one pod more, one less, or one
-bound, and `update` the plan after it by the same planner. The aim for an update is 50 ms.
+as those of the openb trace do. `plan` is the first plan of a new planner. A change is one pod more, one less, or one
+bound, in the class that chooses first or in the one that chooses last, and `update` the plan after it by the same
+planner. All changes are made twice: before anything is asked for, and while what was planned is on its way, as it is
+in a loop. Of the last state `gpusAfterUpdates` are on their way, a planner that knows of nothing asked for would ask
+for `gpusAnew`, and one that is started anew asks for `askedByRestart` nodes more. The aim for an update is 50 ms.
 """
 
 import gc
+import itertools
 import resource
 import statistics
 import time
-from collections.abc import Iterator
-from typing import Annotated
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -22,28 +28,33 @@ from bench.large_cluster import a_cluster, waiting_pod
 from plimsoll.cli.output import Format, Output, print_json
 from plimsoll.model.pod import Pod
 from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.demand import Demand, Promise
 from plimsoll.plan.demand_planning import DemandPlanner
 
 _AIM_MS = 50
+_KINDS = ("one more waits", "one is gone", "one is bound")
 
 
-def changes(snapshot: Snapshot, classes: int, count: int) -> Iterator[tuple[str, Snapshot]]:
+def changes(snapshot: Snapshot, classes: int, count: int, seed: int = 0) -> Iterator[tuple[str, Snapshot]]:
     """Snapshots that each differ from the one before by one pod."""
     pods = list(snapshot.pods)
     for number in range(count):
-        match number % 3:
-            case 0:
-                what = "one more waits"
-                pods.append(waiting_pod(10_000_000 + number, number % classes))
-            case 1:
-                what = "one is gone"
-                pods.pop(next(at for at in range(len(pods) - 1, -1, -1) if not pods[at].node_name))
-            case _:
-                what = "one is bound"
-                at = next(at for at in range(len(pods) - 1, -1, -1) if not pods[at].node_name)
-                pods[at] = pods[at].model_copy(update={"node_name": snapshot.nodes[number].name, "conditions": ()})
+        what, first = _KINDS[number % 3], number % 6 < 3
+        name = f"{what}, {'first' if first else 'last'} class"
+        of_class = 0 if first else classes - 1
+        if what == "one more waits":
+            pods.append(waiting_pod(10_000_000 * (seed + 1) + number, of_class))
+        else:
+            queue = f"team-{of_class:02}"
+            waiting = (at for at in range(len(pods) - 1, -1, -1) if not pods[at].node_name)
+            at = next(at for at in waiting if pods[at].labels["kai.scheduler/queue"] == queue)
+            if what == "one is gone":
+                pods.pop(at)
+            else:
+                node = snapshot.nodes[(number * 50) % len(snapshot.nodes)]
+                pods[at] = pods[at].model_copy(update={"node_name": node.name, "conditions": ()})
         snapshot = snapshot.model_copy(update={"pods": tuple[Pod, ...](pods)})
-        yield what, snapshot
+        yield name, snapshot
 
 
 def main(
@@ -51,7 +62,7 @@ def main(
     pods: Annotated[int, typer.Option(help="pods in all")] = 100_000,
     waiting: Annotated[int, typer.Option(help="of them, pods that wait for shares")] = 5_000,
     classes: Annotated[int, typer.Option(help="classes of pods that wait")] = 20,
-    changed: Annotated[int, typer.Option("--changes", help="updates after a change of one pod")] = 12,
+    changed: Annotated[int, typer.Option("--changes", help="updates after a change of one pod, twice")] = 180,
     output: Output = Format.TEXT,
 ) -> None:
     """Demand of a large cluster: time to a plan, memory, and time to the next plan after one pod changed."""
@@ -63,12 +74,22 @@ def main(
     start = time.perf_counter()
     found = planner.demands(snapshot)
     plan = time.perf_counter() - start
-    updates: dict[str, list[float]] = {}
-    for what, changed_snapshot in changes(snapshot, classes, changed):
-        start = time.perf_counter()
-        planner.demands(changed_snapshot)
-        updates.setdefault(what, []).append(time.perf_counter() - start)
-    row = {
+    updates: dict[str, list[float]] = defaultdict(list)
+    for name, changed_snapshot in changes(snapshot, classes, changed):
+        seconds, _ = _timed(planner, changed_snapshot, [])
+        updates[f"{name}, nothing asked"].append(seconds)
+    coming = _asked([], planner.demands(changed_snapshot))
+    planner.demands(changed_snapshot, coming)
+    asked = 0
+    start_of_second = changed_snapshot
+    for name, changed_snapshot in changes(start_of_second, classes, changed, seed=1):
+        seconds, last = _timed(planner, changed_snapshot, coming)
+        updates[f"{name}, all on its way"].append(seconds)
+        asked += sum(len(demand.nodes) for demand in last)
+        coming = _asked(coming, last)
+    again = DemandPlanner(clock=time.perf_counter).demands(changed_snapshot, coming)
+    anew = DemandPlanner(clock=time.perf_counter).demands(changed_snapshot)
+    row: dict[str, Any] = {
         "nodes": nodes,
         "pods": pods,
         "waiting": waiting,
@@ -76,8 +97,15 @@ def main(
         "gpus": sum(each.gpus for each in found),
         "leastGpus": sum(each.packing.least for each in found),
         "planSeconds": round(plan, 3),
-        "updateMs": {what: round(statistics.median(times) * 1000, 1) for what, times in updates.items()},
+        "updateMs": {
+            name: {"median": _ms(statistics.median(times)), "max": _ms(max(times)), "changes": len(times)}
+            for name, times in updates.items()
+        },
         "updateAimMs": _AIM_MS,
+        "askedByUpdates": asked,
+        "gpusAfterUpdates": sum(each.gpus for each in coming),
+        "gpusAnew": sum(each.gpus for each in anew),
+        "askedByRestart": sum(len(demand.nodes) for demand in again),
         "snapshotMb": before,
         "peakMb": _mb(),
     }
@@ -87,8 +115,41 @@ def main(
     table = Table(*(name for name in row if name != "updateMs"))
     table.add_row(*(str(value) for name, value in row.items() if name != "updateMs"))
     Console().print(table)
-    for what, milliseconds in row["updateMs"].items():  # type: ignore[attr-defined]
-        Console().print(f"{what}: {milliseconds} ms to the next plan, aim {_AIM_MS} ms")
+    for what, times in row["updateMs"].items():
+        Console().print(f"{what}: {times['median']} ms to the next plan, at most {times['max']}, aim {_AIM_MS} ms")
+
+
+def _timed(planner: DemandPlanner, snapshot: Snapshot, coming: list[Promise]) -> tuple[float, tuple[Demand, ...]]:
+    start = time.perf_counter()
+    found = planner.demands(snapshot, coming)
+    return time.perf_counter() - start, found
+
+
+def _asked(coming: Iterable[Promise], found: Iterable[Demand]) -> list[Promise]:
+    """What is on its way once a provisioner has asked for what is new, and retired what nobody is to use."""
+    found = tuple(found)
+    wanted = {name for demand in found for name in demand.on_promises}
+    kept = [promise for promise in coming if promise.name in wanted]
+    taken = {promise.name for promise in kept}
+    numbers = (number for number in itertools.count() if f"trigger-{number}" not in taken)
+    return kept + [
+        Promise(
+            name=f"trigger-{next(numbers)}",
+            demand=demand.name,
+            instance_types=(node.instance_type, *node.alternatives),
+            node_pool=node.node_pool,
+            gpus=node.gpus,
+            kind=node.kind,
+            cpu_milli=node.cpu_milli,
+            memory_mib=node.memory_mib,
+        )
+        for demand in found
+        for node in demand.nodes
+    ]
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 1)
 
 
 def _mb() -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 from plimsoll.model.environment import EnvironmentSpec
@@ -10,6 +11,7 @@ from plimsoll.model.pod_group import POD_GROUP_NAME, PodGroup
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.demand_pods import demand_pods, uid_of
+from plimsoll.plan.gangs import gang_key
 from plimsoll.plan.pod_changes import PodChanges, value_changes
 from plimsoll.plan.queue_load import queue_of
 from plimsoll.plan.shares import PodShare, ShareRefusal
@@ -29,7 +31,12 @@ class ClassMembers:
     nameless: dict[str, str] = field(default_factory=dict)
     """The same without the pods' names."""
 
-    @property
+    @cached_property
+    def may_be_in_gangs(self) -> bool:
+        """Whether any of them might start together with others."""
+        return any(gang_key(each.pod, {}) is not None for each in self.shares.values())
+
+    @cached_property
     def priority(self) -> int:
         """Of the most urgent."""
         return max((each.pod.priority for each in (*self.shares.values(), *self.whole.values())), default=0)

@@ -1,8 +1,9 @@
 """What the pods of a class need of nodes, by the kinds of GPU that could serve them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.demand_supply import DemandSupply
 from plimsoll.plan.node_need import FreeNode, PodNeed
 from plimsoll.plan.pool_shape import PoolShape
@@ -20,6 +21,26 @@ class ClassNeeds:
     refused: dict[str, str] = field(default_factory=dict)
     """UID to why no kind of GPU can take it."""
     warnings: tuple[str, ...] = ()
+
+
+class KnownNeeds:
+    """The needs of classes; of those that did not change they are not read again."""
+
+    def __init__(self) -> None:
+        self._known: dict[DemandClass, tuple[Mapping[str, PodShare], Kinds, int, ClassNeeds]] = {}
+
+    def of(self, of: DemandClass, pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) -> ClassNeeds:
+        """As `class_needs`; `pods` are the same value as long as none of them changed."""
+        known = self._known.get(of)
+        if known is not None and known[0] is pods and known[1] == kinds and known[2] == assumed_milli:
+            return known[3]
+        found = class_needs(pods, kinds, assumed_milli)
+        self._known[of] = (pods, kinds, assumed_milli, found)
+        return found
+
+    def keep(self, classes: Collection[DemandClass]) -> None:
+        """Forgets all other classes."""
+        self._known = {of: known for of, known in self._known.items() if of in classes}
 
 
 def kinds_of(shapes: Iterable[PoolShape], nodes: Iterable[FreeNode], supply: DemandSupply) -> Kinds:

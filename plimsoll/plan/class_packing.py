@@ -1,13 +1,15 @@
 """Packing one class: into what is free, then into what is on its way, then into new nodes within limits."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from plimsoll.plan.demand import Promise
 from plimsoll.plan.effort import Effort
+from plimsoll.plan.node_filling import Filling
 from plimsoll.plan.node_need import FilledNode, FreeNode, NodePacking, NodeShape, PodNeed
 from plimsoll.plan.node_packing import pack_nodes_within
-from plimsoll.plan.node_units import takes
+from plimsoll.plan.node_units import large_first, place, takes
+from plimsoll.plan.packing import Price
 from plimsoll.plan.packing_problem import GPU_MILLI
 from plimsoll.plan.pool_limits import Excess, PoolLimits
 from plimsoll.plan.pool_shape import PoolShape
@@ -22,6 +24,8 @@ class PromisedNode:
     instance_types: tuple[str, ...]
     largest: PoolShape | None
     """What it counts for against the limits of its NodePool; None where that is not known."""
+    came: bool = False
+    """It is there already."""
 
     @classmethod
     def of(cls, promise: Promise, shapes: Sequence[PoolShape]) -> "PromisedNode":
@@ -47,6 +51,21 @@ class PromisedNode:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the packing of a class depends on, limits aside."""
+
+    needs: tuple[PodNeed, ...]
+    shapes: tuple[PoolShape, ...]
+    free: tuple[FreeNode, ...]
+    promised: tuple[PromisedNode, ...]
+
+    @property
+    def came(self) -> list[FreeNode]:
+        """What is free of nodes that came for the class."""
+        return [each.free for each in self.promised if each.came]
+
+
 @dataclass
 class PackedClass:
     packing: NodePacking
@@ -56,6 +75,12 @@ class PackedClass:
     """By name of the promise, or of the node that came for one."""
     new: tuple[FilledNode, ...] = ()
     unplaced: dict[str, str] = field(default_factory=dict)
+
+    def awaited(self, given: Given) -> int:
+        """GPUs of nodes that are still to come for it, asked for or not."""
+        came = {each.free.name for each in given.promised if each.came}
+        coming = sum(len(node.gpus) for name, node in self.on_promises.items() if name not in came)
+        return coming + sum(len(node.gpus) for node in self.new)
 
 
 class ClassPacker:
@@ -105,9 +130,40 @@ class ClassPacker:
             unplaced |= dict.fromkeys(node.pods, str(why))
         return PackedClass(packing, on_nodes, matched, new, unplaced)
 
+    def pack_onto_promised(self, needs: Sequence[PodNeed]) -> PackedClass:
+        """The same, first into what was promised; what is free besides is used where that needs new nodes otherwise."""
+        promised = {each.free.name: each for each in self._promised}
+        frees = [each.free for each in self._promised]
+        packing = self._pack(needs, frees, self._limits.copy())
+        if packing.new_nodes or packing.unplaced:
+            packing = self._best_fit(needs, frees) or self._pack(needs, [*self._free, *frees], self._limits.copy())
+        there = [each for each in packing.nodes if each.node is not None]
+        on_promises = {each.node: each for each in there if each.node in promised}
+        as_new = (
+            replace(each, node=None, shape=largest.name)
+            for name, each in on_promises.items()
+            if (largest := promised[name].largest) is not None
+        )
+        new, over = self._within_limits(packing.new_nodes, self._limits)
+        unplaced = dict(packing.unplaced)
+        for node, why in over:
+            unplaced |= dict.fromkeys(node.pods, str(why))
+        on_nodes = tuple(each for each in there if each.node not in promised)
+        nodes = (*on_nodes, *as_new, *packing.new_nodes)
+        return PackedClass(replace(packing, nodes=nodes), on_nodes, on_promises, new, unplaced)
+
+    def _best_fit(self, needs: Sequence[PodNeed], promised: Sequence[FreeNode]) -> NodePacking | None:
+        """Best fit alone onto what was promised and then what is free; None where that is not enough."""
+        for first in (large_first, _heavy_first):
+            fillings = Filling(promised), Filling(self._free)
+            if all(any(place(filling, need) for filling in fillings) for need in sorted(needs, key=first)):
+                return NodePacking((*fillings[1].filled(), *fillings[0].filled()))
+        return None
+
     def _pack(self, needs: Sequence[PodNeed], free: Sequence[FreeNode], limits: PoolLimits) -> NodePacking:
         """NodePools of the greatest weight first, as Karpenter does; what would pass a limit is left out."""
         left, nodes, least, bound = list(needs), list[FilledNode](), 0, 0.0
+        prices: tuple[Price, ...] = ()
         why: dict[str, str] = {}
         excess: Excess | None = None
         for weight in sorted({shape.weight for shape in self._shapes.values()} or {0}, reverse=True):
@@ -121,12 +177,13 @@ class ClassPacker:
                 taken, over_limit = self._within_limits(packing.new_nodes, limits)
                 nodes += [*(each for each in packing.nodes if each.shape is None), *taken]
                 least, bound, free = least + packing.least, bound + packing.lower_bound, ()
+                prices = prices or packing.prices
                 why |= dict(packing.unplaced)
                 placed = {name for each in packing.nodes for name in each.pods}
                 placed -= {name for node, _ in over_limit for name in node.pods}
                 left = [need for need in left if need.name not in placed]
         unplaced = ((need.name, self._why(need, why[need.name], excess)) for need in left)
-        return NodePacking(tuple(nodes), tuple(sorted(unplaced)), min(least, _gpus(nodes)), bound)
+        return NodePacking(tuple(nodes), tuple(sorted(unplaced)), min(least, _gpus(nodes)), bound, prices)
 
     def _why(self, need: PodNeed, reason: str, excess: Excess | None) -> str:
         """A limit where a node that would pass it could take the pod."""
@@ -165,6 +222,11 @@ class ClassPacker:
             else:
                 rest.append(node)
         return found, tuple(rest)
+
+
+def _heavy_first(need: PodNeed) -> tuple[int, int, tuple[int, int, int, str]]:
+    """Sorts pods before others that are hard to place beside CPU and memory."""
+    return (-need.cpu_milli, -need.memory_mib, large_first(need))
 
 
 def as_node_shape(shape: PoolShape) -> NodeShape:

@@ -1,15 +1,16 @@
-"""Packings of classes, made again only where what they depend on has changed."""
+"""Packings of classes: the last ones are kept, repaired where that is as good, and made anew where it may not be."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from plimsoll.plan.class_packing import ClassPacker, PackedClass, PromisedNode
+from plimsoll.plan.class_packing import ClassPacker, Given, PackedClass, as_node_shape
+from plimsoll.plan.class_repair import ClassRepair
 from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.effort import Clock, Effort
 from plimsoll.plan.node_need import FreeNode, PodNeed
+from plimsoll.plan.packing_proof import PackingProof
 from plimsoll.plan.pool_limits import PoolLimits
-from plimsoll.plan.pool_shape import PoolShape
 
 SECONDS: Final = 2.0
 """For the packing of one class."""
@@ -18,38 +19,157 @@ _ALL_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What the packing of a class depends on, limits aside."""
+class _Made:
+    """A packing with what it was made of."""
 
-    needs: tuple[PodNeed, ...]
-    shapes: tuple[PoolShape, ...]
-    free: tuple[FreeNode, ...]
-    promised: tuple[PromisedNode, ...]
+    given: Given
+    limits: tuple[object, ...]
+    """Their state before it."""
+    packed: PackedClass
+    gap: int
+    """GPUs that it awaits above what is proven to be needed; repairs may not make more of it."""
+
+    def answers(self, given: Given, limits: PoolLimits) -> bool:
+        if self.given != given:
+            return False
+        bare = not self.packed.new and not self.packed.unplaced
+        return bare or self.limits == limits.state()
 
 
 class ClassPackings:
-    """The last packing of each class with what it was made of. Not safe to share between threads."""
+    """The packings that the last round came to, and those that were tried on the way to them.
+
+    Not safe to share between threads.
+    """
 
     def __init__(self, seconds: float = SECONDS, clock: Clock | None = None) -> None:
         self._seconds = seconds
         self._clock = clock
-        self._known: dict[DemandClass, tuple[Given, float, tuple[object, ...], PackedClass]] = {}
+        self._last: dict[DemandClass, _Made] = {}
+        self._tried: dict[DemandClass, list[_Made]] = {}
+        """In the last round."""
+        self._used: dict[DemandClass, list[_Made]] = {}
+        """In this round."""
 
-    def pack(self, of: DemandClass, given: Given, limits: PoolLimits, classes: int) -> PackedClass:
-        """The packing of one of so many classes; takes from the limits what its new nodes need."""
-        seconds = min(self._seconds, _ALL_SECONDS / classes)
+    def begin(self, classes: Collection[DemandClass]) -> None:
+        """A new round, over these classes; all others are forgotten."""
+        self._last = {of: made for of, made in self._last.items() if of in classes}
+        self._tried, self._used = self._used, {}
+
+    def end(self, packed: Mapping[DemandClass, PackedClass]) -> None:
+        """The round came to these packings."""
+        self._last = {of: next(made for made in self._used[of] if made.packed is each) for of, each in packed.items()}
+
+    def last(self, of: DemandClass) -> PackedClass | None:
+        """What the last round came to."""
+        made = self._last.get(of)
+        return None if made is None else made.packed
+
+    def pack(
+        self, of: DemandClass, given: Given, limits: PoolLimits, classes: int, *, onto_promised: bool = False
+    ) -> PackedClass:
+        """The packing of one of so many classes, within the limits; a class that is new goes first `onto_promised`."""
+        used = self._used.setdefault(of, [])
+        if onto_promised and of not in self._last:
+            packed = self._packer(given, limits, classes).pack_onto_promised(given.needs)
+            used.append(_Made(given, limits.state(), packed, self._gap(given, packed)))
+            return packed
+        known = (*used, *self._tried.get(of, ()))
+        made = next((each for each in known if each.answers(given, limits)), None)
+        if made is None:
+            made = self._make(self._last.get(of), given, limits, classes)
+        if not any(each is made for each in used):
+            used.append(made)
+        return made.packed
+
+    def _make(self, last: _Made | None, given: Given, limits: PoolLimits, classes: int) -> _Made:
         state = limits.state()
-        known = self._known.get(of)
-        if known is not None and known[:3] == (given, seconds, state):
-            by_name = {shape.name: shape for shape in given.shapes}
-            for node in known[3].new:
-                limits.give(by_name[node.shape or ""], -1)
-            return known[3]
-        packer = ClassPacker(given.shapes, given.free, given.promised, limits, Effort(seconds, self._clock))
-        packed = packer.pack(given.needs)
-        self._known[of] = (given, seconds, state, packed)
-        return packed
+        repaired = None
+        if last is not None:
+            repaired = ClassRepair(last.packed, given, limits).pack()
+            if repaired is not None and (proven := _proven(last, given, repaired)) is not None:
+                return _Made(given, state, proven, last.gap)
+        packed = self._packer(given, limits, classes).pack(given.needs)
+        gap = self._gap(given, packed)
+        if repaired is not None and _cost(given, repaired) <= _cost(given, packed):
+            gap += repaired.awaited(given) - packed.awaited(given)
+            least = min(packed.packing.least, repaired.packing.gpus)
+            bound = min(packed.packing.lower_bound, least)
+            packing = replace(repaired.packing, least=least, lower_bound=bound, prices=packed.packing.prices)
+            packed = replace(repaired, packing=packing)
+        return _Made(given, state, packed, gap)
 
-    def keep(self, classes: Collection[DemandClass]) -> None:
-        """Forgets all other classes."""
-        self._known = {of: known for of, known in self._known.items() if of in classes}
+    def _packer(self, given: Given, limits: PoolLimits, classes: int) -> ClassPacker:
+        seconds = min(self._seconds, _ALL_SECONDS / classes)
+        effort = Effort(seconds, self._clock)
+        return ClassPacker(given.shapes, given.free, given.promised, limits.copy(), effort)
+
+    def _gap(self, given: Given, packed: PackedClass) -> int:
+        """GPUs that a packing from nothing awaits above what is proven to be needed."""
+        awaited = packed.awaited(given)
+        if not awaited:
+            return 0
+        if not given.came and awaited == packed.packing.gpus:
+            return packed.packing.gap
+        return max(0, awaited - _proof(given, packed, given.came).least_with_hosts())
+
+
+def _proven(last: _Made, given: Given, repaired: PackedClass) -> PackedClass | None:
+    """The repaired packing with its bound, where nothing that packs all anew could prove to be better; else None."""
+    awaited = repaired.awaited(given)
+    if awaited and (repaired.packing.gpus > last.packed.packing.gpus or _eased(last.given, given)):
+        proof = _proof(given, repaired, given.came)
+        if awaited - proof.least > last.gap and awaited - proof.least_with_hosts() > last.gap:
+            return None
+        if given.came:
+            proof = _proof(given, repaired, ())
+        least, bound = proof.least, max(0.0, proof.lower_bound)
+    elif awaited:
+        least, bound = repaired.packing.least, repaired.packing.lower_bound
+    else:
+        least, bound = 0, 0.0
+    least = min(least, repaired.packing.gpus)
+    return replace(repaired, packing=replace(repaired.packing, least=least, lower_bound=min(bound, least)))
+
+
+def _proof(given: Given, packed: PackedClass, came: Sequence[FreeNode]) -> PackingProof:
+    needs = [need for need in given.needs if need.name not in packed.unplaced]
+    shapes = [as_node_shape(shape) for shape in given.shapes]
+    return PackingProof(needs, shapes, [*given.free, *came], packed.packing.prices)
+
+
+def _cost(given: Given, packed: PackedClass) -> tuple[int, int, int]:
+    """Pods without a place, GPUs to be asked for, GPUs that are awaited."""
+    return (len(packed.unplaced), sum(len(node.gpus) for node in packed.new), packed.awaited(given))
+
+
+def _eased(last: Given, given: Given) -> bool:
+    """Whether less might be enough now: pods are gone or smaller, more is free, or other shapes are allowed."""
+    if last.shapes is not given.shapes and _offers(last) != _offers(given):
+        return True
+    needs = {need.name: need for need in given.needs}
+    if any((need := needs.get(old.name)) is None or _lighter(need, old) for old in last.needs):
+        return True
+    if last.free == given.free:
+        return False
+    free = {node.name: node for node in last.free}
+    return any(node.name not in free or _roomier(node, free[node.name]) for node in given.free)
+
+
+def _offers(given: Given) -> list[tuple[object, ...]]:
+    return [(shape.name, shape.weight, shape.gpus, shape.price) for shape in given.shapes]
+
+
+def _lighter(need: PodNeed, old: PodNeed) -> bool:
+    if need is old:
+        return False
+    smaller = min(need.milli.values(), default=0) < min(old.milli.values(), default=0)
+    less = need.cpu_milli < old.cpu_milli or need.memory_mib < old.memory_mib
+    return smaller or less or need.devices < old.devices
+
+
+def _roomier(node: FreeNode, old: FreeNode) -> bool:
+    if node is old:
+        return False
+    more = node.cpu_milli > old.cpu_milli or node.memory_mib > old.memory_mib
+    return more or len(node.gpus) != len(old.gpus) or any(a > b for a, b in zip(node.gpus, old.gpus, strict=True))

@@ -7,12 +7,14 @@ from dataclasses import replace
 from plimsoll.model.labels import NODEPOOL, WORKSPACE
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.class_members import Classes, ClassMembers
+from plimsoll.plan.class_needs import KnownNeeds
 from plimsoll.plan.class_packing import PromisedNode
 from plimsoll.plan.class_packings import SECONDS, ClassPackings
 from plimsoll.plan.daemon_overhead import DaemonOverhead
 from plimsoll.plan.demand import Demand, Promise
 from plimsoll.plan.demand_class import DemandClass
-from plimsoll.plan.demand_round import DemandRound, Offer
+from plimsoll.plan.demand_offer import DemandOffer
+from plimsoll.plan.demand_round import DemandRound
 from plimsoll.plan.demand_supply import Supplies
 from plimsoll.plan.effort import Clock
 from plimsoll.plan.gpu_ledger import GpuLedger
@@ -54,6 +56,7 @@ class DemandPlanner:
 
     def __init__(self, seconds: float = SECONDS, clock: Clock | None = None) -> None:
         self._packings = ClassPackings(seconds, clock)
+        self._needs = KnownNeeds()
         self._snapshot: Snapshot | None = None
         self._counted = False
         """Whether ledger, loads and shapes are those of the last snapshot: nobody needs them while nothing asks."""
@@ -77,7 +80,8 @@ class DemandPlanner:
     ) -> tuple[Demand, ...]:
         """As the function of that name."""
         last, changes, classes = self._read(snapshot)
-        self._packings.keep(classes)
+        self._packings.begin(classes)
+        self._needs.keep(classes)
         if not classes:
             self._counted = False
             return ()
@@ -88,7 +92,7 @@ class DemandPlanner:
         limits = PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room)
         if promised:
             _take_unclaimed(limits, (each for several in promised.values() for each in several), snapshot)
-        offer = Offer(
+        offer = DemandOffer(
             supply=self._supplies.of(snapshot, self._ledger, allowed.shapes, failed_claims, came or {}),
             shapes=shapes,
             blocked=len(allowed.shapes) - len(shapes),
@@ -99,17 +103,24 @@ class DemandPlanner:
         return self._plan(snapshot, classes, offer)
 
     def _plan(
-        self, snapshot: Snapshot, classes: Mapping[DemandClass, ClassMembers], offer: Offer
+        self, snapshot: Snapshot, classes: Mapping[DemandClass, ClassMembers], offer: DemandOffer
     ) -> tuple[Demand, ...]:
         """Once more where a limit keeps pods out: then by who goes first, and not by how they pack."""
-        first = self._round(snapshot, classes, replace(offer, supply=offer.supply.copy()))
-        found = first.demands()
-        left_out = first.rationed()
-        return self._round(snapshot, classes, replace(offer, left_out=left_out)).demands() if left_out else found
+        planned = self._round(snapshot, classes, replace(offer, supply=offer.supply.copy()))
+        found = planned.demands()
+        left_out = planned.rationed()
+        if left_out:
+            planned = self._round(snapshot, classes, replace(offer, left_out=left_out))
+            found = planned.demands()
+        self._packings.end(planned.packed())
+        return found
 
-    def _round(self, snapshot: Snapshot, classes: Mapping[DemandClass, ClassMembers], offer: Offer) -> DemandRound:
+    def _round(
+        self, snapshot: Snapshot, classes: Mapping[DemandClass, ClassMembers], offer: DemandOffer
+    ) -> DemandRound:
         gate = QueueGate(snapshot.queues, self._loads)
-        return DemandRound(snapshot, classes, offer, self._packings, gate=gate, groups=self._classes.groups)
+        groups = self._classes.groups
+        return DemandRound(snapshot, classes, offer, self._packings, known=self._needs, gate=gate, groups=groups)
 
     def _read(
         self, snapshot: Snapshot
@@ -164,12 +175,9 @@ def _promised(
 
 def _take_unclaimed(limits: PoolLimits, promised: Iterable[PromisedNode], snapshot: Snapshot) -> None:
     """Promises that have no NodeClaim yet, which Karpenter counts against the limits only once it has made one."""
-    ready = {node.name for node in snapshot.nodes if node.ready}
-    coming = Counter(
-        claim.labels.get(NODEPOOL, "")
-        for claim in snapshot.node_claims
-        if WORKSPACE not in claim.labels and not claim.deleting and claim.node_name not in ready
-    )
+    claims = [each for each in snapshot.node_claims if WORKSPACE not in each.labels and not each.deleting]
+    ready = {node.name for node in snapshot.nodes if node.ready} if claims else set()
+    coming = Counter(claim.labels.get(NODEPOOL, "") for claim in claims if claim.node_name not in ready)
     for each in promised:
         if coming[each.node_pool] > 0:
             coming[each.node_pool] -= 1

@@ -1,70 +1,26 @@
 """One planning of demand: from classes of pods to what each lacks."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from itertools import chain
 
-from plimsoll.model.labels import NODEPOOL
-from plimsoll.model.node import Node
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.class_members import ClassMembers, PodGroups
-from plimsoll.plan.class_needs import Kinds, class_needs, kinds_of
-from plimsoll.plan.class_packing import PackedClass, PromisedNode
-from plimsoll.plan.class_packings import ClassPackings, Given
+from plimsoll.plan.class_needs import KnownNeeds, class_needs, kinds_of
+from plimsoll.plan.class_packing import PackedClass
+from plimsoll.plan.class_packings import ClassPackings
 from plimsoll.plan.demand import Demand
 from plimsoll.plan.demand_admission import refused_by_queues
 from plimsoll.plan.demand_class import DemandClass
-from plimsoll.plan.demand_supply import DemandSupply
+from plimsoll.plan.demand_offer import DemandOffer
 from plimsoll.plan.effort import Effort
 from plimsoll.plan.gangs import Gang, gangs
-from plimsoll.plan.node_need import FreeNode, NodePacking, PodNeed
 from plimsoll.plan.node_packing import pack_nodes_within
+from plimsoll.plan.planned_class import PlannedClass
 from plimsoll.plan.planned_nodes import planned_nodes
-from plimsoll.plan.pool_limits import PoolLimits
-from plimsoll.plan.pool_shape import PoolShape
 from plimsoll.plan.queue_gate import QueueGate
 from plimsoll.plan.rationing import LeftOut, Rationed, as_free, ration
+from plimsoll.plan.shared_packing import SharedPacking
 from plimsoll.plan.unserved import why_unserved
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What demand may be met with."""
-
-    supply: DemandSupply
-    shapes: tuple[PoolShape, ...]
-    """Of new nodes, without the blocked."""
-    blocked: int
-    """How many more shapes are blocked now."""
-    promised: Mapping[str, Sequence[PromisedNode]]
-    """By name of the demand."""
-    limits: PoolLimits
-    warnings: tuple[str, ...] = ()
-    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
-    """By UID: pods that have to wait, for others go first under a limit."""
-
-
-@dataclass
-class _Class:
-    """A class on its way through the planning."""
-
-    of: DemandClass
-    members: ClassMembers
-    shapes: tuple[PoolShape, ...] = ()
-    needs: dict[str, PodNeed] = field(default_factory=dict)
-    """By UID."""
-    refused: dict[str, str] = field(default_factory=dict)
-    """UID to why the pod is left out."""
-    nameless: dict[str, str] = field(default_factory=dict)
-    """The same without names, of those whose reason has some."""
-    by_queue: dict[str, str] = field(default_factory=dict)
-    """The part of `refused` that the queue does not admit."""
-    kinds: Kinds = field(default_factory=dict)
-    packed: PackedClass = field(default_factory=lambda: PackedClass(NodePacking()))
-    warnings: tuple[str, ...] = ()
-
-    def placed(self, uid: str) -> bool:
-        return uid not in self.refused and uid not in self.packed.unplaced
 
 
 class DemandRound:
@@ -72,19 +28,21 @@ class DemandRound:
         self,
         snapshot: Snapshot,
         members: Mapping[DemandClass, ClassMembers],
-        offer: Offer,
+        offer: DemandOffer,
         packings: ClassPackings,
         *,
+        known: KnownNeeds,
         gate: QueueGate,
         groups: PodGroups,
     ) -> None:
         self._snapshot = snapshot
         self._offer = offer
         self._packings = packings
+        self._known = known
         self._gate = gate
         self._groups = groups
         self._assumed = snapshot.environment.spec.demand.assumed_share_milli
-        self._classes = [_Class(of, each) for of, each in members.items()]
+        self._classes = [PlannedClass(of, each) for of, each in members.items()]
         """The most urgent first: they choose first of what is free."""
         self._found: tuple[Gang, ...] = ()
         self._kept_out: set[str] = set()
@@ -99,10 +57,12 @@ class DemandRound:
         found = self._found = self._gangs()
         self._ask_queues(found)
         self._kept_out = {uid for each in self._classes for uid in each.refused}
-        self._pack()
-        while self._leave_out_broken(found):
-            self._pack()
+        self._pack(found)
         return tuple(sorted((self._demand(each) for each in self._classes), key=lambda demand: demand.name))
+
+    def packed(self) -> Mapping[DemandClass, PackedClass]:
+        """What each class came to."""
+        return {each.of: each.packed for each in self._classes if each.needs}
 
     def rationed(self) -> Mapping[str, LeftOut]:
         """The pods that limits keep out, by priority, then age; none where no limit keeps any out."""
@@ -114,7 +74,7 @@ class DemandRound:
         classes = [self._as_rationed(each) for each in self._classes if each.needs]
         return ration(classes, limits, self._rank, self._found)
 
-    def _as_rationed(self, each: _Class) -> Rationed:
+    def _as_rationed(self, each: PlannedClass) -> Rationed:
         needs = {uid: need for uid, need in each.needs.items() if uid not in self._kept_out}
         came = [free for free, _ in self._offer.supply.came_for(each.of.name)]
         promised = [node.free for node in self._offer.promised.get(each.of.name, ())]
@@ -125,7 +85,7 @@ class DemandRound:
         pod = self._class_of[uid].members.shares[uid].pod
         return -pod.priority, pod.creation_timestamp, uid
 
-    def _place_spoken_for(self, each: _Class) -> None:
+    def _place_spoken_for(self, each: PlannedClass) -> None:
         """Whole GPUs that are free go to those who ask for them; what is not, their autoscaler provides."""
         if not each.members.whole:
             return
@@ -134,9 +94,9 @@ class DemandRound:
         kinds = kinds_of((), free, supply)
         needs = class_needs(each.members.whole, kinds, self._assumed).needs
         packing = pack_nodes_within(Effort(0), needs, (), free)
-        supply.take(packing.nodes, {need.name: need for need in needs})
+        supply.take(supply.uses(packing.nodes, {need.name: need for need in needs}))
 
-    def _prepare(self, each: _Class) -> None:
+    def _prepare(self, each: PlannedClass) -> None:
         placement, supply = each.of.placement, self._offer.supply
         each.refused |= each.members.unreadable
         each.nameless |= each.members.nameless
@@ -151,13 +111,14 @@ class DemandRound:
         left_out = {uid: left for uid, left in self._offer.left_out.items() if uid in each.members.shares}
         each.refused |= {uid: left.why for uid, left in left_out.items()}
         each.nameless |= {uid: left.nameless for uid, left in left_out.items()}
-        found = class_needs(each.members.shares, kinds, self._assumed)
+        found = self._known.of(each.of, each.members.shares, kinds, self._assumed)
         each.needs = {need.name: need for need in found.needs}
         each.refused |= found.refused
         each.warnings = found.warnings
 
     def _gangs(self) -> tuple[Gang, ...]:
-        waiting = {uid: share.pod for each in self._classes for uid, share in each.members.shares.items()}
+        may_be = (each.members.shares for each in self._classes if each.members.may_be_in_gangs)
+        waiting = {uid: share.pod for shares in may_be for uid, share in shares.items()}
         spoken = [share.pod for each in self._classes for share in each.members.whole.values()]
         running = (pod for pod in self._snapshot.pods if pod.node_name and not pod.finished and not pod.deleting)
         return gangs(waiting, chain(spoken, running), self._groups)
@@ -175,27 +136,30 @@ class DemandRound:
             each = self._class_of[uid]
             each.refused[uid] = each.by_queue[uid] = why
 
-    def _pack(self) -> None:
-        supply, limits = self._offer.supply.copy(), self._offer.limits.copy()
-        packing = [each for each in self._classes if each.needs]
-        for each in packing:
-            came = supply.came_for(each.of.name)
-            given = Given(
-                needs=tuple(need for uid, need in each.needs.items() if uid not in each.refused),
-                shapes=each.shapes,
-                free=tuple(supply.serving(each.of.placement)),
-                promised=(
-                    *self._offer.promised.get(each.of.name, ()),
-                    *(self._come(free, node) for free, node in came),
-                ),
-            )
-            each.packed = self._packings.pack(each.of, given, limits, len(packing))
-            supply.take(each.packed.on_nodes, each.needs)
+    def _pack(self, found: tuple[Gang, ...]) -> None:
+        """Twice where it is not known who was to go where, and more is asked for than if it were."""
+        shared = SharedPacking([each for each in self._classes if each.needs], self._offer, self._packings)
+        left_out = [(dict(each.refused), dict(each.nameless)) for each in self._classes]
+        self._pack_gangs(shared.pack, found)
+        if not shared.forgotten or self._cost(shared) == (0, 0):
+            return
+        cost, before = self._cost(shared), [(each.refused, each.nameless, each.packed) for each in self._classes]
+        for each, (refused, nameless) in zip(self._classes, left_out, strict=True):
+            each.refused, each.nameless = refused, nameless
+        self._pack_gangs(shared.pack_onto_promised, found)
+        if self._cost(shared) >= cost:
+            for each, kept in zip(self._classes, before, strict=True):
+                each.refused, each.nameless, each.packed = kept
 
-    def _come(self, free: FreeNode, node: Node) -> PromisedNode:
-        pool, name = node.labels.get(NODEPOOL, ""), node.instance_type
-        shape = next((each for each in self._offer.shapes if each.name == f"{pool}/{name}"), None)
-        return PromisedNode(free, pool, (name,), shape)
+    def _pack_gangs(self, pack: Callable[[], None], found: tuple[Gang, ...]) -> None:
+        pack()
+        while self._leave_out_broken(found):
+            pack()
+
+    def _cost(self, shared: SharedPacking) -> tuple[int, int]:
+        """Pods that no place is found for, GPUs to be asked for."""
+        lost = sum(len(each.refused.keys() | each.packed.unplaced.keys()) for each in self._classes)
+        return lost - len(self._kept_out), shared.asked
 
     def _leave_out_broken(self, found: tuple[Gang, ...]) -> bool:
         """Leaves out gangs that cannot start, the later half of them, as the others may then find room."""
@@ -223,7 +187,7 @@ class DemandRound:
         each = self._class_of[uid]
         return each.refused.get(uid) or each.packed.unplaced.get(uid, "")
 
-    def _demand(self, each: _Class) -> Demand:
+    def _demand(self, each: PlannedClass) -> Demand:
         packed, shares = each.packed, each.members.shares
         promised = {name: node.pods for name, node in sorted(packed.on_promises.items())}
         came = {free.name for free, _ in self._offer.supply.came_for(each.of.name)}

@@ -1,7 +1,7 @@
 """What demand is packed into before anything is asked for: free parts of existing GPUs, and of claims on their way."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.model.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
@@ -14,7 +14,7 @@ from plimsoll.plan.gpu_account import GpuAccount
 from plimsoll.plan.gpu_ledger import GpuLedger
 from plimsoll.plan.node_index import gpu_devices
 from plimsoll.plan.node_need import FilledNode, FreeNode, PodNeed
-from plimsoll.plan.packing import size_on
+from plimsoll.plan.node_use import NodeUse
 from plimsoll.plan.packing_problem import GPU_MILLI
 from plimsoll.plan.pool_shape import PoolShape
 
@@ -70,26 +70,34 @@ class DemandSupply:
         """MiB of one GPU of the node or claim; None where it is not known."""
         return self._holders[name].gpu_memory_mib
 
-    def take(self, filled: Iterable[FilledNode], needs: Mapping[str, PodNeed]) -> None:
-        """Takes what these pods need from where they lie."""
-        for each in filled:
-            if each.node is None or each.node not in self._free:
-                continue
-            free = self._free[each.node]
-            used = [sum(size_on(needs[name].milli, each.kind) for name in held) for held in each.gpus]
-            self._free[each.node] = replace(
-                free,
-                gpus=tuple(have - asked for have, asked in zip(free.gpus, used, strict=True)),
-                cpu_milli=free.cpu_milli - sum(needs[name].cpu_milli for name in each.pods),
-                memory_mib=free.memory_mib - sum(needs[name].memory_mib for name in each.pods),
-            )
+    def uses(self, filled: Iterable[FilledNode], needs: Mapping[str, PodNeed]) -> tuple[NodeUse, ...]:
+        """What these pods take where they lie, of nodes that are here and may hold them."""
+        there = ((self._free[each.node], each.gpus) for each in filled if each.node in self._free)
+        found = (NodeUse.of(free, held, needs) for free, held in there if len(held) == len(free.gpus))
+        return tuple(use for use in found if use is not None)
+
+    def take(self, uses: Iterable[NodeUse]) -> None:
+        for use in uses:
+            self._free[use.node] = use.taken_from(self._free[use.node])
+
+    def give_back(self, uses: Iterable[NodeUse]) -> None:
+        for use in uses:
+            self._free[use.node] = use.taken_from(self._free[use.node], -1)
+
+    def reserve(self, uses: Iterable[NodeUse]) -> tuple[NodeUse, ...]:
+        """Takes what is free of it, node by node, and gives back what that is."""
+        kept = tuple(use for use in uses if (free := self._free.get(use.node)) is not None and use.fits(free))
+        self.take(kept)
+        return kept
 
 
 class Supplies:
     """The supply of one snapshot after the other; of nodes that did not change it is not read again."""
 
     def __init__(self) -> None:
-        self._of_nodes: dict[str, tuple[GpuAccount, FreeNode | None, _Holder]] = {}
+        self._ledger: GpuLedger | None = None
+        self._free: dict[str, FreeNode] = {}
+        self._holders: dict[str, _Holder] = {}
 
     def of(
         self,
@@ -99,12 +107,20 @@ class Supplies:
         failed_claims: Collection[str],
         came: Mapping[str, str],
     ) -> DemandSupply:
-        """The supply of a snapshot; `failed_claims` are NodeClaims of which nothing is expected any more."""
-        self._of_nodes = {account.node.name: self._read(account) for account in ledger.accounts()}
-        free = {name: node for name, (_, node, _) in self._of_nodes.items() if node is not None}
-        holders = {name: self._of_nodes[name][2] for name in free}
+        """The supply of a snapshot; `failed_claims` are NodeClaims of which nothing is expected any more.
+
+        Nobody else reads the ledger.
+        """
+        if ledger is not self._ledger:
+            self._ledger, self._free, self._holders = ledger, {}, {}
+        for name in self._free.keys() - ledger.names:
+            del self._free[name], self._holders[name]
+        for name in ledger.unread():
+            self._read(name, ledger.account(name))
+        free, holders = dict(self._free), self._holders
         claims = [claim for claim in snapshot.node_claims if claim.name not in failed_claims]
         if claims:
+            holders = dict(holders)
             nodes = {node.name: node for node in snapshot.nodes}
             resource = snapshot.environment.spec.gpu_resource
             coming = [claim for claim in claims if not _devices(nodes.get(claim.node_name), resource)]
@@ -113,15 +129,15 @@ class Supplies:
                 holders.setdefault(node.name, _Holder(shape, shape.gpu_memory_mib))
         return DemandSupply(free, holders, came)
 
-    def _read(self, account: GpuAccount) -> tuple[GpuAccount, FreeNode | None, _Holder]:
-        node = account.node
-        known = self._of_nodes.get(node.name)
-        if known is not None and known[0] is account:
-            return known
+    def _read(self, name: str, account: GpuAccount | None) -> None:
+        self._free.pop(name, None)
+        self._holders.pop(name, None)
+        if account is None or not account.node.usable or WORKSPACE in account.node.labels:
+            return
         milli = account.likely_free_milli
-        offers = node.usable and account.shareable and account.kind and WORKSPACE not in node.labels and any(milli)
-        free = FreeNode(node.name, account.kind, milli, account.cpu_milli, account.host_memory_mib) if offers else None
-        return account, free, _Holder(node, account.memory_mib)
+        if account.shareable and account.kind and any(milli):
+            self._free[name] = FreeNode(name, account.kind, milli, account.cpu_milli, account.host_memory_mib)
+            self._holders[name] = _Holder(account.node, account.memory_mib)
 
 
 def _devices(node: Node | None, resource: str) -> int:

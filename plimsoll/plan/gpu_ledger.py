@@ -101,6 +101,15 @@ class GpuLedger:
             found = self._accounts[node] = self._read(node)
         return found
 
+    @property
+    def names(self) -> Collection[str]:
+        """Of all nodes."""
+        return self._nodes.keys()
+
+    def unread(self) -> set[str]:
+        """Names of nodes of which no account was asked for since they, or what is on them, changed."""
+        return self._nodes.keys() - self._accounts.keys()
+
     def accounts(self) -> Iterator[GpuAccount]:
         """Of all nodes, by name."""
         for name in sorted(self._nodes):

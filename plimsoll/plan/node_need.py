@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from plimsoll.plan.packing import Price
 from plimsoll.plan.packing_problem import GPU_MILLI
 
 
@@ -82,6 +83,8 @@ class NodePacking:
     """GPUs of new nodes that no packing can do without, by the bounds of shares, CPU, memory and shapes together."""
     lower_bound: float = 0.0
     """New GPUs by the linear program over patterns alone, as if nodes did not matter; at most `least`."""
+    prices: tuple[Price, ...] = ()
+    """The dual prices of shares that prove `lower_bound`."""
 
     @property
     def new_nodes(self) -> tuple[FilledNode, ...]:

@@ -13,7 +13,7 @@ from plimsoll.plan.node_need import FreeNode, NodePacking, NodeShape, PodNeed
 from plimsoll.plan.node_opening import onto_shapes
 from plimsoll.plan.node_shapes import Load, ShapeChoice
 from plimsoll.plan.node_units import Unit, balanced, group, kinds_of, large_first, place, takes, unit_of
-from plimsoll.plan.packing import Bin, FreeGPU, Item, Packing, pack_within, size_on
+from plimsoll.plan.packing import Bin, FreeGPU, Item, Packing, Price, pack_within, size_on
 from plimsoll.plan.packing_problem import GPU_MILLI
 
 
@@ -53,6 +53,7 @@ class _NodePacker:
         self._free = tuple(self._existing.nodes)
         self._unplaced: dict[str, str] = {}
         self._lower_bound = 0.0
+        self._prices: tuple[Price, ...] = ()
         self._whole_packing: Packing | None = None
         """Of all pods, where each asks for a part of one GPU."""
         self._needs: dict[str, PodNeed] = {}
@@ -81,7 +82,7 @@ class _NodePacker:
         for name in [*(need.name for need in refused), *(name for unit in homeless for name in unit.pods)]:
             self._unplaced[name] = "no free node has room for it, and no shape of node can take it"
         nodes = (*self._existing.filled(), *new)
-        return NodePacking(nodes, tuple(sorted(self._unplaced.items())), least, self._lower_bound)
+        return NodePacking(nodes, tuple(sorted(self._unplaced.items())), least, self._lower_bound, self._prices)
 
     def _pack_singles(self, singles: Sequence[PodNeed], together: Filling) -> tuple[list[Unit], list[PodNeed]]:
         """Shares onto free GPUs and those that pods `together` have opened; then the units of new GPUs.
@@ -153,7 +154,7 @@ class _NodePacker:
             self._free,
         )
         packing = self._whole_packing if self._whole_packing and not refused else self._pack_devices(needs)
-        self._lower_bound = packing.lower_bound
+        self._lower_bound, self._prices = packing.lower_bound, packing.prices
         choice.require(packing.least)
         choice.require_parts()
         for shapes in sorted({tuple(sorted(shapes)) for shapes, needed in fitting if needed and shapes}):

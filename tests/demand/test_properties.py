@@ -145,7 +145,8 @@ def test_what_is_promised_is_not_asked_for_again(found: list[Pod], there: list[N
 @settings(max_examples=60, deadline=None)
 @given(pods(), nodes(), st.data())
 def test_nothing_is_asked_for_while_its_nodes_come(found: list[Pod], there: list[Node], data: st.DataObject) -> None:
-    promises = promises_of(demands(a_snapshot(*found, *there, POOL)))
+    planner = DemandPlanner()
+    promises = promises_of(planner.demands(a_snapshot(*found, *there, POOL)))
     come = [promise for promise in promises if data.draw(st.booleans(), label=f"{promise.name} has come")]
     new = [
         a_gpu_node(
@@ -159,16 +160,27 @@ def test_nothing_is_asked_for_while_its_nodes_come(found: list[Pod], there: list
     ]
     coming = [promise for promise in promises if promise not in come]
     came = {f"new-{promise.name}": promise.demand for promise in come}
-    again = demands(a_snapshot(*found, *there, *new, POOL), coming, came=came)
+    snapshot = a_snapshot(*found, *there, *new, POOL)
+    again = planner.demands(snapshot, coming, came=came)
     assert not [node for demand in again for node in demand.nodes]
+    used = {name for demand in again for name in (*demand.on_nodes, *demand.on_promises)}
+    assert used >= {*came, *(promise.name for promise in coming)}
+    assert not [node for demand in demands(snapshot, coming, came=came) for node in demand.nodes]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(pods(), nodes(), pods(4))
-def test_a_planner_that_remembers_gives_what_a_new_one_does(
+def test_a_planner_that_remembers_refuses_whom_a_new_one_does_and_keeps_its_plan(
     found: list[Pod], there: list[Node], more: list[Pod]
 ) -> None:
     planner = DemandPlanner()
-    for given_pods in (found, [*found, *(pod.model_copy(update={"uid": f"more-{pod.uid}"}) for pod in more)], found):
+    free = {node.name: 1000 * int(node.allocatable["nvidia.com/gpu"]) for node in there}
+    others = [pod.model_copy(update={"uid": f"more-{pod.uid}"}) for pod in more]
+    for given_pods in (found, [*found, *others], found, others):
         snapshot = a_snapshot(*given_pods, *there, POOL)
-        assert planner.demands(snapshot) == demands(snapshot)
+        remembered, anew = planner.demands(snapshot), demands(snapshot)
+        check(remembered, given_pods, free)
+        assert {uid for each in remembered for uid in each.refused} == {uid for each in anew for uid in each.refused}
+        for each in remembered:
+            assert each.packing.least <= each.packing.gpus
+        assert planner.demands(snapshot) == remembered

@@ -1,0 +1,25 @@
+"""What demand may be met with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from plimsoll.plan.class_packing import PromisedNode
+from plimsoll.plan.demand_supply import DemandSupply
+from plimsoll.plan.pool_limits import PoolLimits
+from plimsoll.plan.pool_shape import PoolShape
+from plimsoll.plan.rationing import LeftOut
+
+
+@dataclass(frozen=True)
+class DemandOffer:
+    supply: DemandSupply
+    shapes: tuple[PoolShape, ...]
+    """Of new nodes, without the blocked."""
+    blocked: int
+    """How many more shapes are blocked now."""
+    promised: Mapping[str, Sequence[PromisedNode]]
+    """By name of the demand."""
+    limits: PoolLimits
+    warnings: tuple[str, ...] = ()
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    """By UID: pods that have to wait, for others go first under a limit."""

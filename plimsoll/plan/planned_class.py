@@ -1,0 +1,36 @@
+"""A class on its way through the planning."""
+
+from dataclasses import dataclass, field
+
+from plimsoll.plan.class_members import ClassMembers
+from plimsoll.plan.class_needs import Kinds
+from plimsoll.plan.class_packing import PackedClass
+from plimsoll.plan.demand_class import DemandClass
+from plimsoll.plan.node_need import NodePacking, PodNeed
+from plimsoll.plan.node_use import NodeUse
+from plimsoll.plan.pool_shape import PoolShape
+
+
+@dataclass
+class PlannedClass:
+    of: DemandClass
+    members: ClassMembers
+    shapes: tuple[PoolShape, ...] = ()
+    needs: dict[str, PodNeed] = field(default_factory=dict)
+    """By UID."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """UID to why the pod is left out."""
+    nameless: dict[str, str] = field(default_factory=dict)
+    """The same without names, of those whose reason has some."""
+    by_queue: dict[str, str] = field(default_factory=dict)
+    """The part of `refused` that the queue does not admit."""
+    kinds: Kinds = field(default_factory=dict)
+    needed: dict[str, PodNeed] = field(default_factory=dict)
+    """The part of `needs` that is not refused."""
+    kept: tuple[NodeUse, ...] = ()
+    """What it has of existing nodes since the last round."""
+    packed: PackedClass = field(default_factory=lambda: PackedClass(NodePacking()))
+    warnings: tuple[str, ...] = ()
+
+    def placed(self, uid: str) -> bool:
+        return uid not in self.refused and uid not in self.packed.unplaced
