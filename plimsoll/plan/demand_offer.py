@@ -15,8 +15,8 @@ class DemandOffer:
     supply: DemandSupply
     shapes: tuple[PoolShape, ...]
     """Of new nodes, without the blocked."""
-    blocked: int
-    """How many more shapes are blocked now."""
+    blocked: tuple[PoolShape, ...]
+    """Those that are not asked for now."""
     promised: Mapping[str, Sequence[PromisedNode]]
     """By name of the demand."""
     limits: PoolLimits

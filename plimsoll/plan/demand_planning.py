@@ -95,7 +95,7 @@ class DemandPlanner:
         offer = DemandOffer(
             supply=self._supplies.of(snapshot, self._ledger, allowed.shapes, failed_claims, came or {}),
             shapes=shapes,
-            blocked=len(allowed.shapes) - len(shapes),
+            blocked=tuple(each for each in allowed.shapes if (each.instance_type, each.node_pool) in blocked),
             promised=promised,
             limits=limits,
             warnings=allowed.warnings,

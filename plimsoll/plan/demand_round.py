@@ -20,7 +20,7 @@ from plimsoll.plan.planned_nodes import planned_nodes
 from plimsoll.plan.queue_gate import QueueGate
 from plimsoll.plan.rationing import LeftOut, Rationed, as_free, ration
 from plimsoll.plan.shared_packing import SharedPacking
-from plimsoll.plan.unserved import why_unserved
+from plimsoll.plan.unserved import BLOCKED, why_unserved
 
 
 class DemandRound:
@@ -105,8 +105,8 @@ class DemandRound:
         coming = [node.largest for node in self._offer.promised.get(each.of.name, ()) if node.largest is not None]
         kinds = each.kinds = kinds_of([*each.shapes, *coming], [*supply.serving(placement), *came], supply)
         if each.members.shares and not kinds:
-            why = why_unserved(placement, self._offer.shapes, self._offer.blocked, len(self._snapshot.node_pools))
-            each.refused |= dict.fromkeys(each.members.shares, why)
+            why = why_unserved(placement, self._offer.shapes, len(self._snapshot.node_pools))
+            each.refused |= dict.fromkeys(each.members.shares, BLOCKED if self._is_blocked(each) else why)
             return
         left_out = {uid: left for uid, left in self._offer.left_out.items() if uid in each.members.shares}
         each.refused |= {uid: left.why for uid, left in left_out.items()}
@@ -115,6 +115,10 @@ class DemandRound:
         each.needs = {need.name: need for need in found.needs}
         each.refused |= found.refused
         each.warnings = found.warnings
+
+    def _is_blocked(self, each: PlannedClass) -> bool:
+        """Whether all types that could serve the class are blocked."""
+        return not each.shapes and any(shape.serves(each.of.placement) for shape in self._offer.blocked)
 
     def _gangs(self) -> tuple[Gang, ...]:
         may_be = (each.members.shares for each in self._classes if each.members.may_be_in_gangs)
@@ -189,6 +193,7 @@ class DemandRound:
 
     def _demand(self, each: PlannedClass) -> Demand:
         packed, shares = each.packed, each.members.shares
+        unplaced = dict.fromkeys(packed.unplaced, BLOCKED) if self._is_blocked(each) else packed.unplaced
         promised = {name: node.pods for name, node in sorted(packed.on_promises.items())}
         came = {free.name for free, _ in self._offer.supply.came_for(each.of.name)}
         blocked = shares and set(shares) <= set(each.by_queue)
@@ -199,7 +204,7 @@ class DemandRound:
             on_promises={name: uids for name, uids in promised.items() if name not in came},
             on_nodes={node.node: node.pods for node in packed.on_nodes if node.node is not None}
             | {name: uids for name, uids in promised.items() if name in came},
-            refused=dict(sorted((packed.unplaced | each.refused).items())),
+            refused=dict(sorted((unplaced | each.refused).items())),
             nameless=each.nameless,
             blocked=next(iter(each.by_queue.values())) if blocked else "",
             spoken_for=each.members.whole,

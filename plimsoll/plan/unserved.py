@@ -1,16 +1,20 @@
 """Why nothing could serve a class of pods, for people."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from plimsoll.model.placement import Placement
 from plimsoll.plan.pool_shape import PoolShape
 from plimsoll.plan.shortlist import shortlist
 
+BLOCKED: Final = (
+    "every instance type that could serve it failed to come and is blocked for a while: see status.blocked of its "
+    "GPUDemand, or let a NodePool offer another type"
+)
 
-def why_unserved(placement: Placement, shapes: Sequence[PoolShape], blocked: int, pools: int) -> str:
-    """Of pods that no GPU of the cluster and none of these shapes may serve; `blocked` more shapes are blocked."""
-    if not shapes and blocked:
-        return "every instance type that could serve it failed to come and is blocked for a while"
+
+def why_unserved(placement: Placement, shapes: Sequence[PoolShape], pools: int) -> str:
+    """Of pods that no GPU of the cluster and none of these shapes may serve."""
     if not shapes:
         what = "no NodePool allows an instance type with GPUs that is known" if pools else "there is no NodePool"
         return f"no GPU of the cluster could serve it, and {what}: declare a NodePool for it"

@@ -110,6 +110,16 @@ def test_a_blocked_type_gives_way_to_the_next() -> None:
     assert "blocked" in none.refused["uid-pod"]
 
 
+def test_blocked_types_are_the_reason_whatever_else_there_is() -> None:
+    """Not the selector, because of NodePools that serve others; nor the size of the pod, because of full nodes."""
+    pod = share(selector={"karpenter.sh/nodepool": "pool"})
+    blocked = [(L4, "pool"), (L4_4, "pool")]
+    there = a_gpu_node("there", more_labels={"karpenter.sh/nodepool": "pool"})
+    for more in ([a_node_pool("other", (L4,))], [there, share("holds", "0.9", node="there", phase="Running")]):
+        demand = only(demands(a_snapshot(pod, POOL, *more), blocked_types=blocked))
+        assert "blocked for a while" in demand.refused["uid-pod"]
+
+
 def test_taints_of_a_pool_are_told() -> None:
     pool = a_node_pool("pool", (L4,), taints=[{"key": "dedicated", "effect": "NoSchedule"}])
     demand = only(demands(a_snapshot(share(), pool)))
