@@ -154,6 +154,29 @@ def test_of_several_triggers_those_whose_claims_live_are_awaited() -> None:
     assert cluster.status().failures == 0, "something came since"
 
 
+def test_without_another_type_the_rest_is_awaited_all_the_same() -> None:
+    cluster = a_cluster(pool("gpu", TYPE), count=33)
+    cluster.tick(at(0))
+    cluster.objects += [claim("gpu-aaaaa", at(1)), claim("gpu-bbbbb", at(1)), sold_out("gpu-ccccc", at(1))]
+    cluster.tick(at(40))
+    assert asked_types(cluster) == [TYPE] * 2
+    assert cluster.phase() == "Scheduled"
+    assert "blocked for a while" in " ".join(cluster.status().reasons)
+    assert cluster.tick(at(41)).empty
+
+
+def test_a_claim_that_is_late_is_the_failure_of_one_trigger_alone() -> None:
+    """Also where the claims of the others are younger: each has its own, and the late one has had its own."""
+    cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
+    cluster.tick(at(0))
+    launched = {"type": "Launched", "status": "True"}
+    cluster.objects.append(claim("gpu-aaaaa", at(1), TYPE))
+    cluster.objects += [claim(f"gpu-{name}", at(2), conditions=[launched]) for name in ("bbbbb", "ccccc")]
+    for second in (305, 306, 307):
+        cluster.tick(at(second))
+        assert asked_types(cluster) == [TYPE, TYPE, OTHER]
+
+
 def test_what_nobody_has_taken_up_yet_is_asked_of_other_types_at_once() -> None:
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
     cluster.tick(at(0))

@@ -65,6 +65,27 @@ def test_a_buffer_shrinks_by_a_claim_that_is_late_and_never_counts_it_again() ->
     assert cluster.status().failures == 1
 
 
+@pytest.mark.parametrize("late", [True, False])
+def test_what_was_given_up_once_is_not_given_up_again(late: bool) -> None:
+    """The node beside it has no claim yet, and may still be of the other type that was asked for."""
+    shares = [share_pod(f"share-{number:03}") for number in range(17)]
+    cluster = Cluster(pool("gpu", TYPE, OTHER), *shares, environment=demand_environment("capacity-buffer"))
+    cluster.tick(at(0))
+    (first,) = cluster.asked("CapacityBuffer")
+    assert first["spec"]["replicas"] == 2
+    if late:
+        cluster.objects.append(claim("gpu-aaaaa", at(1), TYPE))
+    else:
+        cluster.gone_claims.append(claim("gpu-aaaaa", at(1), TYPE))
+        cluster.objects.append(sold_out("gpu-aaaaa", at(1)))
+    for second in (305, 306, 307):
+        cluster.tick(at(second))
+        replicas = {each["metadata"]["name"]: each["spec"]["replicas"] for each in cluster.asked("CapacityBuffer")}
+        assert replicas.pop(first["metadata"]["name"], 0) == 1
+        assert list(replicas.values()) == [1]
+    assert cluster.status().failures == 1
+
+
 def test_what_came_in_time_stays_when_the_rest_expires() -> None:
     cluster = a_cluster(deadlineSeconds=100)
     cluster.tick(at(0))
