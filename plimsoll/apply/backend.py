@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import orjson
+
 from plimsoll.apply.errors import ApplyError, BackendUnreachableError, StateFolderFullError
 from plimsoll.apply.settings import PROJECT
 from plimsoll.apply.state import State
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 _STACKS: Final = f".pulumi/stacks/{PROJECT}/"
 _HISTORY: Final = f".pulumi/history/{PROJECT}/"
+_LOCKS: Final = ".pulumi/locks/"
 _ROOM: Final = 4 * 1024 * 1024
 """Bytes that must be free beyond what the states take: a lock, a history entry and the engine's log are written too."""
 
@@ -35,6 +38,9 @@ class Backend(Protocol):
 
     def prune(self, stack: str, keep: int) -> None:
         """Removes all but the newest `keep` entries of the stack's history."""
+
+    def mend(self, stack: str) -> None:
+        """Takes away what an engine that was killed left half-written and no engine can read; nobody may be writing."""
 
     def check_room(self) -> None:
         """Raises StateFolderFullError where the next states would not fit."""
@@ -94,6 +100,17 @@ class FolderBackend:
             with contextlib.suppress(FileNotFoundError):
                 (folder / name).unlink()
 
+    def mend(self, stack: str) -> None:
+        """The engine writes a file's attributes beside it, not at once, and reads no state whose attributes are cut short.
+
+        It does without where there are none.
+        """
+        for folder, pattern in ((_STACKS, f"{stack}.json*.attrs"), (_LOCKS, f"**/{stack}/*.attrs")):
+            for path in (self._folder / folder).glob(pattern):
+                with contextlib.suppress(FileNotFoundError):
+                    if not _is_json(path.read_bytes()):
+                        path.unlink()
+
     def check_room(self) -> None:
         states = sum(path.stat().st_size for path in (self._folder / _STACKS).glob("*.json"))
         free = shutil.disk_usage(self._folder).free
@@ -140,6 +157,9 @@ class S3Backend:
         for name in _outdated((key.rpartition("/")[2] for key in self._keys(folder)), keep):
             key = f"{self._prefix}{folder}{name}"
             self._asked(partial(self._client.delete_object, Bucket=self._bucket, Key=key))
+
+    def mend(self, stack: str) -> None:
+        """What is in a bucket is whole."""
 
     def check_room(self) -> None:
         """A bucket is never full."""
@@ -208,8 +228,19 @@ class ExportingBackend:
     def prune(self, stack: str, keep: int) -> None:
         """Services prune by their own rules."""
 
+    def mend(self, stack: str) -> None:
+        """Not ours to know."""
+
     def check_room(self) -> None:
         """Not ours to know."""
+
+
+def _is_json(content: bytes) -> bool:
+    try:
+        orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _stat_tag(stat: os.stat_result) -> str:

@@ -56,6 +56,7 @@ class StateKeeper:
 
     def recover(self) -> None:
         """Clears pending operations, and forgets objects that others removed."""
+        self._backend.mend(self._stack.name)
         if self.read().interrupted:
             self.clear_pending()
         stale = self._stale()

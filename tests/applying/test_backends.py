@@ -123,3 +123,15 @@ def test_settings_that_make_no_sense(fields: dict[str, object], message: str) ->
 def test_a_lease_must_outlast_its_renewals() -> None:
     with pytest.raises(ValidationError, match="retryPeriod < renewDeadline < duration"):
         LeaseSettings(duration=5, renew_deadline=5)
+
+
+def test_attributes_that_a_killed_engine_cut_short_are_taken_away(tmp_path: Path) -> None:
+    """The engine reads no state beside which they are, and does without them."""
+    state = write(tmp_path)
+    cut, whole, of_another = (state.with_name(f"{name}.attrs") for name in (state.name, f"{state.name}.bak", "x.json"))
+    cut.touch()
+    of_another.touch()
+    whole.write_text('{"user.content_type": "text/plain"}')
+    FolderBackend(tmp_path).mend(STACK)
+    assert (cut.exists(), whole.exists(), of_another.exists(), state.exists()) == (False, True, True, True)
+    FolderBackend(tmp_path / "nothing").mend(STACK)

@@ -36,6 +36,9 @@ class FakeStack:
         content = orjson.dumps({"version": 3, "deployment": deployment})
         self.state = State.read(self.name, content, f"tag-{len(self.commands)}")
 
+    def mend(self, stack: str) -> None:
+        """Nothing is cut short in memory."""
+
     def init(self) -> None:
         self.commands.append("init")
         self.state = State.empty(self.name)

@@ -208,6 +208,19 @@ def test_a_lock_of_a_dead_process_of_this_host_is_broken(settings: ApplySettings
         assert names(writer.apply(creating(a_claim("dead-1"))).created) == ["dead-1"]
 
 
+def test_attributes_of_the_state_that_were_cut_short_keep_nobody_out(settings: ApplySettings) -> None:
+    """An engine that is killed while it writes leaves them so."""
+    with a_writer(settings) as writer:
+        writer.apply(creating(a_claim("cut-0")))
+        path = checkpoint_path(settings, writer.resources()[0].stack)
+    attributes = path.with_name(f"{path.name}.attrs")
+    assert attributes.stat().st_size
+    attributes.write_bytes(b"")
+
+    with a_writer(settings) as writer:
+        assert names(writer.apply(creating(a_claim("cut-1"))).created) == ["cut-1"]
+
+
 def test_a_state_changed_under_an_armed_update_is_read_anew(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("under-0"), a_claim("under-1")))
