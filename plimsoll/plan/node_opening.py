@@ -10,8 +10,12 @@ from plimsoll.plan.node_shapes import ShapeChoice
 from plimsoll.plan.node_stacking import Stacking
 from plimsoll.plan.node_units import Unit, group, kinds_of, large_first, place, unit_of
 
-_HEADROOM = (0.0, 0.004, 0.01, 0.02, 0.04, 0.08, 0.16, 0.5, 1.0, 2.0)
+_HEADROOM = (0.0, 0.08, 0.02, 0.3, 0.01, 0.04, 0.16, 0.004, 1.0)
 """Parts of CPU and memory that shapes are chosen to have above what is asked, one after the other."""
+_CHOICE_SECONDS = 0.03
+"""That the choice of shapes takes, about."""
+_HALVINGS = 4
+"""Numbers of GPUs between the bound and the best that are tried."""
 
 Cost = tuple[int, float, int]
 """GPUs, price and number of nodes, the less the better."""
@@ -30,21 +34,17 @@ def onto_shapes(
     search = _Search(shapes, needs, effort)
     if not fitting:
         return [], homeless
-    before: list[NodeShape] = []
     for headroom in _HEADROOM:
-        chosen = search.choose(fitting, headroom, target)
-        if search.best and sum(shape.gpus for shape in chosen) >= search.best[0][0]:
-            break
-        if chosen != before:
-            search.fill(fitting, chosen, headroom, Dealing)
-        if chosen != before and search.above(target):
-            search.fill(fitting, chosen, headroom, Stacking)
-        if headroom == 0.0 and search.above(target):
-            search.best_fit(fitting)
-        before = chosen
+        search.attempt(fitting, headroom, target)
         if not search.above(target):
             break
-    return search.best[1] if search.best else [], homeless
+    low = target
+    for _ in range(_HALVINGS):
+        if search.above(low):
+            middle = (low + search.least) // 2
+            search.attempt(fitting, 0.0, middle)
+            low = low if search.least <= middle else middle
+    return search.nodes, homeless
 
 
 class _Search:
@@ -54,11 +54,33 @@ class _Search:
         self._kinds = sorted({shape.kind for shape in shapes})
         self._needs = needs
         self._effort = effort
-        self.best: tuple[Cost, list[FilledNode]] | None = None
+        self._tried: set[tuple[str, ...]] = set()
+        self._best: Cost | None = None
+        self.nodes: list[FilledNode] = []
+        """The best so far."""
+
+    @property
+    def least(self) -> int:
+        """GPUs of the best so far."""
+        return sum(len(node.gpus) for node in self.nodes)
 
     def above(self, target: int) -> bool:
         """Whether there may be better, and time to look for it."""
-        return (self.best is None or self.best[0][0] > target) and not self._effort.exhausted
+        return (self._best is None or self.least > target) and not self._effort.exhausted
+
+    def attempt(self, units: Sequence[Unit], headroom: float, least: int) -> None:
+        """Chooses shapes with so much headroom and at least so many GPUs, and fills them in all ways."""
+        chosen = self.choose(units, headroom, least)
+        names = tuple(shape.name for shape in chosen)
+        first = self._best is None
+        if names in self._tried or (not first and sum(shape.gpus for shape in chosen) >= self.least):
+            return
+        self._tried.add(names)
+        self.fill(units, chosen, headroom, Dealing)
+        if self.above(least):
+            self.fill(units, chosen, headroom, Stacking)
+        if first and self.above(least):
+            self.best_fit(units)
 
     def choose(self, units: Sequence[Unit], headroom: float, least: int = 0) -> list[NodeShape]:
         """Shapes that have enough of everything for the units in all, and of which one fits the hardest to place."""
@@ -67,6 +89,7 @@ class _Search:
         loads = [unit.load(self._shapes, headroom) for unit in units]
         choice = ShapeChoice(loads, self._shapes)
         choice.require(least)
+        self._effort.spend(_CHOICE_SECONDS)
         for names in sorted({tuple(sorted(load.shapes)) for load in loads}):
             choice.require_one_of(names)
         chosen = [self._by_name[name] for name, count in sorted(choice.choose().items()) for _ in range(count)]
@@ -82,7 +105,7 @@ class _Search:
         filled: list[FilledNode] = []
         while units:
             filler = way(chosen, units, self._needs)
-            if self.best is not None and filler.work > self._effort.left:
+            if self._best is not None and filler.work > self._effort.left:
                 return
             self._effort.spend(filler.work)
             filling, left, loose = filler.fill()
@@ -102,8 +125,8 @@ class _Search:
     def _keep(self, nodes: list[FilledNode]) -> None:
         prices = (self._by_name[node.shape or ""].price or 0.0 for node in nodes)
         cost = sum(len(node.gpus) for node in nodes), sum(prices), len(nodes)
-        if self.best is None or cost < self.best[0]:
-            self.best = cost, nodes
+        if self._best is None or cost < self._best:
+            self._best, self.nodes = cost, nodes
 
     def _together(self, needs: Sequence[PodNeed]) -> list[Unit]:
         filling = Filling()

@@ -139,7 +139,7 @@ class ShapeChoice:
         self._program.rows.append((-math.inf, round(gpus), self._gpus()))
         dearest = max((shape.price or 0.0) for shape in self._shapes) or 1.0
         price = {
-            self._count[shape.name]: (shape.price or 0.0) / dearest + 1e-3 - 1e-4 * self._plenty(shape)
+            self._count[shape.name]: (shape.price or 0.0) / dearest + 1e-3 - 1e-5 * self._plenty(shape)
             for shape in self._shapes
         }
         cheapest = self._program.minimise(price)
