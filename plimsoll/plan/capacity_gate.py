@@ -1,6 +1,6 @@
 """When the gate of a share pod is lifted: its GPUs are there, and its queue admits it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -17,17 +17,18 @@ from plimsoll.plan.indexed_pods import marked_pods
 NOT_SERVED: Final = "its demand is not planned here"
 
 
-def lifts(snapshot: Snapshot, demands: Iterable[Demand]) -> tuple[Lift, ...]:
+def lifts(snapshot: Snapshot, demands: Iterable[Demand], held_nodes: Container[str] = frozenset()) -> tuple[Lift, ...]:
     """The gates to lift, by pod.
 
     A pod's GPUs are there where its demand has a place for it on a node that is; the pods of a gang go together. Demand
-    that the queue does not admit has no place. Pods whose demand is not planned at all are not held.
+    that the queue does not admit has no place, nor is there one on `held_nodes` yet. Pods whose demand is not planned
+    at all are not held.
     """
     waiting = [pod for pod in marked_pods(snapshot.pods) if pod.scheduling_gates]
     held = {uid_of(pod): pod for pod in waiting if gated(pod) and not pod.deleting and not pod.finished}
     if not held:
         return ()
-    there = {node.name for node in snapshot.nodes if node.usable}
+    there = {node.name for node in snapshot.nodes if node.usable and node.name not in held_nodes}
     places = {
         uid: f"its GPUs are free on {node}"
         for demand in demands

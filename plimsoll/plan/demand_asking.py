@@ -21,6 +21,7 @@ from plimsoll.plan.demand_provisioner import DemandProvisioner, Names
 from plimsoll.plan.demand_record import DemandRecord, Failing
 from plimsoll.plan.demand_report import Standing, over, report
 from plimsoll.plan.headroom import keep_headroom
+from plimsoll.plan.held_nodes import held_nodes
 from plimsoll.plan.pool_limits import Room
 from plimsoll.plan.trigger_provisioner import TriggerPodProvisioner
 
@@ -55,6 +56,8 @@ class DemandAsking:
         """What waits for instance types of which none is asked for now."""
         self.demands: tuple[Demand, ...] = ()
         """What is lacking, once `plan` has been called."""
+        self.held: frozenset[str] = frozenset()
+        """Nodes that are there, and that no pod is let go to yet."""
 
     def _choose(self) -> DemandProvisioner | None:
         names = Names(self._taken)
@@ -85,12 +88,18 @@ class DemandAsking:
             self._snapshot, promises, blocked, self._failed_claims(), came, room=self._room
         )
         self._delta.warnings += sorted({warning for demand in demands for warning in demand.warnings})
+        self._hold(waiting)
         kept = self._keep(waiting, demands)
         standings = [self._ask(demand, [each for each in kept if each.demand == demand.name]) for demand in demands]
         standing = keep_headroom(self._snapshot.environment, self._things, self._delta)
         self._retire({each.name for each in kept} | standing)
         self._look_again(kept, standings)
         return self._reports(standings)
+
+    def _hold(self, waiting: Sequence[Asked]) -> None:
+        if self._settings.provisioner is Setting.TRIGGER_POD:
+            self.held, until = held_nodes(self._new_nodes, self._snapshot, waiting, self.demands, self._now)
+            self._delta.looks += [until] if until is not None else []
 
     def _judge(self, asked: Asked) -> Asked:
         """Without the nodes that will not come: what goes wrong with one leaves the others awaited."""
@@ -143,7 +152,7 @@ class DemandAsking:
         kept = []
         for each in waiting:
             needed = sum(promise.name in wanted for promise in each.promises)
-            new = self._new_nodes.get(each.name, ())
+            new = [node for node in self._new_nodes.get(each.name, ()) if node not in self.held]
             if self._provisioner is None:
                 continue
             if needed or busy.intersection(each.came):

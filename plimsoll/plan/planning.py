@@ -122,7 +122,7 @@ class _Round:
             signals=tuple(sorted(delta.signals, key=lambda each: _order(each.key))),
             demands=reports,
             leaving=tuple(self._leaving()),
-            lifts=lifts(self._snapshot, asking.demands),
+            lifts=lifts(self._snapshot, asking.demands, asking.held),
             warnings=(*delta.warnings, *rival_warnings(marked_pods(self._snapshot.pods))),
             next_look=min(delta.looks, default=None),
         )

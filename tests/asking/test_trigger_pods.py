@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 
 from plimsoll.model import labels
+from plimsoll.model.capacity_gate import CAPACITY_GATE
 from plimsoll.model.plan import SignalReason
 from plimsoll.model.pod import Pod
 from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod
@@ -242,3 +243,33 @@ def test_pods_that_are_bound_one_after_the_other_and_say_no_gpu_ask_for_no_more(
         cluster.objects[cluster.objects.index(each)] = bound
     cluster.tick(at(100))
     assert not cluster.asking
+
+
+def test_a_node_is_held_while_an_autoscaler_would_take_it_for_the_answer_to_another_trigger() -> None:
+    """Karpenter puts what is armed onto idle nodes: one armed trigger and one idle node come to no NodeClaim."""
+    gated = {"schedulingGates": [{"name": CAPACITY_GATE}]}
+    first = [share_pod(f"first-{number}", "0.9", unschedulable=False, **gated) for number in range(8)]
+    cluster = Cluster(pool(), *first)
+    cluster.tick(at(0))
+    cluster.objects += [share_pod(f"later-{number}", "0.9", unschedulable=False, **gated) for number in range(8)]
+    cluster.tick(at(1))
+    assert len(triggers(cluster)) == 2
+    cluster.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]
+    plan = cluster.tick(at(5))
+    assert not plan.signals, "both stay armed"
+    assert not plan.lifts, "nothing is let go to the node meanwhile"
+    assert plan.next_look == at(31)
+    cluster.objects.append(claim("gpu-2", at(6)))
+    plan = cluster.tick(at(7))
+    assert [signal.reason for signal in plan.signals] == [SignalReason.CAPACITY_READY]
+    assert len(plan.lifts) == 8
+
+
+def test_a_node_is_not_held_where_a_pod_could_be_bound_to_it_nor_for_long() -> None:
+    gated = {"schedulingGates": [{"name": CAPACITY_GATE}]}
+    for pod, time in ((share_pod("ready", "0.9"), 5), (share_pod("held", "0.9", unschedulable=False, **gated), 40)):
+        first = [share_pod(f"first-{number}", "0.9", unschedulable=False, **gated) for number in range(8)]
+        cluster = Cluster(pool(), *first, pod)
+        cluster.tick(at(0))
+        cluster.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]
+        assert [signal.reason for signal in cluster.tick(at(time)).signals] == [SignalReason.CAPACITY_READY]

@@ -1,0 +1,74 @@
+"""Nodes that came and are held for a moment: their triggers stay armed, and their pods gated.
+
+Karpenter first puts what is armed onto nodes that are idle. A node that came would be its answer to the next trigger,
+for which it has made no NodeClaim yet, and it would make none until pods hold the GPUs of the node. While both
+triggers are armed it counts right. That is safe where nothing can take the GPUs meanwhile: the capacity gate holds
+every pod that the node could take.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Final
+
+from plimsoll.model.labels import NODEPOOL
+from plimsoll.model.node import Node
+from plimsoll.model.pod import Pod
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.asked import Asked
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.gated_pod import gated
+from plimsoll.plan.node_ask import NodeAsk
+from plimsoll.plan.node_index import gpu_devices
+
+PATIENCE: Final = timedelta(seconds=30)
+"""How long a trigger may go without a NodeClaim: three times Karpenter looks at what is armed."""
+
+
+def held_nodes(
+    new_nodes: Mapping[str, Sequence[str]],
+    snapshot: Snapshot,
+    waiting: Sequence[Asked],
+    demands: Sequence[Demand],
+    now: datetime,
+) -> tuple[frozenset[str], datetime | None]:
+    """Names among the nodes that have just come (by what asked for them), and until when they are held at most."""
+    names = {name for several in new_nodes.values() for name in several}
+    if not names:
+        return frozenset(), None
+    unclaimed = [
+        (each.ask, each.since + PATIENCE)
+        for each in waiting
+        if each.outstanding > each.claimed and now < each.since + PATIENCE
+    ]
+    unclaimed += [(NodeAsk.of(node), now + PATIENCE) for demand in demands for node in demand.nodes]
+    found, ends = set(), list[datetime]()
+    for node in snapshot.nodes:
+        if node.name in names and not _open(node, demands):
+            until = [end for ask, end in unclaimed if _answers(node, ask, snapshot.environment.spec.gpu_resource)]
+            if until:
+                found.add(node.name)
+                ends.append(max(until))
+    return frozenset(found), min(ends, default=None)
+
+
+def _answers(node: Node, ask: NodeAsk, gpu_resource: str) -> bool:
+    return (
+        node.labels.get(NODEPOOL, "") == ask.node_pool
+        and node.instance_type in ask.instance_types
+        and (gpu_devices(node, gpu_resource) or 0) >= ask.gpus
+    )
+
+
+def _open(node: Node, demands: Iterable[Demand]) -> bool:
+    """Whether a pod could be bound there now."""
+    return any(not gated(pod) for demand in demands if _serves(node, demand) for pod in _pods(demand))
+
+
+def _serves(node: Node, demand: Demand) -> bool:
+    placement = demand.of.placement
+    return placement.allows(node.labels, node.name) and not placement.kept_away(node.taints)
+
+
+def _pods(demand: Demand) -> Iterator[Pod]:
+    return (each.pod for each in chain(demand.pods.values(), demand.spoken_for.values()))
