@@ -63,7 +63,10 @@ class _NodePacker:
             if milli:
                 self._needs[need.name] = replace(need, milli=milli)
             else:
-                self._unplaced[need.name] = "no free node and no shape of node could take it, even if it were empty"
+                self._unplaced[need.name] = (
+                    "no free node and no shape of node could take it, even if it were empty: ask for fewer GPUs of one "
+                    "node, or less CPU or memory, or declare a NodePool of larger nodes"
+                )
 
     def pack(self) -> NodePacking:
         ordered = sorted(self._needs.values(), key=large_first)
