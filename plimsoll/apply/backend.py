@@ -101,8 +101,8 @@ class FolderBackend:
                 (folder / name).unlink()
 
     def mend(self, stack: str) -> None:
-        """The engine writes a file's attributes beside it, not at once. Where they are cut short it reads no state,
-        where there are none it does.
+        """The engine keeps a file's attributes in another beside it. Cut short, they keep it from reading the state;
+        without them it reads it.
         """
         for folder, pattern in ((_STACKS, f"{stack}.json*.attrs"), (_LOCKS, f"**/{stack}/*.attrs")):
             for path in (self._folder / folder).glob(pattern):
