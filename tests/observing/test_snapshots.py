@@ -116,3 +116,4 @@ def test_what_came_and_went_between_two_snapshots_is_remembered(stores: Stores) 
     snapshot = stores.snapshot()
     assert [claim.name for claim in snapshot.node_claims] == ["after"]
     assert snapshot.gone == {"uid-brief", "uid-lost"}
+    assert [claim.name for claim in snapshot.gone_claims] == ["brief"], "only it tells what it was to be"
