@@ -72,7 +72,7 @@ def _print_nodes(reports: Sequence[Report]) -> None:
     OUT.print(table)
     OUT.print("With the CPU and memory of the pods. Best fit looks at GPUs, CPU and memory at once.")
     if unplaced:
-        OUT.print(f"{unplaced} pods at most ask for more than any of these nodes has: they are in no figure.")
+        OUT.print(f"Pods that ask for more than any of these nodes has are in no figure: {unplaced} at most.")
 
 
 def main(
