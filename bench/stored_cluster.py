@@ -1,6 +1,7 @@
 """The cluster of large_cluster as an apiserver would tell it: pages of JSON, read into the observer's stores."""
 
 import threading
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -45,6 +46,7 @@ class StoredCluster(Connection):
         # No connection is opened: `request` answers by itself.
         self.stores = Stores()
         self.bytes_read = 0
+        self.read_seconds = 0.0
         self.writes = 0
         self._of: dict[str, Store[Any]] = {store.kind.name: store for store in self.stores}
         self._raw: dict[tuple[str, str, str], Raw] = {}
@@ -59,9 +61,11 @@ class StoredCluster(Connection):
         while piece := list(islice(rest, PIECE)):
             text = orjson.dumps([self._complete(each) for each in piece])
             self.bytes_read += len(text)
+            start = time.perf_counter()
             for raw in orjson.loads(text):
                 key, entry = store.read(raw)
                 entries[key] = entry
+            self.read_seconds += time.perf_counter() - start
         store.replace({key: entry for key, entry in entries.items() if entry is not None})
 
     def put(self, kind: str, manifest: Raw) -> None:

@@ -142,10 +142,10 @@ def main(
     output: Output = Format.TEXT,
 ) -> None:
     """A whole tick of the loop in a large cluster, after one pod changed: from the stores to what is reported."""
-    before, start = _mb(), time.perf_counter()
+    before = _mb()
     cluster = a_stored_cluster(nodes, pods, waiting, classes, workspaces, teams)
     gc.collect()
-    read, stores_mb = time.perf_counter() - start, _mb() - before
+    stores_mb = _mb() - before
     ticks = Ticks(cluster)
     first = settle(ticks)
     profiler = cProfile.Profile()
@@ -167,7 +167,7 @@ def main(
         "queues": len(cluster.stores.queues.values()),
         "workspaces": workspaces,
         "triggers": sum(pod.namespace == "plimsoll-triggers" for pod in cluster.stores.pods.values()),
-        "madeAndReadSeconds": round(read, 1),
+        "readSeconds": round(cluster.read_seconds, 1),
         "listMb": cluster.bytes_read // 2**20,
         "storesMb": stores_mb,
         "firstTickSeconds": round(first, 2),
