@@ -9,6 +9,7 @@ from typing import Final
 
 import yaml
 
+from plimsoll.apply.engine_home import user_home
 from plimsoll.apply.errors import ProviderMissingError
 from plimsoll.apply.settings import ApplySettings, plugin_version
 from plimsoll.model.errors import PlimsollError
@@ -45,7 +46,7 @@ def open_provider(settings: ApplySettings, pulumi: Path) -> ClusterProvider:
 
 
 def _need_plugin(settings: ApplySettings, pulumi: Path, version: str) -> None:
-    home = settings.pulumi_home or Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+    home = user_home(settings)
     if any((home / "plugins").glob(f"resource-kubernetes-v{version}*/pulumi-resource-kubernetes*")):
         return
     command = [str(pulumi), "plugin", "install", "resource", "kubernetes", f"v{version}"]

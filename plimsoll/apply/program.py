@@ -3,21 +3,13 @@
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pulumi
 
+from plimsoll.apply.registration import Declared, Registration
+
 PROVIDER_NAME: Final = "cluster"
-
-
-class Declared(NamedTuple):
-    """One resource of the program."""
-
-    token: str
-    """Such as `kubernetes:apps/v1:Deployment`."""
-    name: str
-    """Logical name, stable over the life of the object."""
-    inputs: Mapping[str, Any]
 
 
 class Order(NamedTuple):
@@ -68,13 +60,13 @@ class Program:
         await provider.id.future()
         self._on_armed()
         order = await self._given
-        options = pulumi.ResourceOptions(provider=provider)
-        first = [_register(declared, options) for declared in order.first]
-        # The rest is registered afterwards: a hundred registrations ahead would cost the new objects a second. A
-        # resource that fails is the engine's to report, and no reason to leave the others out (and so delete them).
-        await asyncio.gather(*(resource.id.future() for resource in first), return_exceptions=True)
-        for declared in order.kept:
-            _register(declared, options)
+        register = await Registration.of(provider)
+        # The rest is registered afterwards: a hundred registrations ahead would cost the new objects a second. One that
+        # is refused is no reason to leave the others out, but the program must fail then: else the engine would delete
+        # what was not registered.
+        refused = [*await register.all(order.first), *await register.all(order.kept)]
+        if refused:
+            raise pulumi.RunError(refused[0])
 
     def _decide(self, decision: Order | CalledOffError) -> bool:
         with self._lock:
@@ -84,11 +76,6 @@ class Program:
             if self._loop is not None and self._given is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(_settle, self._given, decision)
         return True
-
-
-def _register(declared: Declared, options: pulumi.ResourceOptions) -> pulumi.CustomResource:
-    """Of no class of its own: the library would note each caller's files in the state, once per resource."""
-    return pulumi.CustomResource(declared.token, declared.name, dict(declared.inputs), options)
 
 
 def _settle(given: "asyncio.Future[Order]", decision: Order | CalledOffError) -> None:

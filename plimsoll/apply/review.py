@@ -16,7 +16,8 @@ from plimsoll.apply.errors import (
     object_failure,
 )
 from plimsoll.apply.outcome import Outcome, Timing
-from plimsoll.apply.program import Declared, Order
+from plimsoll.apply.program import Order
+from plimsoll.apply.registration import Declared
 from plimsoll.apply.state import Manifest, State, declare, importable, urn_of
 from plimsoll.apply.update import Operation
 from plimsoll.connection import ConnectionFailedError, RequestError

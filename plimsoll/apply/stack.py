@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import grpc
+import orjson
 import yaml
 from google.protobuf import empty_pb2
 from pulumi.automation import (
@@ -157,7 +158,7 @@ class _Events(events_pb2_grpc.EventsServicer):
 
     def StreamEvents(self, request_iterator: Any, context: Any) -> Any:  # noqa: N802
         for request in request_iterator:
-            event = json.loads(request.event)
+            event = orjson.loads(request.event)
             if event.get("diagnosticEvent", {}).get("severity") != "debug":
                 self._on_event(event)
         return empty_pb2.Empty()

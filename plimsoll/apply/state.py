@@ -8,7 +8,8 @@ from typing import Any, Final
 import orjson
 
 from plimsoll.apply.errors import StateUnreadableError
-from plimsoll.apply.program import PROVIDER_NAME, Declared
+from plimsoll.apply.program import PROVIDER_NAME
+from plimsoll.apply.registration import Declared
 from plimsoll.apply.settings import PROJECT
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.labels import DEMAND, FIELD_MANAGER, HEADROOM, WORKSPACE, WORKSPACE_NAMESPACE
