@@ -1,12 +1,19 @@
 """A burst of share pods to the last trigger that asks for their GPUs: seconds, rounds, GPUs, requests.
 
-    python -m bench.rounds PODS.csv [--pods 100 1000 3078] [--shards 4] [--armed 1] [--output json]
+    python -m bench.rounds PODS.csv [--pods 100 1000 3078] [--type p5.48xlarge] [--shards 4] [--armed 1] [--output json]
 
 PODS.csv is a trace of the openb family, such as its default one. Its first shares are created in a sandbox of its own
 and marked unschedulable while demand is only reported; then the Environment's provisioner becomes `trigger-pod`. The
 clock runs from there until every planned node is asked for by an armed trigger. Requests are the apiserver's own count,
 watches and the Lease's renewals aside. Nobody makes nodes: what is measured is the asking. Beside it stands KAI's
 node-scale-adjuster, measured on 2 cores on the same pods with nodes taken as instant.
+
+`--type` names the one instance type of the NodePool, of those that Plimsoll knows: its GPUs, CPU and memory make the
+number of nodes, and so of triggers and requests. The default has 8 GPUs and 192 CPUs.
+
+Where the seconds go is the loop's own word (`delta applied` in its log): planning; waiting for the end of the burst;
+engines, until the last stack that takes part has one; objects, from there to the last confirmed creation, whose
+triggers are armed meanwhile; signals, the arming that is left then. The rest is the watches' and this program's looks.
 """
 
 import argparse
@@ -15,7 +22,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -37,7 +44,7 @@ from plimsoll.sandbox.parts import part
 PODS: Final = "/api/v1/namespaces/default/pods"
 TRIGGERS: Final = f"/api/v1/namespaces/{TRIGGER_NAMESPACE}/pods"
 TYPE: Final = "p5.48xlarge"
-"""8 GPUs, 192 CPUs."""
+PARTS: Final = ("planning", "waiting", "engines", "objects", "signals")
 CREATORS: Final = 16
 REST_SECONDS: Final = 3.0
 PATIENCE_SECONDS: Final = 300.0
@@ -55,6 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trace", type=Path, metavar="PODS.csv")
     parser.add_argument("--pods", type=int, nargs="+", default=[100, 1000, 3078])
+    parser.add_argument("--type", default=TYPE, help="instance type of the NodePool (default: %(default)s)")
     parser.add_argument("--shards", type=int, default=4)
     parser.add_argument("--armed", type=int, default=1)
     parser.add_argument("--log", type=Path, help="file for the loop's log")
@@ -76,7 +84,7 @@ def measure(shares: Sequence[TracePod], arguments: argparse.Namespace) -> dict[s
     sandbox.up(karpenter=False, tied=True)
     try:
         with tempfile.TemporaryDirectory() as folder, closing(Connection.open(sandbox.kubeconfig)) as connection:
-            prepare(connection)
+            prepare(connection, arguments.type)
             err.print(f"{len(shares)} share pods", style="dim")
             with ThreadPoolExecutor(CREATORS) as pool:
                 list(pool.map(lambda pod: create(connection, pod), shares))
@@ -88,14 +96,14 @@ def measure(shares: Sequence[TracePod], arguments: argparse.Namespace) -> dict[s
         sandbox.down()
 
 
-def prepare(connection: Connection) -> None:
-    """Karpenter's kinds without Karpenter, a NodePool of nodes with 8 GPUs, and an Environment."""
+def prepare(connection: Connection, instance_type: str) -> None:
+    """Karpenter's kinds without Karpenter, a NodePool of one type, and an Environment."""
     for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
         definition = yaml.safe_load(path.read_text())
         apply(connection, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
     install(connection, {"demand": {"provisioner": "none"}})
     reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
-    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [TYPE]}
+    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]}
     pool = {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
@@ -143,9 +151,11 @@ def burst(connection: Connection, loop: psutil.Process, log: Path) -> dict[str, 
     asked = requests(connection)
     after = settle(connection, loop, REST_SECONDS)
     triggers = connection.request("GET", TRIGGERS)["items"]
+    deltas = [delta for line in log.read_text().splitlines() if '"created"' in line and (delta := json.loads(line))]
     return {
         "seconds": round(seconds, 2),
-        "rounds": sum('"created"' in line for line in log.read_text().splitlines()),
+        "parts": parts(deltas),
+        "rounds": len(deltas),
         "triggers": len(triggers),
         "gpus": sum(map(gpus, triggers)),
         "leastGpus": sum(demand["status"].get("leastGpus", 0) for demand in demands(connection)),
@@ -154,6 +164,19 @@ def burst(connection: Connection, loop: psutil.Process, log: Path) -> dict[str, 
         "cpuSeconds": round(cpu_seconds(loop) - cpu, 1),
         "loopMiB": mib(loop),
     }
+
+
+def parts(deltas: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """Seconds by part, over all rounds. Stacks work side by side: the part that all wait for is the longest."""
+    found = dict.fromkeys(PARTS, 0.0)
+    for delta in deltas:
+        engines = max((each["start"] for each in delta["timings"]), default=0.0)
+        ends = (each["start"] + each["review"] + each["engine"] + each["provider"] for each in delta["timings"])
+        objects = max(ends, default=0.0) - engines
+        seconds = (delta["planned"], delta["waited"], engines, objects, delta["signalling"])
+        for name, value in zip(PARTS, seconds, strict=True):
+            found[name] += value
+    return {name: round(value, 2) for name, value in found.items()}
 
 
 def demands(connection: Connection) -> list[dict[str, Any]]:
@@ -179,6 +202,9 @@ def show(results: Sequence[dict[str, Any]]) -> None:
         for name in ("seconds", "rounds", "gpus", "leastGpus", "triggers", "requests", "cpuSeconds", "loopMiB"):
             aim = f"{result['leastGpus'] + 1}" if name == "gpus" else str(AIMS.get(name, ""))
             table.add_row(str(number), name, str(result[name]), str(kai.get(name, "")), aim)
+            if name == "seconds":
+                for of, seconds in result["parts"].items():
+                    table.add_row(str(number), f"  {of}", str(seconds), "", "", style="dim")
     Console().print(table)
 
 

@@ -52,12 +52,13 @@ class Tick:
 
 
 class _Seen(NamedTuple):
-    """What was seen and planned, when, and the seconds that planning took."""
+    """What was seen and planned, when, and the seconds that planning took and that the end of a burst was awaited."""
 
     snapshot: Snapshot
     plan: Plan | None
     now: datetime
     seconds: float
+    waited: float = 0.0
 
 
 class Loop:
@@ -82,13 +83,18 @@ class Loop:
         """One round. Raises what observing and applying raise; nothing is half-planned."""
         self._applier.require_lease()
         seen = self._look()
-        if seen.plan is not None and len(seen.plan.creations) >= BURST and self._more_comes():
-            seen = self._look()
+        if seen.plan is not None and (number := len(seen.plan.creations)) >= BURST:
+            with self._applier.expecting(number):
+                return self._act(self._after_burst(seen))
+        return self._act(seen)
+
+    def _act(self, seen: _Seen) -> Tick:
+        """What a look has come to: applied, lifted, reported."""
         if seen.plan is None:
             return Tick(seen.snapshot, None, Outcome())
         outcome = self._applier.apply(seen.plan)
         if not outcome.empty:
-            _log_delta(outcome, seen.seconds)
+            _log_delta(outcome, seen)
         done = (each for each in seen.plan.creations if each.key not in outcome.failed)
         snapshot = with_claims(seen.snapshot, done, seen.now)
         self._applier.lift(seen.plan.lifts)
@@ -104,9 +110,13 @@ class Loop:
         plan = withhold(make_plan(snapshot, validate(snapshot), now, self._planner), snapshot, now)
         return _Seen(snapshot, plan, now, time.monotonic() - began)
 
-    def _more_comes(self) -> bool:
-        """Waits for the end of a burst; whether there was more of it."""
-        return self._observer.wait(BURST_IDLE_SECONDS, BURST_MAXIMUM_SECONDS, BURST_IDLE_SECONDS)
+    def _after_burst(self, seen: _Seen) -> _Seen:
+        """What is seen at the end of a burst: the same where there was no more of it."""
+        began = time.monotonic()
+        more = self._observer.pause(BURST_IDLE_SECONDS, BURST_MAXIMUM_SECONDS)
+        waited = time.monotonic() - began
+        last = self._look() if more else seen
+        return last._replace(seconds=seen.seconds + last.seconds if more else seen.seconds, waited=waited)
 
     def run(
         self,
@@ -172,12 +182,13 @@ class Loop:
         )
 
 
-def _log_delta(outcome: Outcome, planned: float) -> None:
-    """What was done, the seconds that planning took, and where each stack's part spent its time."""
+def _log_delta(outcome: Outcome, seen: _Seen) -> None:
+    """What was done; the seconds of planning, waiting and signals; where each stack's part spent its time."""
     done = {"created": outcome.created, "updated": outcome.updated, "deleted": outcome.deleted}
     timings = [asdict(timing) for timing in outcome.timings]
     keys = {verb: [str(key) for key in keys] for verb, keys in done.items() if keys}
-    log.info("delta applied", **keys, planned=planned, timings=timings)
+    seconds = {"planned": seen.seconds, "waited": seen.waited, "signalling": outcome.signalling}
+    log.info("delta applied", **keys, **seconds, timings=timings)
     for key, failure in outcome.failed.items():
         log.error("not applied", object=str(key), failure=str(failure))
 

@@ -1,7 +1,9 @@
 """Applies Plans as updates of the capacity stacks: one writer, several shards, updates armed ahead of need."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Self, TypeVar
@@ -11,7 +13,7 @@ import tenacity
 
 from plimsoll.apply.backend import Backend, open_backend
 from plimsoll.apply.cluster_provider import ClusterProvider, open_provider
-from plimsoll.apply.delta import assign, check, only
+from plimsoll.apply.delta import assign, check, only, stacks_for
 from plimsoll.apply.engine import Engine, find_pulumi
 from plimsoll.apply.environment import check_passphrase, engine_environment, make_work_folder
 from plimsoll.apply.errors import (
@@ -34,7 +36,7 @@ from plimsoll.apply.review import Reviewer, is_going
 from plimsoll.apply.roster import Roster
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.shard import Shard
-from plimsoll.apply.signals import send
+from plimsoll.apply.signals import Arming, send
 from plimsoll.apply.stack import CapacityStack
 from plimsoll.apply.state import Manifest
 from plimsoll.connection import Connection
@@ -152,12 +154,25 @@ class Applier:
         self.require_lease()
         # First, as an update takes seconds: what is disarmed late buys another node.
         early = send(self._connection, [each for each in plan.signals if each.uid])
-        outcome = Outcome() if plan.empty else self._operate(plan)
-        made = set(outcome.created)
-        late = send(self._connection, [each for each in plan.signals if not each.uid and each.key in made])
-        return replace(outcome, signalled=early + late)
+        with Arming(self._connection, [each for each in plan.signals if not each.uid]) as arming:
+            outcome = Outcome() if plan.empty else self._operate(plan, arming.created)
+            began = time.monotonic()
+            late = arming.finish(outcome.created)
+        return replace(outcome, signalled=early + late, signalling=time.monotonic() - began)
 
-    def _operate(self, plan: Plan) -> Outcome:
+    @contextmanager
+    def expecting(self, creations: int) -> Iterator[None]:
+        """Starts the engines that a delta of so many creations will take while it is still awaited and planned.
+
+        What it leaves unused on leaving is ended.
+        """
+        self._shards.expect(stacks_for(creations))
+        try:
+            yield
+        finally:
+            self._shards.expect(0)
+
+    def _operate(self, plan: Plan, created: Callable[[ObjectKey], None]) -> Outcome:
         self._shards.wake()
         self.require_lease()
         mark_leaving(self._connection, plan.leaving)
@@ -167,7 +182,7 @@ class Applier:
         def attempt() -> Outcome:
             errors.clear()
             left = only(plan, outcomes[-1].failed) if outcomes else plan
-            outcomes.append(self._apply_once(left, errors))
+            outcomes.append(self._apply_once(left, errors, created))
             return outcomes[-1]
 
         tenacity.Retrying(
@@ -281,11 +296,12 @@ class Applier:
             names=lambda: stack(self._settings.stack_name(0)).list_names(),
         )
 
-    def _apply_once(self, plan: Plan, errors: list[PlimsollError]) -> Outcome:
+    def _apply_once(self, plan: Plan, errors: list[PlimsollError], created: Callable[[ObjectKey], None]) -> Outcome:
         self.require_lease()
         states = {shard.name: shard.state for shard in self._shards}
         parts = assign(plan, states, self._shards.ready(), self._settings.objects_per_shard)
-        futures = {name: self._shards[name].apply(part) for name, part in parts.items()}
+        futures = {name: self._shards[name].apply(part, created) for name, part in parts.items()}
+        self._shards.begun()
         outcomes = []
         for name, future in futures.items():
             try:

@@ -11,7 +11,7 @@ from plimsoll.model.labels import SHARD
 from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import Creation, Deletion, ObjectKey, Plan, Update
 
-_SPREAD: Final = 40
+_SPREAD: Final = 125
 """From so many creations on, a delta is spread over shards side by side, one for each so many: to start an engine
 takes the time of about as many creations."""
 
@@ -59,6 +59,11 @@ def check(plan: Plan, deletion_cap: int) -> None:
             raise PlanMismatchError(f"the plan creates {creation.key}: capacity stacks hold no Secrets")
 
 
+def stacks_for(creations: int) -> int:
+    """Over how many stacks so many creations are spread."""
+    return max(1, -(-creations // _SPREAD))
+
+
 def assign(plan: Plan, states: Mapping[str, State], ready: Sequence[str], room: int) -> dict[str, Part]:
     """The Plan's parts by stack.
 
@@ -83,7 +88,7 @@ def assign(plan: Plan, states: Mapping[str, State], ready: Sequence[str], room: 
     fresh = [creation for creation in plan.creations if creation.key not in homes]
     spread = len(fresh) >= _SPREAD
     roomy = [name for name in ready if load[name] < room] or ready
-    side_by_side = roomy[: -(-len(fresh) // _SPREAD)] if spread else ready
+    side_by_side = roomy[: stacks_for(len(fresh))] if spread else ready
     for creation in plan.creations:
         if creation.key in homes:
             part(homes[creation.key]).creations.append(creation)

@@ -38,6 +38,8 @@ class Outcome:
     timings: tuple[Timing, ...] = ()
     signalled: tuple[Signal, ...] = ()
     """Signals that the cluster has taken."""
+    signalling: float = 0.0
+    """Seconds that these took once every operation was confirmed."""
 
     @property
     def empty(self) -> bool:

@@ -19,6 +19,7 @@ class Roster:
         self._shards: dict[str, Shard] = {}
         self._arranging = threading.Lock()
         self._draining = False
+        self._expected = 0
 
     def add(self, shard: Shard) -> None:
         self._shards[shard.name] = shard
@@ -46,19 +47,29 @@ class Roster:
         shards = sorted(self._taking(), key=lambda each: (each.rank, len(each.state.resources)))
         return [shard.name for shard in shards]
 
+    def expect(self, stacks: int) -> None:
+        """A delta for so many stacks is about to come: arms as many, beyond what the settings want."""
+        self._expected = stacks
+        self.arrange()
+
+    def begun(self) -> None:
+        """What was expected is under way: nothing is armed for it any more."""
+        self._expected = 0
+
     def arrange(self) -> None:
         """Arms as many shards as are wanted, the emptiest first, and disarms what is too much."""
         with self._arranging:
             if self._draining or not self._may_arm():
                 return
+            wanted = max(self._settings.armed_shards, self._expected)
             shards = self._taking()
             standing = [shard for shard in shards if shard.standing]
-            for shard in standing[self._settings.armed_shards :]:
+            for shard in standing[wanted:]:
                 if shard.idle:
                     shard.disarm()
             spare = [shard for shard in shards if shard.idle and not shard.standing and shard.may_arm]
             spare.sort(key=lambda each: len(each.state.resources))
-            for shard in spare[: max(0, self._settings.armed_shards - len(standing))]:
+            for shard in spare[: max(0, wanted - len(standing))]:
                 shard.arm()
 
     def rest(self) -> None:

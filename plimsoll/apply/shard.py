@@ -99,10 +99,13 @@ class Shard:
         """The running engine."""
         return self._stack.engine.pid
 
-    def apply(self, part: Part) -> "Future[Outcome]":
-        """Does its part of a Plan; the future is there as soon as the engine has confirmed every operation."""
+    def apply(self, part: Part, created: Callable[[ObjectKey], None] = lambda _: None) -> "Future[Outcome]":
+        """Does its part of a Plan; the future is there as soon as the engine has confirmed every operation.
+
+        `created` is told of each object as soon as its creation is confirmed, on a thread of the update.
+        """
         began, armed = time.monotonic(), self.armed
-        future = self._worker.submit(lambda: self._apply(part, began, armed))
+        future = self._worker.submit(lambda: self._apply(part, began, armed, created))
         self._worker.submit(self._settle)
         return future
 
@@ -151,7 +154,7 @@ class Shard:
         """Ends the update that was aborted, and awaits the tasks."""
         self._worker.close(self._disarm)
 
-    def _apply(self, part: Part, began: float, armed: bool) -> Outcome:
+    def _apply(self, part: Part, began: float, armed: bool, created: Callable[[ObjectKey], None]) -> Outcome:
         if not self.armed and not (review := self._reviewer.review(part, self._keeper.read())).begins:
             return outcome_of(part, review)
         update, state, review = self._reviewed(part)
@@ -162,8 +165,14 @@ class Shard:
         self._gate()
         operations = review.operations(state)
         deletions = {key: urn for key, (urn, operation) in operations.items() if operation is Operation.DELETE}
+        made_by = {urn: key for key, (urn, operation) in operations.items() if operation is Operation.CREATE}
         released = time.monotonic()
-        progress = update.execute(review.order(state), dict(operations.values()), lambda: self._confirmed(deletions))
+        progress = update.execute(
+            review.order(state),
+            dict(operations.values()),
+            lambda: self._confirmed(deletions),
+            lambda urn: created(made_by[urn]),
+        )
         failures = {
             key: failure
             for key, (urn, operation) in operations.items()

@@ -1,16 +1,17 @@
 """Writes what trigger pods say to autoscalers: a status, which no stack update declares."""
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import structlog
 
 from plimsoll.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
-from plimsoll.model.plan import Signal
+from plimsoll.model.plan import ObjectKey, Signal
 
-WRITERS: Final = 16
+WRITERS: Final = 8
 TIMEOUT: Final = 10.0
 
 log = structlog.get_logger(__name__)
@@ -23,6 +24,41 @@ def send(connection: Connection, signals: Sequence[Signal]) -> tuple[Signal, ...
     with ThreadPoolExecutor(min(WRITERS, len(signals)), thread_name_prefix="signals") as pool:
         taken = list(pool.map(lambda signal: _write(connection, signal), signals))
     return tuple(signal for signal, done in zip(signals, taken, strict=True) if done)
+
+
+class Arming:
+    """Signals of pods that a delta creates: each is sent as soon as its pod is there, beside the rest of the delta.
+
+    `created` may come from any thread, and again for the same pod. On leaving its context all that was begun has ended.
+    """
+
+    def __init__(self, connection: Connection, signals: Iterable[Signal]) -> None:
+        self._connection = connection
+        self._waiting = {signal.key: signal for signal in signals}
+        self._sent: list[tuple[Signal, Future[bool]]] = []
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(WRITERS, thread_name_prefix="arming")
+
+    def created(self, key: ObjectKey) -> None:
+        """The pod is there. Nothing where no signal waits for it."""
+        with self._lock:
+            signal = self._waiting.pop(key, None)
+            if signal is not None:
+                self._sent.append((signal, self._pool.submit(_write, self._connection, signal)))
+
+    def finish(self, created: Iterable[ObjectKey]) -> tuple[Signal, ...]:
+        """Sends what waits for these pods, too; the signals that the cluster has taken."""
+        for key in created:
+            self.created(key)
+        return tuple(signal for signal, taken in self._sent if taken.result())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._waiting.clear()  # an update that goes on to its end may still tell of pods
+        self._pool.shutdown(wait=True)
 
 
 def _write(connection: Connection, signal: Signal) -> bool:

@@ -63,6 +63,7 @@ class Update:
         self._executing = False
         self._error: ApplyError | None = None
         self._expected: Mapping[str, Operation] = {}
+        self._created: Callable[[str], None] = lambda _: None
         self._progress = Progress()
         self._setting_up = {stack_urn(stack.name), provider_urn(stack.name)}
         self._runner = threading.Thread(target=self._run, name=f"up-{stack.name}", daemon=True)
@@ -104,15 +105,23 @@ class Update:
         self.call_off()
         raise UpdateFailedError(f"stack {self.stack.name}: the engine did not start within {seconds:.0f} s")
 
-    def execute(self, order: Order, expected: Mapping[str, Operation], gone: Callable[[], Iterable[str]]) -> Progress:
+    def execute(
+        self,
+        order: Order,
+        expected: Mapping[str, Operation],
+        gone: Callable[[], Iterable[str]],
+        created: Callable[[str], None] = lambda _: None,
+    ) -> Progress:
         """Releases the program and returns once each expected operation, by URN, has succeeded or failed.
 
         `gone` is asked now and then for URNs whose deletion has begun, whether the engine still waits for its end or
-        not. The engine may still be registering what stays; `join` awaits its end. Raises the ApplyError that ended it
-        before all of them were done, unless operations failed: then the progress tells which and why.
+        not; `created` is told the URN of each creation once it is confirmed. The engine may still be registering what
+        stays; `join` awaits its end. Raises the ApplyError that ended it before all of them were done, unless
+        operations failed: then the progress tells which and why.
         """
         with self._condition:
             self._expected = dict(expected)
+            self._created = created
             self._executing = True
         if not self._program.release(order):
             raise self._error or UpdateFailedError(f"stack {self.stack.name}: the update was called off")
@@ -219,6 +228,8 @@ class Update:
     def _watch(self) -> None:
         while (event := self._events.get()) is not None:
             foreign = self._take(event)
+            if "resOutputsEvent" in event:
+                self._tell_created(event)
             if foreign is not None:
                 log.error("the engine does what was not planned", stack=self.stack.name, operation=foreign)
                 self.abort(
@@ -227,6 +238,12 @@ class Update:
                         "its state was changed by others, or an object would be replaced; see `pulumi preview`",
                     )
                 )
+
+    def _tell_created(self, event: EngineEvent) -> None:
+        """Outside of the condition: whoever is told may take its time."""
+        urn = event["resOutputsEvent"]["metadata"]["urn"]
+        if self._expected.get(urn) is Operation.CREATE and self.failure(urn, Operation.CREATE) is None:
+            self._created(urn)
 
     def _take(self, event: EngineEvent) -> str | None:
         """Notes an event. The operation, where it is a foreign one."""

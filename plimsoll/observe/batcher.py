@@ -52,6 +52,15 @@ class Batcher:
         with self._condition:
             self._first = None
 
+    def pause(self, idle: float, maximum: float) -> bool:
+        """Waits until nothing has changed for `idle`, at most `maximum`; whether something did since the last wait.
+
+        A change that was acted on already counts: the time that this took is not waited for again.
+        """
+        with self._condition:
+            left = self._last + idle - self._clock.now()
+        return self.wait(idle, maximum, max(0.0, left))
+
     def wait(self, idle: float, maximum: float, timeout: float) -> bool:
         """True once a change has been quiet for `idle`, or `maximum` after the first; all in seconds.
 

@@ -93,6 +93,10 @@ class Observer:
         """Waits for changes that can matter, as `Batcher.wait`: True once they pause, False after `timeout`."""
         return self._batcher.wait(idle, maximum, timeout)
 
+    def pause(self, idle: float, maximum: float) -> bool:
+        """Waits for the end of a burst, as `Batcher.pause`: whether there was more of it."""
+        return self._batcher.pause(idle, maximum)
+
     def wake(self) -> None:
         """Ends the `wait` in progress, or the next one; safe in a signal handler."""
         self._batcher.wake()

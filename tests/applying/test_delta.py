@@ -49,7 +49,8 @@ def test_an_object_is_changed_and_deleted_where_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("burst", "room", "parts"), [(100, 50, [34, 33, 33]), (160, 50, [40] * 4), (60, 20, [20, 20, 10, 10])]
+    ("burst", "room", "parts"),
+    [(250, 200, [125, 125]), (300, 200, [100] * 3), (200, 60, [60, 60, 40, 40]), (100, 200, [100])],
 )
 def test_a_burst_is_spread_evenly_over_as_many_stacks_as_it_is_worth(burst: int, room: int, parts: list[int]) -> None:
     plan = Plan(creations=tuple(creation(a_claim(f"c{number}")) for number in range(burst)))

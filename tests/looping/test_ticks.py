@@ -1,13 +1,14 @@
 """Ticks of the loop: a burst is one delta, and own writes are awaited before the next plan."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from plimsoll.apply import Applier, Outcome
 from plimsoll.apply.applier import OwnedResource
 from plimsoll.loop import BURST, Loop
-from plimsoll.model.plan import ObjectKey, Plan
+from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.observe.observer import Observer
 from plimsoll.report import Reporter
@@ -24,6 +25,7 @@ class Cluster:
         self.seen = list(seen)
         self.now = START
         self.applied: list[Plan] = []
+        self.expected: list[int] = []
         self.reported: list[Snapshot] = []
 
     def loop(self) -> Loop:
@@ -32,7 +34,7 @@ class Cluster:
     def snapshot(self) -> Snapshot:
         return self.seen[0]
 
-    def wait(self, idle: float, maximum: float, timeout: float) -> bool:
+    def pause(self, idle: float, maximum: float) -> bool:
         """The next snapshot is the end of the burst."""
         more = len(self.seen) > 1
         if more:
@@ -42,14 +44,16 @@ class Cluster:
     def require_lease(self) -> None:
         pass
 
+    @contextmanager
+    def expecting(self, creations: int) -> Iterator[None]:
+        self.expected.append(creations)
+        yield
+
     def apply(self, plan: Plan) -> Outcome:
         self.applied.append(plan)
         return Outcome(
             created=tuple(each.key for each in plan.creations), deleted=tuple(each.key for each in plan.deletions)
         )
-
-    def signal(self, signals: Sequence[Any], created: Sequence[ObjectKey]) -> tuple[()]:
-        return ()
 
     def lift(self, lifts: Sequence[Any]) -> None:
         assert not lifts
@@ -77,6 +81,7 @@ def test_a_burst_is_awaited_to_its_end_and_is_one_delta() -> None:
     cluster.loop().tick()
     [plan] = cluster.applied
     assert len(plan.creations) == BURST + 7
+    assert cluster.expected == [BURST]  # engines start while the end of it is awaited
 
 
 def test_a_few_are_not_kept_waiting() -> None:
@@ -84,6 +89,7 @@ def test_a_few_are_not_kept_waiting() -> None:
     cluster.loop().tick()
     [plan] = cluster.applied
     assert len(plan.creations) == BURST - 1
+    assert not cluster.expected
 
 
 def test_what_was_created_is_reported_before_it_is_seen() -> None:
