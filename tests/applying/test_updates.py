@@ -22,7 +22,7 @@ from plimsoll.apply.state import provider_urn, stack_urn
 from plimsoll.apply.update import Operation, Update
 from tests.applying.states import STACK
 
-A, B = "urn:pulumi:s::p::kubernetes:x:Y::a", "urn:pulumi:s::p::kubernetes:x:Y::b"
+A, B, C = (f"urn:pulumi:s::p::kubernetes:x:Y::{name}" for name in "abc")
 NOTHING = Order((), ())
 
 
@@ -118,6 +118,29 @@ def test_it_returns_when_every_operation_is_confirmed_not_when_the_engine_ends(
     stack.engine.interrupt()
     update.join()
     assert update.error is None
+
+
+def test_each_creation_is_told_as_it_is_confirmed(update: Update, stack: FakeStack) -> None:
+    told: list[str] = []
+    first = threading.Event()
+
+    def created(urn: str) -> None:
+        told.append(urn)
+        first.set()
+
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        on_event(ended(A, "create", id="x"))
+        assert first.wait(10)  # before the rest of the update is done
+        on_event(ended(C, "create", metadata={"deletionTimestamp": "now"}))
+        on_event(ended(B, "update", id="y"))
+
+    stack.script = script
+    expected = {A: Operation.CREATE, B: Operation.UPDATE, C: Operation.CREATE}
+    update.start()
+    update.wait_armed(10)
+    stack.released.set()
+    update.execute(NOTHING, expected, tuple, created)
+    assert told == [A]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from plimsoll.apply.signals import send
+from plimsoll.apply.signals import Arming, send
 from plimsoll.connection import Connection, RequestError
 from plimsoll.model.gpu_demand import DemandPhase, DemandReport, GPUDemandStatus
 from plimsoll.model.owner import DemandRef
@@ -53,6 +53,20 @@ def test_a_signal_is_a_condition_of_that_very_pod() -> None:
     assert body["metadata"] == {"uid": "uid"}
     (condition,) = body["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "CapacityReady")
+
+
+def test_a_pod_is_armed_as_soon_as_it_is_there_and_once() -> None:
+    apiserver = Apiserver()
+    apiserver.refusals["/api/v1/namespaces/plimsoll-triggers/pods/c/status"] = 500
+    a, b, c, d = (signal(name, uid="") for name in "abcd")
+    with Arming(apiserver.connection, [a, b, c, d]) as arming:
+        arming.created(a.key)
+        arming.created(a.key)
+        arming.created(signal("foreign").key)
+        # What an earlier delta had made is told only at the end; what was not made is not armed.
+        assert arming.finish([a.key, b.key, c.key]) == (a, b)
+    arming.created(d.key)
+    assert sorted(path.split("/")[-2] for _, path, _ in apiserver.requests) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("code", [404, 409, 500])

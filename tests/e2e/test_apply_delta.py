@@ -206,23 +206,41 @@ def test_what_the_apiserver_refuses_is_said_of_that_object_alone(writer: Applier
 def test_a_burst_goes_through_several_shards_and_another_number_of_shards_moves_nothing(
     settings: ApplySettings, cluster: Kube
 ) -> None:
-    burst = [a_claim(f"burst-{index}", workspace=f"ws-{index % 3}") for index in range(60)]
+    burst = [a_claim(f"burst-{index}", workspace=f"ws-{index % 3}") for index in range(130)]
     with a_writer(settings) as writer:
         outcome = writer.apply(creating(*burst))
-        assert len(outcome.created) == 60
-        await_condition(lambda: len(writer.resources()) == 60, message="all states written")
+        assert len(outcome.created) == 130
+        await_condition(lambda: len(writer.resources()) == 130, message="all states written")
         before = {each.key: (each.stack, each.uid) for each in writer.resources()}
-    assert len({stack for stack, _ in before.values()}) == 2  # one for every 40
+    assert len({stack for stack, _ in before.values()}) == 2  # one for every 125
 
     with a_writer(settings.model_copy(update={"shards": 2})) as writer:
         gone = deleting(burst[0], uid=before[key_of(burst[0])][1])
-        outcome = writer.apply(both(creating(a_claim("burst-60", workspace="new")), gone))
+        outcome = writer.apply(both(creating(a_claim("burst-130", workspace="new")), gone))
         assert not outcome.failed
-        await_condition(lambda: len(writer.resources()) == 60)
+        await_condition(lambda: len(writer.resources()) == 130)
         after = {each.key: (each.stack, each.uid) for each in writer.resources()}
-        assert after.keys() - before.keys() == {key_of(a_claim("burst-60"))}
+        assert after.keys() - before.keys() == {key_of(a_claim("burst-130"))}
         assert after.items() >= {key: at for key, at in before.items() if key != key_of(burst[0])}.items()
-        assert len(writer.drain()) == 60
+        assert len(writer.drain()) == 130
+
+
+def test_engines_start_for_a_burst_that_is_awaited_and_end_where_it_does_not_come(
+    settings: ApplySettings, cluster: Kube
+) -> None:
+    with a_writer(settings) as writer:
+        armed(writer)
+        with writer.expecting(250):
+            await_condition(lambda: writer.armed == 2, message="two engines")
+        await_condition(lambda: len(writer.engines) == writer.armed == 1, message="one engine")
+        with writer.expecting(250):
+            await_condition(lambda: writer.armed == 2, message="two engines")
+            burst = [a_claim(f"awaited-{index}") for index in range(130)]
+            outcome = writer.apply(creating(*burst))
+            assert len(outcome.created) == 130
+            assert [timing.armed for timing in outcome.timings] == [True, True]
+        await_condition(lambda: len(writer.engines) == writer.armed == 1, message="one engine")
+        writer.drain()
 
 
 def test_draining_leaves_neither_objects_nor_stacks(settings: ApplySettings, cluster: Kube) -> None:

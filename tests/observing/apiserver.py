@@ -24,6 +24,7 @@ class Request:
     path: str
     query: dict[str, str]
     accept: str
+    authorization: str = ""
 
     @property
     def watch(self) -> bool:
@@ -163,7 +164,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
-        request = Request(url.path, dict(parse_qsl(url.query)), self.headers["Accept"])
+        request = Request(
+            url.path, dict(parse_qsl(url.query)), self.headers["Accept"], self.headers["Authorization"] or ""
+        )
         self.cluster.requests.append(request)
         if url.path in self.cluster.raw:
             self._send(200, self.cluster.raw[url.path])

@@ -68,6 +68,27 @@ def test_a_change_from_before_the_wait_counts() -> None:
     assert script.time == 5.0
 
 
+def test_a_burst_that_ended_while_it_was_acted_on_is_not_waited_for_again() -> None:
+    script = Script()
+    script.batcher.note()
+    script.batcher.forget()
+    script.time = 0.2
+    assert not script.batcher.pause(idle=0.5, maximum=3)
+    assert script.time == 0.5
+    script.time = 9.0
+    assert not script.batcher.pause(idle=0.5, maximum=3)
+    assert script.time == 9.0
+
+
+def test_what_comes_meanwhile_makes_the_pause_longer() -> None:
+    script = Script()
+    script.batcher.note()
+    script.batcher.forget()
+    script.at(0.25, script.batcher.note)
+    assert script.batcher.pause(idle=0.5, maximum=3)
+    assert script.time == 0.75
+
+
 def test_what_is_forgotten_wakes_nobody() -> None:
     script = Script()
     script.batcher.note()

@@ -57,3 +57,15 @@ def test_a_look_that_is_not_allowed_fails(cluster: FakeApiserver, connection: Co
     cluster.refusals[kinds.PODS.path] = [{"code": 403, "reason": "Forbidden", "message": "pods is forbidden"}]
     with pytest.raises(RequestError, match="pods is forbidden"):
         read_cluster(connection)
+
+
+def test_who_asks_is_read_again_after_a_moment(
+    cluster: FakeApiserver, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.put(kinds.NODES.path, "n")
+    monkeypatch.setattr("plimsoll.connection._AUTHORIZATION_SECONDS", 0.0)
+    configuration = connection._configuration
+    for token in ("old", "new"):
+        configuration.api_key["authorization"] = token
+        connection.request("GET", kinds.NODES.path, query={"limit": "1"})
+    assert [request.authorization for request in cluster.requests] == ["old", "new"]

@@ -1,0 +1,97 @@
+"""What the program registers with the engine, and how it ends where the engine does not take it."""
+
+import threading
+from collections.abc import Iterator
+from concurrent import futures
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import language_pb2, resource_pb2, resource_pb2_grpc
+
+from plimsoll.apply.language import InlineLanguage
+from plimsoll.apply.program import Order, Program
+from plimsoll.apply.registration import Declared
+from plimsoll.provider.values import decode
+
+
+class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
+    """The engine's side: takes what it is told of, but for the names in `refused`; those in `failing` fail."""
+
+    def __init__(self) -> None:
+        self.taken: list[Any] = []
+        self.refused: set[str] = set()
+        self.failing: set[str] = set()
+
+    def SupportsFeature(self, request: Any, context: Any) -> Any:
+        return resource_pb2.SupportsFeatureResponse(hasSupport=True)
+
+    def RegisterResource(self, request: Any, context: Any) -> Any:
+        if request.name in self.refused:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "not a resource of ours")
+        self.taken.append(request)
+        result = resource_pb2.Result.FAIL if request.name in self.failing else resource_pb2.Result.SUCCESS
+        return resource_pb2.RegisterResourceResponse(urn=f"urn::{request.name}", id="id", result=result)
+
+    def RegisterResourceOutputs(self, request: Any, context: Any) -> Any:
+        return empty_pb2.Empty()
+
+    def SignalAndWaitForShutdown(self, request: Any, context: Any) -> Any:
+        return empty_pb2.Empty()
+
+
+@pytest.fixture
+def monitor() -> Iterator[Monitor]:
+    monitor = Monitor()
+    server = grpc.server(futures.ThreadPoolExecutor(8))
+    resource_pb2_grpc.add_ResourceMonitorServicer_to_server(monitor, server)
+    monitor.port = server.add_insecure_port("127.0.0.1:0")  # type: ignore[attr-defined]
+    server.start()
+    yield monitor
+    server.stop(None).wait()
+
+
+def declared(name: str) -> Declared:
+    return Declared("kubernetes:core/v1:Pod", name, {"metadata": {"name": name, "labels": {}}, "spec": {"n": 3}})
+
+
+def run(monitor: Monitor, order: Order) -> str:
+    """The error that a program with this order ends in; empty where there is none."""
+    armed = threading.Event()
+    program = Program({}, "4.0.0", armed.set)
+    program.release(order)
+    request = language_pb2.RunRequest(
+        project="p",
+        stack="s",
+        monitor_address=f"127.0.0.1:{monitor.port}",  # type: ignore[attr-defined]
+        parallel=8,
+    )
+    answer = InlineLanguage(program).Run(request, None)
+    assert armed.is_set()
+    return str(answer.error)
+
+
+def test_resources_go_below_the_stack_by_the_provider_with_their_inputs(monitor: Monitor) -> None:
+    assert run(monitor, Order((declared("new"),), (declared("kept"),))) == ""
+    new, kept = monitor.taken[-2:]
+    assert [new.name, kept.name] == ["new", "kept"]
+    assert decode(new.object) == {"metadata": {"name": "new", "labels": {}}, "spec": {"n": 3}}
+    assert (new.type, new.parent, new.provider) == ("kubernetes:core/v1:Pod", "urn::p-s", "urn::cluster::id")
+    assert new.custom
+
+
+def test_what_fails_is_the_engines_to_report(monitor: Monitor) -> None:
+    monitor.failing.add("bad")
+    assert run(monitor, Order((declared("bad"), declared("good")), (declared("kept"),))) == ""
+    assert {each.name for each in monitor.taken} >= {"bad", "good", "kept"}
+
+
+@pytest.mark.parametrize("refused", ["new", "kept"])
+def test_what_the_engine_does_not_take_fails_the_program_so_that_nothing_is_deleted(
+    monitor: Monitor, refused: str
+) -> None:
+    monitor.refused.add(refused)
+    order = Order((declared("new"), declared("other")), (declared("kept"), declared("rest")))
+    assert run(monitor, order) == f"{refused}: not a resource of ours"
+    assert {each.name for each in monitor.taken} >= {"new", "other", "kept", "rest"} - {refused}
