@@ -147,8 +147,10 @@ class Shard:
             update.abort(error)
 
     def interrupt(self) -> None:
-        """SIGINT to the engine, whatever it does. Takes no lock."""
-        self._stack.engine.interrupt()
+        """SIGINT to the engine, whatever it does, unless it is about to end. Takes no lock."""
+        update = self._update
+        if update is None or not update.finishing:
+            self._stack.engine.interrupt()
 
     def close(self) -> None:
         """Ends the update that was aborted, and awaits the tasks."""

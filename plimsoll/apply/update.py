@@ -20,6 +20,7 @@ _HARMLESS: Final = frozenset({"same", "read", "refresh"})
 _SETTING_UP: Final = frozenset({"same", "create", "update"})
 _LOOK_SECONDS: Final = 2.0
 _CALLED_OFF_SECONDS: Final = 5.0
+_FINISHING_SECONDS: Final = 5.0
 _INTERRUPT_SECONDS: Final = 30.0
 """An engine that has not ended so long after an interrupt is interrupted again, then killed."""
 
@@ -166,12 +167,27 @@ class Update:
         self._program.call_off()
         self.join()
 
+    @property
+    def finishing(self) -> bool:
+        """Everything is confirmed, and the engine only writes its state: it waits for no deletion. Takes no lock."""
+        expected = self._expected
+        waits = any(operation is Operation.DELETE for operation in expected.values())
+        return self._executing and bool(expected) and not waits and expected.keys() <= self._progress.done.keys()
+
     def interrupt(self) -> None:
         """Asks the engine to end: what it has begun is finished, nothing more is started. Takes no lock."""
         self.stack.engine.interrupt()
 
     def abort(self, error: ApplyError) -> None:
-        """Interrupts it for a reason that `execute` then raises."""
+        """Interrupts it for a reason that `execute` then raises; one that is finishing is left a moment for it.
+
+        An engine that is interrupted while it writes its state leaves its lock behind.
+        """
+        if self.finishing:
+            late = threading.Timer(_FINISHING_SECONDS, self.interrupt)
+            late.daemon = True
+            late.start()
+            return
         with self._condition:
             self._error = self._error or error
         if not self._program.call_off():

@@ -120,6 +120,26 @@ def test_it_returns_when_every_operation_is_confirmed_not_when_the_engine_ends(
     assert update.error is None
 
 
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.DELETE])
+def test_an_engine_that_only_writes_its_state_is_not_interrupted(
+    update: Update, stack: FakeStack, operation: Operation
+) -> None:
+    may_end = threading.Event()
+
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        on_event(ended(A, operation, id="x"))
+        may_end.wait(10)
+
+    stack.script = script
+    execute(update, stack, {A: operation})
+    update.abort(UpdateInterruptedError("stopping"))
+    # The engine may wait for the end of a deletion for long after it is on its way.
+    assert stack.engine.interrupted.is_set() is (operation is Operation.DELETE)
+    may_end.set()
+    update.join()
+    assert (update.error is None) is (operation is Operation.CREATE)
+
+
 def test_each_creation_is_told_as_it_is_confirmed(update: Update, stack: FakeStack) -> None:
     told: list[str] = []
     first = threading.Event()
