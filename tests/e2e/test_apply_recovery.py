@@ -169,12 +169,12 @@ def test_a_lost_lease_ends_the_armed_update_untouched(settings: ApplySettings, c
 def test_a_lease_lost_in_the_middle_interrupts_the_update(
     settings: ApplySettings, cluster: Kube, tmp_path: Path
 ) -> None:
-    plan = creating(*(a_claim(f"cut-{index}") for index in range(150)))
+    plan = creating(*(a_claim(f"cut-{index}") for index in range(600)))  # more than are made before it is noticed
     with writer_process(settings, plan, tmp_path / "victim") as victim:
         await_condition(lambda: len(claims(cluster, "cut-")) >= 5, message="an update in the middle")
         _take_lease(cluster, settings)
         await_condition(lambda: not engines_of(settings), message="the engine to end")
-        assert len(claims(cluster, "cut-")) < 150
+        assert len(claims(cluster, "cut-")) < 600
         assert locks(settings) == []
         victim.wait(timeout=30)
     _free_lease(cluster, settings)
