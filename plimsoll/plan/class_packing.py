@@ -36,18 +36,20 @@ class PromisedNode:
             (GPU_MILLI,) * promise.gpus,
             min(each.cpu_milli for each in shapes),
             min(each.memory_mib for each in shapes),
+            min(each.pods for each in shapes),
         )
         largest = max(shapes, key=lambda shape: (shape.gpus, shape.cpu_milli, shape.name))
         return cls(free, promise.node_pool, promise.instance_types, largest)
 
-    def holds(self, shape: PoolShape, cpu_milli: int, memory_mib: int) -> bool:
-        """Whether it is, or will be, a whole node of that shape with so much CPU and memory."""
+    def holds(self, shape: PoolShape, cpu_milli: int, memory_mib: int, pods: int) -> bool:
+        """Whether it is, or will be, a whole node of that shape with room for so much."""
         return (
             self.node_pool == shape.node_pool
             and shape.instance_type in self.instance_types
             and self.free.gpus == (GPU_MILLI,) * shape.gpus
             and self.free.cpu_milli >= cpu_milli
             and self.free.memory_mib >= memory_mib
+            and self.free.pods >= pods
         )
 
 
@@ -216,7 +218,7 @@ class ClassPacker:
             cpu_milli = sum(needs[name].cpu_milli for name in node.pods)
             memory_mib = sum(needs[name].memory_mib for name in node.pods)
             for each in self._promised:
-                if each.free.name not in found and each.holds(shape, cpu_milli, memory_mib):
+                if each.free.name not in found and each.holds(shape, cpu_milli, memory_mib, len(node.pods)):
                     found[each.free.name] = node
                     break
             else:
@@ -230,7 +232,7 @@ def _heavy_first(need: PodNeed) -> tuple[int, int, tuple[int, int, int, str]]:
 
 
 def as_node_shape(shape: PoolShape) -> NodeShape:
-    return NodeShape(shape.name, shape.kind, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price)
+    return NodeShape(shape.name, shape.kind, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price, shape.pods)
 
 
 def _gpus(nodes: Iterable[FilledNode]) -> int:

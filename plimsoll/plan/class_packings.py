@@ -171,5 +171,5 @@ def _lighter(need: PodNeed, old: PodNeed) -> bool:
 def _roomier(node: FreeNode, old: FreeNode) -> bool:
     if node is old:
         return False
-    more = node.cpu_milli > old.cpu_milli or node.memory_mib > old.memory_mib
+    more = node.cpu_milli > old.cpu_milli or node.memory_mib > old.memory_mib or node.pods > old.pods
     return more or len(node.gpus) != len(old.gpus) or any(a > b for a, b in zip(node.gpus, old.gpus, strict=True))

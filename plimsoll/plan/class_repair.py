@@ -1,7 +1,7 @@
 """Repair: the last packing of a class, changed only where its pods or its supply did."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plimsoll.plan.class_packing import Given, PackedClass, PromisedNode, as_node_shape
 from plimsoll.plan.node_filling import Filling
@@ -213,9 +213,8 @@ def _left(each: _Standing, name: str, needs: Mapping[str, PodNeed]) -> FreeNode:
     """What the node has free beside the pods that keep their place."""
     use = NodeUse.of(each.free, each.held, needs)
     assert use is not None, "pods stand only where they may"
-    left = use.taken_from(each.free)
-    return FreeNode(name, left.kind, left.gpus, left.cpu_milli, left.memory_mib)
+    return replace(use.taken_from(each.free), name=name)
 
 
 def _empty(shape: PoolShape) -> FreeNode:
-    return FreeNode("", shape.kind, (GPU_MILLI,) * shape.gpus, shape.cpu_milli, shape.memory_mib)
+    return FreeNode("", shape.kind, (GPU_MILLI,) * shape.gpus, shape.cpu_milli, shape.memory_mib, shape.pods)

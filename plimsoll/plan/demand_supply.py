@@ -11,9 +11,9 @@ from plimsoll.model.placement import Placement
 from plimsoll.model.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.gpu_account import GpuAccount
-from plimsoll.plan.gpu_ledger import GpuLedger
+from plimsoll.plan.gpu_ledger import GpuLedger, free_node
 from plimsoll.plan.node_index import gpu_devices
-from plimsoll.plan.node_need import FilledNode, FreeNode, PodNeed
+from plimsoll.plan.node_need import FilledNode, FreeNode, PodNeed, less
 from plimsoll.plan.node_use import NodeUse
 from plimsoll.plan.packing_problem import GPU_MILLI
 from plimsoll.plan.pool_shape import PoolShape
@@ -136,7 +136,7 @@ class Supplies:
             return
         milli = account.likely_free_milli
         if account.shareable and account.kind and any(milli):
-            self._free[name] = FreeNode(name, account.kind, milli, account.cpu_milli, account.host_memory_mib)
+            self._free[name] = free_node(account, milli)
             self._holders[name] = _Holder(account.node, account.memory_mib)
 
 
@@ -177,7 +177,8 @@ def _spare(claim: NodeClaim, shape: PoolShape, resource: str) -> FreeNode | None
     # Karpenter writes what DaemonSets take into the requests of a claim.
     cpu_milli = min(shape.cpu_milli, max(0, shape.node_cpu_milli - _amount(asked, "cpu", parse_cpu_milli)))
     memory_mib = min(shape.memory_mib, max(0, shape.node_memory_mib - _amount(asked, "memory", parse_memory_mib)))
-    return FreeNode(claim.name, shape.kind, (GPU_MILLI,) * gpus, cpu_milli, memory_mib)
+    pods = less(shape.pods, max(0, _amount(asked, "pods", parse_devices) - shape.overhead.pods))
+    return FreeNode(claim.name, shape.kind, (GPU_MILLI,) * gpus, cpu_milli, memory_mib, pods)
 
 
 def _amount(amounts: Mapping[str, Any], resource: str, parse: Any) -> int:

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from plimsoll.model.node import Node
 from plimsoll.model.share import WHOLE_MILLI
+from plimsoll.plan.node_need import UNBOUNDED
 
 
 class DiscrepancyReason(StrEnum):
@@ -116,6 +117,8 @@ class GpuAccount:
     """CPU that pods leave free."""
     host_memory_mib: int = 0
     """Memory that pods leave free."""
+    free_pods: int = UNBOUNDED
+    """How many more pods it takes."""
     discrepancies: tuple[Discrepancy, ...] = ()
 
     @property

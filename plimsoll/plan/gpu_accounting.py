@@ -8,7 +8,7 @@ from plimsoll.model.host_load import HostLoad
 from plimsoll.model.labels import GPU_PRODUCT
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
-from plimsoll.model.quantity import parse_cpu_milli, parse_memory_mib
+from plimsoll.model.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 from plimsoll.model.reservation import NAMESPACES
 from plimsoll.model.share import (
     GPU_FRACTION,
@@ -22,6 +22,7 @@ from plimsoll.plan.gpu_account import Discrepancy, DiscrepancyReason, GpuAccount
 from plimsoll.plan.gpu_groups import gpu_groups, is_reservation
 from plimsoll.plan.gpu_labels import GpuLabels, InvalidGpuLabel, parse_gpu_labels
 from plimsoll.plan.mig import single_profile
+from plimsoll.plan.node_need import UNBOUNDED, less
 from plimsoll.plan.shares import UnreadableShareError, read_share
 
 _MOST_KINDS = 4096
@@ -98,6 +99,7 @@ class _Reading:
         self._releasing_whole = 0
         self._cpu = sum(each.cpu_milli for each in beside)
         self._host_memory = sum(each.memory_mib for each in beside)
+        self._pods = sum(each.pods for each in beside)
         self._discrepancies: list[Discrepancy] = []
 
     def account(self, pods: Iterable[Pod]) -> GpuAccount:
@@ -125,12 +127,14 @@ class _Reading:
             shareable=shareable,
             cpu_milli=max(0, self._host("cpu", parse_cpu_milli) - self._cpu),
             host_memory_mib=max(0, self._host("memory", parse_memory_mib) - self._host_memory),
+            free_pods=less(self._host("pods", parse_devices, UNBOUNDED), self._pods),
             discrepancies=tuple(self._discrepancies),
         )
 
     def _read(self, pod: Pod) -> None:
         self._cpu += pod.host.cpu_milli
         self._host_memory += pod.host.memory_mib
+        self._pods += 1
         if is_reservation(pod, self._accounting.namespaces):
             self._reserve(pod)
             return
@@ -222,9 +226,9 @@ class _Reading:
             return 0
         return gpus
 
-    def _host(self, resource: str, parse: Callable[[str | int | float], int]) -> int:
+    def _host(self, resource: str, parse: Callable[[str | int | float], int], unknown: int = 0) -> int:
         try:
-            return parse(self._node.allocatable.get(resource, 0))
+            return parse(self._node.allocatable.get(resource, unknown))
         except ValueError:
             return 0
 

@@ -16,7 +16,7 @@ from plimsoll.plan.daemon_overhead import DaemonOverhead
 from plimsoll.plan.gpu_account import Discrepancy, GpuAccount
 from plimsoll.plan.gpu_accounting import Accounting
 from plimsoll.plan.gpu_groups import gpu_groups, is_reservation, selected_node
-from plimsoll.plan.node_need import FreeNode
+from plimsoll.plan.node_need import FreeNode, less
 
 V = TypeVar("V")
 Key = tuple[str, str]
@@ -165,9 +165,21 @@ def free_nodes(ledger: GpuLedger) -> tuple[FreeNode, ...]:
     without a product's label.
     """
     return tuple(
-        FreeNode(account.node.name, account.kind, free, account.cpu_milli, account.host_memory_mib)
+        free_node(account)
         for account in ledger.accounts()
-        if account.node.usable and account.shareable and account.kind and any(free := account.free_milli)
+        if account.node.usable and account.shareable and account.kind and any(account.free_milli)
+    )
+
+
+def free_node(account: GpuAccount) -> FreeNode:
+    """What is free there. A GPU that nobody shares yet will have a reservation, which is a pod too."""
+    return FreeNode(
+        account.node.name,
+        account.kind,
+        account.free_milli,
+        account.cpu_milli,
+        account.host_memory_mib,
+        less(account.free_pods, account.free_gpus),
     )
 
 

@@ -2,15 +2,15 @@
 
 import heapq
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.plan.node_filling import Filling
-from plimsoll.plan.node_need import FreeNode, NodeShape, PodNeed
+from plimsoll.plan.node_need import NodeShape, PodNeed
 from plimsoll.plan.node_spreading import Loads, Spread, loads_of
-from plimsoll.plan.node_units import Unit
+from plimsoll.plan.node_units import Unit, empty_node
 from plimsoll.plan.packing_problem import GPU_MILLI
 
 Size = tuple[tuple[str, int], ...]
@@ -33,6 +33,7 @@ class Dealing:
         self._needs = needs
         spread = Spread(nodes, units, [unit.interchangeable(needs) for unit in units])
         self._on, self._left, self._weight, self._open = spread.on, spread.left, spread.weight, spread.open
+        self._columns = spread.columns
         self._names: dict[Size, list[str]] = {}
         self._rows: dict[Size, NDArray[np.int64]] = {}
         self._asked: dict[Size, Loads] = {}
@@ -64,8 +65,7 @@ class Dealing:
                     size = sizes[id(milli)] = tuple(sorted(milli.items()))
                 pods[size].append(name)
                 self._places[size].append(each)
-        tables = {size: loads_of((self._needs[name].cpu_milli, self._needs[name].memory_mib) for name in names)
-                  for size, names in pods.items()}  # fmt: skip
+        tables = {size: self._loads_of(names) for size, names in pods.items()}
         # A node's load changes from what its pods ask to the average of their sizes, then to what is dealt.
         mean = {size: table.mean(axis=0) for size, table in tables.items()}
         for size in pods:
@@ -84,7 +84,7 @@ class Dealing:
         places: dict[int, list[int]] = defaultdict(list)
         for place_, row in enumerate(self._rows[size]):
             places[int(row)].append(place_)
-        wc, wm = (float(each) for each in self._weight)
+        wc, wm = (float(each) for each in self._weight[:2])
         left = {row: (float(self._left[row, 0]), float(self._left[row, 1])) for row in places}
         waiting = [(-min(cpu * wc, memory * wm), row) for row, (cpu, memory) in left.items()]
         heapq.heapify(waiting)
@@ -94,13 +94,13 @@ class Dealing:
             _, row = heapq.heappop(waiting)
             at = places[row].pop()
             dealt[at] = names[pod]
-            asked[at] = self._needs[names[pod]].cpu_milli, self._needs[names[pod]].memory_mib
+            asked[at] = _asked_by(self._needs[names[pod]])[: self._columns]
             cpu, memory = left[row][0] - float(above[pod, 0]), left[row][1] - float(above[pod, 1])
             left[row] = cpu, memory
             if places[row]:
                 heapq.heappush(waiting, (-min(cpu * wc, memory * wm), row))
         for row, rest in left.items():
-            self._left[row] = rest
+            self._left[row, :2] = rest  # pods of one size are as many, whoever they are
         self._names[size] = dealt
         self._asked[size] = asked
 
@@ -153,10 +153,7 @@ class Dealing:
         return True
 
     def _filled(self) -> tuple[Filling, list[Unit], list[PodNeed]]:
-        filling = Filling(
-            FreeNode(f"{number:06}", node.kind, (GPU_MILLI,) * node.gpus, node.cpu_milli, node.memory_mib)
-            for number, node in enumerate(self._nodes)
-        )
+        filling = Filling(empty_node(node, number) for number, node in enumerate(self._nodes))
         used = [0] * len(self._nodes)
         for unit, row, is_open in zip(self._units, self._on, self._open, strict=True):
             if row is not None and not is_open:
@@ -187,12 +184,19 @@ class Dealing:
         for row, names in sorted(held.items()):
             left, rest = self._left[row].copy(), sorted(names)
             while rest and (left < -0.5).any():
-                asked = loads_of((self._needs[name].cpu_milli, self._needs[name].memory_mib) for name in rest)
+                asked = self._loads_of(rest)
                 heavy, enough = asked @ self._weight, (left + asked > -0.5).all(axis=1)
                 pick = int(np.argmin(np.where(enough, heavy, np.inf)) if enough.any() else np.argmax(heavy))
                 shed.add(rest.pop(pick))
                 left += asked[pick]
         return shed
+
+    def _loads_of(self, names: Iterable[str]) -> Loads:
+        return loads_of((_asked_by(self._needs[name]) for name in names), self._columns)
+
+
+def _asked_by(need: PodNeed) -> tuple[int, int, int]:
+    return need.cpu_milli, need.memory_mib, 1
 
 
 def _excess(left: Loads, weight: Loads) -> Loads:

@@ -19,6 +19,7 @@ class Filling:
         self._total = np.zeros(0, dtype=np.int64)
         self._cpu = np.zeros(0, dtype=np.int64)
         self._memory = np.zeros(0, dtype=np.int64)
+        self._pods = np.zeros(0, dtype=np.int64)
         self._held: list[list[list[str]]] = []
         self.add(sorted(nodes, key=lambda node: node.name))
 
@@ -39,10 +40,13 @@ class Filling:
         self._total = np.maximum(gpus, 0).sum(axis=1)
         self._cpu = np.append(self._cpu, [node.cpu_milli for node in nodes])
         self._memory = np.append(self._memory, [node.memory_mib for node in nodes])
+        self._pods = np.append(self._pods, [node.pods for node in nodes])
         self._held += [[[] for _ in node.gpus] for node in nodes]
         self.nodes += nodes
 
-    def find(self, milli: Mapping[str, int], devices: int, cpu_milli: int, memory_mib: int) -> int | None:
+    def find(
+        self, milli: Mapping[str, int], devices: int, cpu_milli: int, memory_mib: int, pods: int = 1
+    ) -> int | None:
         """The node that takes so much of each of so many different GPUs and is left with the least; None: none does."""
         if not self.nodes:
             return None
@@ -50,7 +54,7 @@ class Filling:
         for kind, number in self._kinds.items():
             by_kind[number] = milli.get(kind, 0)
         size = by_kind[self._kind]
-        fits = (size > 0) & (self._cpu >= cpu_milli) & (self._memory >= memory_mib)
+        fits = (size > 0) & (self._cpu >= cpu_milli) & (self._memory >= memory_mib) & (self._pods >= pods)
         rows = np.flatnonzero(fits)
         rows = rows[(self._gpus[rows] >= size[rows, None]).sum(axis=1) >= devices]
         if not len(rows):
@@ -68,24 +72,26 @@ class Filling:
             free[gpu] -= milli
             self._total[row] -= milli
             self._held[row][gpu] += names
-        self._take(row, cpu_milli, memory_mib)
+        self._take(row, cpu_milli, memory_mib, len({name for names in pods for name in names}))
 
     def put_on(self, row: int, gpu: int, need: PodNeed) -> bool:
         """Puts a pod with one share on one certain GPU; False where it does not fit there."""
         milli = need.milli[self.nodes[row].kind]
         if self._gpus[row, gpu] < milli or self._cpu[row] < need.cpu_milli or self._memory[row] < need.memory_mib:
             return False
+        if self._pods[row] < 1:
+            return False
         self._gpus[row, gpu] -= milli
         self._total[row] -= milli
         self._held[row][gpu].append(need.name)
-        self._take(row, need.cpu_milli, need.memory_mib)
+        self._take(row, need.cpu_milli, need.memory_mib, 1)
         return True
 
     def free(self, row: int) -> FreeNode:
         """What is left of a node."""
         node = self.nodes[row]
         gpus = tuple(int(free) for free in self._gpus[row, : len(node.gpus)])
-        return FreeNode(node.name, node.kind, gpus, int(self._cpu[row]), int(self._memory[row]))
+        return FreeNode(node.name, node.kind, gpus, int(self._cpu[row]), int(self._memory[row]), int(self._pods[row]))
 
     def held(self, row: int) -> tuple[tuple[str, ...], ...]:
         """The pods on each GPU of a node, sorted."""
@@ -96,6 +102,7 @@ class Filling:
         found = ((node, self.held(row)) for row, node in enumerate(self.nodes))
         return [FilledNode(held, node.kind, node=node.name) for node, held in found if any(held)]
 
-    def _take(self, row: int, cpu_milli: int, memory_mib: int) -> None:
+    def _take(self, row: int, cpu_milli: int, memory_mib: int, pods: int) -> None:
         self._cpu[row] -= cpu_milli
         self._memory[row] -= memory_mib
+        self._pods[row] -= pods

@@ -2,9 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from plimsoll.plan.packing import Price
 from plimsoll.plan.packing_problem import GPU_MILLI
+
+UNBOUNDED: Final = 2**40
+"""Stands for CPU, memory or pods of a node of which nobody tells: as if there were enough."""
+
+
+def less(amount: int, taken: int) -> int:
+    """What is left of an amount, at least 0; of what is unbounded no part is missed."""
+    return amount if amount >= UNBOUNDED else max(0, amount - taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,8 @@ class NodeShape:
     memory_mib: int
     price: float | None = None
     """Of one node, in any one unit; None where it is not known."""
+    pods: int = UNBOUNDED
+    """How many pods it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +65,8 @@ class FreeNode:
     """Free thousandths of each GPU."""
     cpu_milli: int
     memory_mib: int
+    pods: int = UNBOUNDED
+    """How many more pods it takes."""
 
 
 @dataclass(frozen=True, slots=True)

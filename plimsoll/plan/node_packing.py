@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from plimsoll.plan.effort import Clock, Effort
 from plimsoll.plan.node_filling import Filling
-from plimsoll.plan.node_need import FreeNode, NodePacking, NodeShape, PodNeed
+from plimsoll.plan.node_need import UNBOUNDED, FreeNode, NodePacking, NodeShape, PodNeed
 from plimsoll.plan.node_opening import onto_shapes
 from plimsoll.plan.node_shapes import Load, ShapeChoice
 from plimsoll.plan.node_units import Unit, balanced, group, kinds_of, large_first, place, takes, unit_of
@@ -35,8 +35,23 @@ def pack_nodes(
 def pack_nodes_within(
     effort: Effort, needs: Iterable[PodNeed], shapes: Iterable[NodeShape], nodes: Iterable[FreeNode] = ()
 ) -> NodePacking:
-    """`pack_nodes` with the rest of a limit that others share."""
-    return _NodePacker(needs, shapes, nodes, effort).pack()
+    """`pack_nodes` with the rest of a limit that others share.
+
+    Nodes have room for many more pods than their GPUs have, so that how many is looked at only where a packing without
+    that limit passes it.
+    """
+    needs, shapes = tuple(needs), tuple(shapes)
+    nodes = tuple(node for node in nodes if node.pods > 0)
+    packing = _NodePacker(
+        needs,
+        [replace(shape, pods=UNBOUNDED) for shape in shapes if shape.pods > 0],
+        [replace(node, pods=UNBOUNDED) for node in nodes],
+        effort,
+    ).pack()
+    most = {shape.name: shape.pods for shape in shapes}
+    room = {node.name: node.pods for node in nodes}
+    over = (len(each.pods) > (room[each.node] if each.node else most[each.shape or ""]) for each in packing.nodes)
+    return _NodePacker(needs, shapes, nodes, effort).pack() if any(over) else packing
 
 
 class _NodePacker:
@@ -150,6 +165,7 @@ class _NodePacker:
                     need.devices if need.whole else 0,
                     need.cpu_milli,
                     need.memory_mib,
+                    1,
                 )
                 for need, (shapes, _) in zip(needs, fitting, strict=True)
             ),
@@ -195,13 +211,14 @@ class _KindsOf:
     def __init__(self, shapes: Sequence[NodeShape], nodes: Sequence[FreeNode]) -> None:
         roomiest: dict[str, NodeShape] = {}
         for node in nodes:
-            most = roomiest.get(node.kind, NodeShape("", node.kind, 0, 0, 0))
+            most = roomiest.get(node.kind, NodeShape("", node.kind, 0, 0, 0, pods=0))
             roomiest[node.kind] = NodeShape(
                 "",
                 node.kind,
                 max(most.gpus, len(node.gpus)),
                 max(most.cpu_milli, node.cpu_milli),
                 max(most.memory_mib, node.memory_mib),
+                pods=max(most.pods, node.pods),
             )
         self._shapes = [*shapes, *roomiest.values()]
         self._known: dict[tuple[object, ...], dict[str, int]] = {}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.plan.integer_program import Program
-from plimsoll.plan.node_need import FreeNode, NodeShape
+from plimsoll.plan.node_need import UNBOUNDED, FreeNode, NodeShape
 from plimsoll.plan.packing_problem import GPU_MILLI
 
 _ROUNDING = 1e-6
@@ -34,6 +34,7 @@ class Load:
     """Whole GPUs of one node among them."""
     cpu_milli: int
     memory_mib: int
+    pods: int
 
     def at_least(self, cpu_milli: int, memory_mib: int) -> "Load":
         """The same with no less CPU and memory than that."""
@@ -74,6 +75,14 @@ class ShapeChoice:
         self._resource(
             classes, lambda load: load.memory_mib, lambda shape: shape.memory_mib, lambda node: node.memory_mib
         )
+        if min((*(shape.pods for shape in shapes), *(node.pods for node in free)), default=UNBOUNDED) < UNBOUNDED:
+            most = sum(load.pods for members in classes.values() for load in members)
+            self._resource(
+                classes,
+                lambda load: load.pods,
+                lambda shape: min(shape.pods, most),
+                lambda node: min(node.pods, most),
+            )
         for devices in sorted({load.devices for members in classes.values() for load in members} - {0, 1}):
             # Each load of so many whole GPUs or more takes at least so many GPUs of one node.
             self._resource(

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.plan.node_kinds import kinds_for
-from plimsoll.plan.node_need import NodeShape
+from plimsoll.plan.node_need import UNBOUNDED, NodeShape
 from plimsoll.plan.node_units import Unit
 
 Loads = NDArray[np.float64]
-"""A row for each node, unit or pod: CPU and memory."""
+"""A row for each node, unit or pod: CPU, memory, and the number of pods where that is limited."""
 Rows = NDArray[np.int64]
 
 _MOVES = 100
@@ -29,12 +29,15 @@ class Spread:
         self.on: list[int | None] = [None] * len(units)
         """The node of each unit, by number."""
         self.open = is_open
-        self.left = loads_of((node.cpu_milli, node.memory_mib) for node in nodes)
+        # Where nodes take any number of pods, that is no resource: spreading it would be at the cost of the others.
+        self.columns = 3 if any(node.pods < UNBOUNDED for node in nodes) else 2
+        self.left = loads_of(((node.cpu_milli, node.memory_mib, node.pods) for node in nodes), self.columns)
         """Of each node; below 0 where it has too much."""
         self._units = units
         self._kind = np.array([node.kind for node in nodes])
         self._slots = np.array([node.gpus for node in nodes], dtype=np.int64)
-        self._load = loads_of((unit.cpu_milli, unit.memory_mib) for unit in units)
+        asked = ((unit.cpu_milli, unit.memory_mib, len(unit.pods)) for unit in units)
+        self._load = loads_of(asked, self.columns)
         load, offered = self._load.sum(axis=0), self.left.sum(axis=0)
         self.weight = 1.0 / np.maximum(np.maximum(offered - load, 0.01 * offered), 1.0)
         """A resource counts as much as it is scarce."""
@@ -101,5 +104,6 @@ class Spread:
         self._slots[row] -= len(self._units[each].gpus)
 
 
-def loads_of(pairs: Iterable[tuple[float, float]]) -> Loads:
-    return np.array(list(pairs), dtype=np.float64).reshape(-1, 2)
+def loads_of(rows: Iterable[tuple[int, int, int]], columns: int) -> Loads:
+    """The first columns of rows of CPU, memory and number of pods."""
+    return np.array(list(rows), dtype=np.float64).reshape(-1, 3)[:, :columns]

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.plan.node_filling import Filling
-from plimsoll.plan.node_need import FreeNode, NodeShape, PodNeed
-from plimsoll.plan.node_units import Unit, place_unit
+from plimsoll.plan.node_need import NodeShape, PodNeed
+from plimsoll.plan.node_units import Unit, empty_node, place_unit
 from plimsoll.plan.packing_problem import GPU_MILLI
 
 Table = NDArray[np.float64]
@@ -50,22 +50,20 @@ class Stacking:
 
     def fill(self) -> tuple[Filling, list[Unit], list[PodNeed]]:
         """The filled nodes, the units that found none, and the pods that are left over."""
-        filling = Filling(
-            FreeNode(f"{number:06}", node.kind, (GPU_MILLI,) * node.gpus, node.cpu_milli, node.memory_mib)
-            for number, node in enumerate(self._nodes)
-        )
+        filling = Filling(empty_node(node, number) for number, node in enumerate(self._nodes))
         homeless = [unit for unit in self._fixed if not place_unit(filling, unit)]
         for row, node in enumerate(self._nodes):
             free = filling.free(row)
             empty = [gpu for gpu, milli in enumerate(free.gpus) if milli == GPU_MILLI]
             left = np.array([free.cpu_milli, free.memory_mib], dtype=np.float64)
             for number, gpu in enumerate(empty):
-                for pod in self._stacked(node, left, len(empty) - number):
+                for pod in self._stacked(node, left, len(empty) - number, filling.free(row).pods):
                     filling.put_on(row, gpu, self._needs[self._names[pod].pop()])
         return filling, homeless, [self._needs[name] for names in self._names for name in names]
 
-    def _stacked(self, node: NodeShape, left: Table, gpus: int) -> list[int]:
-        """Kinds of pods for one GPU of a node with so many empty ones; takes their CPU and memory from what is left."""
+    def _stacked(self, node: NodeShape, left: Table, gpus: int, pods: int) -> list[int]:
+        """Kinds of pods for one GPU of a node with so many empty ones, at most so many `pods`; takes their CPU and
+        memory from what is left."""
         asked = self._asked.copy()
         asked[:, 0] = self._milli[node.kind]
         whole = np.array([GPU_MILLI, node.cpu_milli / node.gpus, node.memory_mib / node.gpus])
@@ -74,7 +72,7 @@ class Stacking:
         can = (asked[:, 0] > 0) & (self._left > 0)
         while True:
             rows = np.flatnonzero(can & (asked[:, 0] <= room[0]) & (asked[:, 1:] <= left).all(axis=1))
-            if not len(rows):
+            if not len(rows) or len(chosen) >= pods:
                 return chosen
             rest = (room - asked[rows]) / np.maximum(1.0, whole)
             pod = int(rows[np.argmin((rest * rest) @ self._weight)])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from plimsoll.plan.node_filling import Filling
-from plimsoll.plan.node_need import FreeNode, NodeShape, PodNeed
+from plimsoll.plan.node_need import UNBOUNDED, FreeNode, NodeShape, PodNeed
 from plimsoll.plan.node_shapes import Load
 from plimsoll.plan.packing import Bin
 from plimsoll.plan.packing_problem import GPU_MILLI
@@ -31,7 +31,13 @@ class Unit:
         count, more = len(self.gpus), 1.0 + headroom
         fitting = frozenset(shape.name for shape in shapes if self.fits(shape))
         return Load(
-            self.kinds, fitting, GPU_MILLI * count, count, int(self.cpu_milli * more), int(self.memory_mib * more)
+            self.kinds,
+            fitting,
+            GPU_MILLI * count,
+            count,
+            int(self.cpu_milli * more),
+            int(self.memory_mib * more),
+            len(self.pods),
         )
 
     def interchangeable(self, needs: Mapping[str, PodNeed]) -> bool:
@@ -45,6 +51,7 @@ class Unit:
             and shape.gpus >= len(self.gpus)
             and shape.cpu_milli >= self.cpu_milli
             and shape.memory_mib >= self.memory_mib
+            and (shape.pods >= UNBOUNDED or shape.pods >= len(self.pods))
         )
 
 
@@ -108,8 +115,7 @@ def group(filling: Filling, needs: Sequence[PodNeed], shapes: Sequence[NodeShape
             left.append(need)
             continue
         best = min(roomy, key=lambda shape: (shape.gpus, need.milli[shape.kind], shape.price or 0.0, shape.name))
-        gpus = (GPU_MILLI,) * best.gpus
-        filling.add([FreeNode(f"{len(filling.nodes):06}", best.kind, gpus, best.cpu_milli, best.memory_mib)])
+        filling.add([empty_node(best, len(filling.nodes))])
         place(filling, need)
     return left
 
@@ -138,15 +144,26 @@ def place(filling: Filling, need: PodNeed) -> bool:
 def place_unit(filling: Filling, unit: Unit) -> bool:
     """Puts a unit on empty GPUs of the best node for it; False where none has room."""
     milli = dict.fromkeys(unit.kinds, GPU_MILLI)
-    row = filling.find(milli, len(unit.gpus), unit.cpu_milli, unit.memory_mib)
+    row = filling.find(milli, len(unit.gpus), unit.cpu_milli, unit.memory_mib, len(unit.pods))
     if row is not None:
         filling.put(row, unit.gpus, GPU_MILLI, unit.cpu_milli, unit.memory_mib)
     return row is not None
 
 
+def empty_node(shape: NodeShape, number: int) -> FreeNode:
+    """A new node of the shape, named by its number."""
+    gpus = (GPU_MILLI,) * shape.gpus
+    return FreeNode(f"{number:06}", shape.kind, gpus, shape.cpu_milli, shape.memory_mib, shape.pods)
+
+
 def takes(shape: NodeShape, need: PodNeed) -> bool:
     """Whether an empty node of the shape takes the pod, as far as numbers go."""
-    return shape.gpus >= need.devices and shape.cpu_milli >= need.cpu_milli and shape.memory_mib >= need.memory_mib
+    return (
+        shape.gpus >= need.devices
+        and shape.cpu_milli >= need.cpu_milli
+        and shape.memory_mib >= need.memory_mib
+        and shape.pods > 0
+    )
 
 
 def large_first(need: PodNeed) -> tuple[int, int, int, str]:

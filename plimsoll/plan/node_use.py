@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.plan.node_need import FreeNode, PodNeed
+from plimsoll.plan.node_need import UNBOUNDED, FreeNode, PodNeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +13,7 @@ class NodeUse:
     """Thousandths of each GPU."""
     cpu_milli: int
     memory_mib: int
+    pods: int
 
     @classmethod
     def of(cls, node: FreeNode, held: Sequence[Collection[str]], needs: Mapping[str, PodNeed]) -> "NodeUse | None":
@@ -27,10 +28,11 @@ class NodeUse:
                     return None
                 milli += size
             gpus.append(milli)
-        for name in {name for names in held for name in names}:
+        pods = {name for names in held for name in names}
+        for name in pods:
             cpu_milli += needs[name].cpu_milli
             memory_mib += needs[name].memory_mib
-        return cls(node.name, tuple(gpus), cpu_milli, memory_mib)
+        return cls(node.name, tuple(gpus), cpu_milli, memory_mib, len(pods))
 
     def fits(self, node: FreeNode) -> bool:
         """Whether the node has so much free."""
@@ -38,6 +40,7 @@ class NodeUse:
             len(self.gpus) == len(node.gpus)
             and self.cpu_milli <= node.cpu_milli
             and self.memory_mib <= node.memory_mib
+            and self.pods <= node.pods
             and all(asked <= free for asked, free in zip(self.gpus, node.gpus, strict=True))
         )
 
@@ -50,4 +53,5 @@ class NodeUse:
             gpus,
             node.cpu_milli - times * self.cpu_milli,
             node.memory_mib - times * self.memory_mib,
+            node.pods if node.pods >= UNBOUNDED else node.pods - times * self.pods,
         )

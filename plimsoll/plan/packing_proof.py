@@ -71,6 +71,7 @@ class PackingProof:
                 need.devices if need.whole else 0,
                 need.cpu_milli,
                 need.memory_mib,
+                1,
             )
             for need in self._needs
         )

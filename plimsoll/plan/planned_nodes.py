@@ -27,6 +27,7 @@ def planned_nodes(
             and other.gpus == shape.gpus
             and other.cpu_milli >= cpu_milli
             and other.memory_mib >= memory_mib
+            and other.pods >= len(pods)
             and _hold(node, other.kind, needs)
         )
         found.append(

@@ -6,7 +6,8 @@ from typing import Final
 
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
-from plimsoll.plan.pool_shape import UNBOUNDED, PoolShape
+from plimsoll.plan.node_need import UNBOUNDED
+from plimsoll.plan.pool_shape import PoolShape
 
 _PARSERS: Final = {"cpu": parse_cpu_milli, "memory": parse_memory_mib}
 """Of everything else there are whole devices."""

@@ -11,9 +11,7 @@ from plimsoll.model.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
 from plimsoll.model.placement import NodeRequirement, Placement
 from plimsoll.model.taint import Taint
 from plimsoll.plan.estimator import product_words
-
-UNBOUNDED: Final = 2**40
-"""Stands for CPU or memory of a type that nobody tells: as if there were enough."""
+from plimsoll.plan.node_need import UNBOUNDED, less
 
 _CHOSEN: Final = (
     "topology.kubernetes.io/",
@@ -55,6 +53,8 @@ class PoolShape:
     """Whether `kind` is what GPU Feature Discovery says, rather than a catalog's name."""
     overhead: HostLoad = IDLE
     """What DaemonSets take of each such node."""
+    pods: int = UNBOUNDED
+    """Pods that it takes beside `overhead` and the reservations of its GPUs."""
 
     @cached_property
     def name(self) -> str:
@@ -74,8 +74,9 @@ class PoolShape:
         """The same, of which DaemonSets take so much."""
         return replace(
             self,
-            cpu_milli=_less(self.node_cpu_milli, overhead.cpu_milli),
-            memory_mib=_less(self.node_memory_mib, overhead.memory_mib),
+            cpu_milli=less(self.node_cpu_milli, overhead.cpu_milli),
+            memory_mib=less(self.node_memory_mib, overhead.memory_mib),
+            pods=less(self.pods, overhead.pods - self.overhead.pods),
             overhead=overhead,
         )
 
@@ -118,10 +119,6 @@ class PoolShape:
         if named:
             return any(all(each.allows(value) for each in (*declared, wish)) for value in named[0])
         return not (wish.operator == "DoesNotExist" or any(each.operator == "DoesNotExist" for each in declared))
-
-
-def _less(amount: int, taken: int) -> int:
-    return amount if amount >= UNBOUNDED else max(0, amount - taken)
 
 
 def same_product(listed: str, label: str, memory_mib: int | None) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -10,15 +10,19 @@ from plimsoll.model.labels import GPU_PRODUCT, GPU_RESOURCE, INSTANCE_TYPE, NODE
 from plimsoll.model.node import Node
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.placement import NodeRequirement
-from plimsoll.model.quantity import parse_cpu_milli, parse_memory_mib
+from plimsoll.model.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.taint import Taint
 from plimsoll.plan.daemon_overhead import DaemonOverhead
 from plimsoll.plan.gpu_labels import GpuLabels
 from plimsoll.plan.node_index import NodeIndex, index_of
+from plimsoll.plan.node_need import UNBOUNDED
 from plimsoll.plan.node_overhead import allocatable_cpu_milli
 from plimsoll.plan.offered_types import CLOUDS, OfferedType, OfferedTypes
-from plimsoll.plan.pool_shape import UNBOUNDED, PoolShape, same_product
+from plimsoll.plan.pool_shape import PoolShape, same_product
+
+KUBELET_PODS: Final = 110
+"""Pods of a node where its kubelet is told nothing else."""
 
 
 class PoolShapes:
@@ -89,6 +93,7 @@ class PoolShapes:
             gpu_memory_mib=_memory(offered),
             cpu_milli=_least(live, "cpu", parse_cpu_milli) or by_catalog,
             memory_mib=_least(live, "memory", parse_memory_mib) or UNBOUNDED,
+            pods=_pods(live, offered.gpus.count),
             price=listed.price_per_hour if listed is not None else None,
             taints=said.taints,
             labels={**said.labels, INSTANCE_TYPE: name},
@@ -111,6 +116,7 @@ class PoolShapes:
                         gpu_memory_mib=gpus.memory_mib,
                         cpu_milli=_least(nodes, "cpu", parse_cpu_milli) or UNBOUNDED,
                         memory_mib=_least(nodes, "memory", parse_memory_mib) or UNBOUNDED,
+                        pods=_pods(nodes, gpus.count),
                         taints=tuple(each for each in node.taints if not each.key.startswith("node.kubernetes.io/")),
                         labels={**node.labels},
                         discovered=True,
@@ -176,6 +182,11 @@ def _taints(pool: NodePool) -> tuple[Taint, ...]:
         except ValidationError:
             continue
     return tuple(found)
+
+
+def _pods(nodes: Iterable[Node], gpus: int) -> int:
+    """Pods that a node of these takes beside a reservation for each of its GPUs."""
+    return max(0, (_least(nodes, "pods", parse_devices) or KUBELET_PODS) - gpus)
 
 
 def _least(nodes: Iterable[Node], resource: str, parse: Any) -> int:

@@ -68,7 +68,7 @@ def as_free(filled: FilledNode, needs: Mapping[str, PodNeed]) -> FreeNode:
     gpus = tuple(sum(needs[name].milli[filled.kind] for name in held) for held in filled.gpus)
     pods = [needs[name] for name in filled.pods]
     cpu_milli, memory_mib = sum(need.cpu_milli for need in pods), sum(need.memory_mib for need in pods)
-    return FreeNode(filled.node or "", filled.kind, gpus, cpu_milli, memory_mib)
+    return FreeNode(filled.node or "", filled.kind, gpus, cpu_milli, memory_mib, len(pods))
 
 
 class _Ration:
@@ -106,7 +106,8 @@ class _Ration:
         self._limits.give(shape, -1)
         self._opened += 1
         name = f"\x7f{self._opened:08}"
-        filling.add([FreeNode(name, shape.kind, (GPU_MILLI,) * shape.gpus, shape.cpu_milli, shape.memory_mib)])
+        gpus = (GPU_MILLI,) * shape.gpus
+        filling.add([FreeNode(name, shape.kind, gpus, shape.cpu_milli, shape.memory_mib, shape.pods)])
         place(filling, need)
         return None
 

@@ -12,7 +12,7 @@ from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.pod import Pod
 from plimsoll.plan.daemon_overhead import DaemonOverhead
-from plimsoll.plan.demand import Demand
+from plimsoll.plan.demand import Demand, Promise
 from plimsoll.plan.demand_planning import DemandPlanner, demands
 from plimsoll.plan.pool_shapes import PoolShapes
 from tests.builders import a_daemon_set, a_gpu_node, a_node_pool, a_plain_pod, a_snapshot, a_waiting_pod
@@ -262,3 +262,79 @@ def test_no_new_node_is_planned_fuller_than_it_will_be(
     assert {uid for node in demand.nodes for uid in node.pods} | set(demand.refused) == {pod.uid for pod in pods}
     random.shuffle(sets)
     assert only(demands(a_snapshot(*pods, pool, *sets))).nodes == demand.nodes
+
+
+A100 = "p4d.24xlarge"
+"""8 GPUs"""
+EIGHT = a_node_pool("pool", (A100,))
+ROOMY = {"nvidia.com/gpu": "8", "cpu": "96", "memory": "1000Gi"}
+
+
+def small_shares(count: int) -> list[Pod]:
+    return [share(f"pod-{number:03}", "0.05") for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("shares", "objects", "nodes"),
+    [
+        pytest.param(102, (), 1, id="110, with a reservation for each GPU"),
+        pytest.param(103, (), 2, id="one more"),
+        pytest.param(102, (a_daemon_set(),), 2, id="a DaemonSet that asks for nothing is a pod"),
+        pytest.param(101, (a_daemon_set(),), 1, id="one less"),
+        pytest.param(
+            160,
+            (
+                a_gpu_node("like", gpus=8, instance_type=A100, taints=["away"]).model_copy(
+                    update={"allocatable": ROOMY | {"pods": "250"}}
+                ),
+            ),
+            1,
+            id="as nodes of the type say",
+        ),
+    ],
+)
+def test_a_new_node_gets_no_more_pods_than_it_takes(shares: int, objects: tuple[Any, ...], nodes: int) -> None:
+    demand = only(demands(a_snapshot(*small_shares(shares), EIGHT, *objects)))
+    assert len(demand.nodes) == nodes
+    assert not demand.refused
+
+
+def test_a_node_that_is_there_gets_no_more_pods_than_it_takes() -> None:
+    node = a_gpu_node("node", gpus=8)
+    node = node.model_copy(update={"allocatable": ROOMY | {"pods": "16"}})
+    plain = [a_plain_pod(f"plain-{number}", cpu="1m") for number in range(3)]
+    found = only(demands(a_snapshot(*small_shares(9), node, *plain, EIGHT)))
+    assert len(found.on_nodes["node"]) == 5, "16 less 3 that run and 8 reservations"
+    full = [a_plain_pod(f"plain-{number}") for number in range(16)]
+    assert not only(demands(a_snapshot(*small_shares(1), node, *full, EIGHT))).on_nodes
+
+
+def test_what_was_asked_for_holds_its_pods() -> None:
+    """The same pods ask for nothing more, and a node that has come is filled with as many as were planned."""
+    snapshot = a_snapshot(*small_shares(130), EIGHT)
+    first = only(demands(snapshot))
+    promises = [
+        Promise(f"promise-{number}", first.name, (A100,), "pool", 8, node.kind, node.cpu_milli, node.memory_mib)
+        for number, node in enumerate(first.nodes)
+    ]
+    assert len(promises) == 2
+    again = only(demands(snapshot, promises))
+    assert not again.nodes
+    assert sorted(len(uids) for uids in again.on_promises.values()) == sorted(len(node.pods) for node in first.nodes)
+    labels = {"karpenter.sh/nodepool": "pool"}
+    came = a_gpu_node("came", first.nodes[0].kind, gpus=8, instance_type=A100, more_labels=labels)
+    came = came.model_copy(update={"allocatable": ROOMY | {"pods": "110"}})
+    with_one = a_snapshot(*small_shares(130), EIGHT, came)
+    later = only(demands(with_one, promises[1:], came={"came": first.name}))
+    assert not later.nodes
+    assert len(later.on_nodes["came"]) <= 102
+
+
+def test_what_a_claim_leaves_free_is_a_number_of_pods_too() -> None:
+    labels = {"karpenter.sh/nodepool": "pool", "node.kubernetes.io/instance-type": A100}
+    requests = {"nvidia.com/gpu": "1", "pods": "92"}
+    claim = NodeClaim.read(
+        {"metadata": {"name": "claim", "labels": labels}, "spec": {"resources": {"requests": requests}}}
+    )
+    found = only(demands(a_snapshot(*small_shares(20), claim, EIGHT)))
+    assert len(found.on_nodes["claim"]) == 10
