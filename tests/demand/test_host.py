@@ -338,3 +338,22 @@ def test_what_a_claim_leaves_free_is_a_number_of_pods_too() -> None:
     )
     found = only(demands(a_snapshot(*small_shares(20), claim, EIGHT)))
     assert len(found.on_nodes["claim"]) == 10
+
+
+def test_a_node_that_came_and_that_others_fill_holds_fewer() -> None:
+    labels = {"karpenter.sh/nodepool": "pool"}
+    came = a_gpu_node("came", gpus=8, instance_type=A100, more_labels=labels)
+    came = came.model_copy(update={"allocatable": ROOMY | {"pods": "110"}})
+    others = [a_plain_pod(f"plain-{number}", "came") for number in range(60)]
+    snapshot = a_snapshot(*small_shares(100), EIGHT, came, *others)
+    name = only(demands(a_snapshot(*small_shares(1)))).name
+    found = only(demands(snapshot, came={"came": name}))
+    assert len(found.on_nodes.get("came", ())) <= 42
+    assert found.nodes
+
+
+def test_two_classes_do_not_take_the_same_places() -> None:
+    node = a_gpu_node("node", gpus=8).model_copy(update={"allocatable": ROOMY | {"pods": "14"}})
+    pods = [share(f"{queue}-{number}", "0.05", queue=queue) for queue in "ab" for number in range(4)]
+    found = demands(a_snapshot(*pods, node, EIGHT))
+    assert sum(len(each.on_nodes.get("node", ())) for each in found) == 6

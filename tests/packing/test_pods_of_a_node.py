@@ -107,3 +107,12 @@ def test_no_node_has_more_pods_than_it_takes(
     assert not packing.unplaced, "each pod alone has room on an empty node of four GPUs"
     random.shuffle(needs)
     assert pack_nodes(needs, shapes, free) == packing
+
+
+def test_a_smaller_shape_that_takes_fewer_pods_is_not_enough() -> None:
+    needs = shares(9, 100)
+    small = NodeShape("a100-1", "A100", 1, 12_000, 131_072, price=1.0, pods=2)
+    large = NodeShape("a100-4", "A100", 4, 12_000, 131_072, price=14.0, pods=12)
+    packing = pack_nodes(needs, [small, large])
+    check_pods(packing, needs, [small, large])
+    assert [node.shape for node in packing.new_nodes] == ["a100-4"]
