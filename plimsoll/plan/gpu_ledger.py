@@ -11,6 +11,7 @@ from plimsoll.model.labels import GPU_RESOURCE
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
 from plimsoll.model.reservation import NAMESPACES
+from plimsoll.model.share import WHOLE_MILLI
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.daemon_overhead import DaemonOverhead
 from plimsoll.plan.gpu_account import Discrepancy, GpuAccount
@@ -165,21 +166,22 @@ def free_nodes(ledger: GpuLedger) -> tuple[FreeNode, ...]:
     without a product's label.
     """
     return tuple(
-        free_node(account)
+        free_node(account, free)
         for account in ledger.accounts()
-        if account.node.usable and account.shareable and account.kind and any(account.free_milli)
+        if account.node.usable and account.shareable and account.kind and any(free := account.free_milli)
     )
 
 
-def free_node(account: GpuAccount) -> FreeNode:
-    """What is free there. A GPU that nobody shares yet will have a reservation, which is a pod too."""
+def free_node(account: GpuAccount, milli: tuple[int, ...]) -> FreeNode:
+    """What is free there, with free thousandths of its GPUs. A GPU that nobody shares yet will have a reservation,
+    which is a pod too."""
     return FreeNode(
         account.node.name,
         account.kind,
-        account.free_milli,
+        milli,
         account.cpu_milli,
         account.host_memory_mib,
-        less(account.free_pods, account.free_gpus),
+        less(account.free_pods, milli.count(WHOLE_MILLI)),
     )
 
 
