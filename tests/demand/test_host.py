@@ -357,3 +357,14 @@ def test_two_classes_do_not_take_the_same_places() -> None:
     pods = [share(f"{queue}-{number}", "0.05", queue=queue) for queue in "ab" for number in range(4)]
     found = demands(a_snapshot(*pods, node, EIGHT))
     assert sum(len(each.on_nodes.get("node", ())) for each in found) == 6
+
+
+def test_a_plan_that_is_repaired_holds_the_number_of_pods_too() -> None:
+    planner = DemandPlanner()
+    node = a_gpu_node("node", gpus=8).model_copy(update={"allocatable": ROOMY | {"pods": "20"}})
+    for count in (100, 113, 114, 115, 216, 217, 140):
+        found = only(planner.demands(a_snapshot(*small_shares(count), node, EIGHT)))
+        assert len(found.on_nodes["node"]) <= 12
+        assert all(len(planned.pods) <= 102 for planned in found.nodes)
+        assert not found.refused
+        assert len(found.nodes) == -(-(count - 12) // 102)
