@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-GUIDES = CHECKOUT / "docs" / "guides"
-REFERENCE = CHECKOUT / "docs" / "reference"
+DOCS = CHECKOUT / "docs"
+GUIDES = DOCS / "guides"
+REFERENCE = DOCS / "reference"
 
 _BLOCK = re.compile(r"^( *)```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 _EXPECTED = re.compile(r"^(.*?)\s+# exit code (\d+)\b.*$", re.MULTILINE)

@@ -31,7 +31,7 @@ def _explain() -> None:
 
 @app.command()
 def workspace(
-    name: Annotated[str, typer.Argument(help="the Workspace's name")],
+    name: Annotated[str, typer.Argument(help="the Workspace's name, or NAMESPACE/NAME as other commands print it")],
     *,
     namespace: Namespace = None,
     file: Files = None,
@@ -75,6 +75,8 @@ def workspace(
 
 
 def _find(snapshot: Snapshot, name: str, namespace: str | None) -> WorkspaceRef:
+    if namespace is None and "/" in name:
+        namespace, _, name = name.partition("/")
     refs = [each.ref for each in snapshot.workspaces] + [each.ref for each in snapshot.invalid_workspaces]
     found = [ref for ref in refs if ref.name == name and namespace in (None, ref.namespace)]
     if len(found) == 1:

@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.sandbox import Sandbox
 from stacks.working_copy import make
-from tests.guides import CHECKOUT, GUIDES, REFERENCE, run_commands
+from tests.guides import CHECKOUT, DOCS, GUIDES, REFERENCE, run_commands
 
 pytestmark = pytest.mark.e2e
 
@@ -20,6 +20,15 @@ def project(sandbox_home: Path, tmp_path: Path) -> Iterator[Path]:
     yield folder
     for name in ("default", "sharing"):
         Sandbox.named(name).down()
+
+
+def test_the_tutorial(project: Path) -> None:
+    done = run_commands((DOCS / "tutorial.md").read_text(), project, timeout=500)
+    assert "limits.nodes of the Environment is 4, 2 in use, 6 more wanted" in done.stdout
+    assert "gpu-fraction 'half'" in done.stdout
+    assert done.stdout.count("NVIDIA-L4") >= 2, "two nodes for shares"
+    assert "No resources found in plimsoll-triggers namespace." in done.stderr
+    assert "No resources found" in done.stderr.splitlines()[-1], "no NodeClaim is left"
 
 
 def test_the_guide_to_demand(project: Path) -> None:

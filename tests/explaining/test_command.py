@@ -33,6 +33,10 @@ def test_a_refused_one_ends_with_2_and_says_what_to_change() -> None:
     assert told["plan"] == {"create": [], "update": [], "delete": [], "warnings": []}
 
 
+def test_a_name_may_be_given_as_it_is_printed() -> None:
+    assert explained("research/llama").exit_code == 0
+
+
 def test_a_name_that_is_not_there_names_those_that_are() -> None:
     with pytest.raises(PlimsollError) as error:
         CliRunner().invoke(app, ["workspace", "none", "-f", EXAMPLES], catch_exceptions=False, standalone_mode=False)
