@@ -19,14 +19,14 @@ _CONTAINER: Final = {"name": "main", "resources": {"requests": {"cpu": "500m", "
 
 
 def a_cluster(nodes: int, pods: int, waiting: int, classes: int) -> Snapshot:
-    """Pods that run are spread over the nodes: two share a GPU in halves, and every 50th node has free GPUs."""
+    """Pods that run fill the GPUs of the nodes, alone or two together; every 50th node has four free GPUs."""
     running = pods - waiting
     return Snapshot.model_construct(
         environment=Environment.default(),
         nodes=tuple(_node(number) for number in range(nodes)),
         node_pools=(_node_pool(),),
         pods=(
-            *(_running(number, nodes) for number in range(running)),
+            *(_running(number, nodes, running) for number in range(running)),
             *(waiting_pod(number, number % classes) for number in range(waiting)),
         ),
     )
@@ -48,17 +48,19 @@ def waiting_manifest(number: int, of_class: int) -> dict[str, Any]:
     )
 
 
-def _running(number: int, nodes: int) -> Pod:
-    return Pod.read(running_manifest(number, nodes))
+def _running(number: int, nodes: int, running: int) -> Pod:
+    return Pod.read(running_manifest(number, nodes, running))
 
 
-def running_manifest(number: int, nodes: int) -> dict[str, Any]:
-    node, gpu = number % nodes, (number // nodes) % GPUS
-    if node % 50 == 0:
-        gpu %= GPUS // 2
+def running_manifest(number: int, nodes: int, running: int) -> dict[str, Any]:
+    node, rank = number % nodes, number // nodes
+    gpus = GPUS // 2 if node % 50 == 0 else GPUS
+    gpu, on_node = rank % gpus, (running - node + nodes - 1) // nodes
+    together = len(range(gpu, on_node, gpus))
+    fraction = f"{1 / together:.3f}" if together > 1 else "0.9999"
     labels = {"kai.scheduler/queue": f"team-{number % 20:02}", "runai-gpu-group": f"group-{node}-{gpu}"}
     return _pod(
-        f"running-{number}", labels, {"gpu-fraction": "0.5"}, {"nodeName": f"node-{node:05}"}, {"phase": "Running"}
+        f"running-{number}", labels, {"gpu-fraction": fraction}, {"nodeName": f"node-{node:05}"}, {"phase": "Running"}
     )
 
 

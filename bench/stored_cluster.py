@@ -142,7 +142,7 @@ def pod_group(pod: str) -> Raw:
 
 
 def _pods(nodes: int, pods: int, waiting: int, classes: int) -> Iterator[Raw]:
-    yield from (stored_pod(running_manifest(number, nodes)) for number in range(pods - waiting))
+    yield from (stored_pod(running_manifest(number, nodes, pods - waiting)) for number in range(pods - waiting))
     yield from (stored_pod(waiting_manifest(number, number % classes)) for number in range(waiting))
 
 

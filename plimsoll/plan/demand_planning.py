@@ -50,8 +50,8 @@ def demands(
 class DemandPlanner:
     """Plans demand again and again, and keeps what it read and packed where nothing of it changed.
 
-    What it gives depends on its arguments alone. Not safe to share between threads. `seconds` bound the packing of a
-    class, by the clock where one is given, else by counted work.
+    Who is to go where depends on the plan before, which is repaired; never whether a plan is right. Not safe to share
+    between threads. `seconds` bound the packing of a class, by the clock where one is given, else by counted work.
     """
 
     def __init__(self, seconds: float = SECONDS, clock: Clock | None = None) -> None:
