@@ -25,7 +25,7 @@ def project(sandbox_home: Path, tmp_path: Path) -> Iterator[Path]:
 def test_the_tutorial(project: Path) -> None:
     done = run_commands((DOCS / "tutorial.md").read_text(), project, timeout=500)
     assert "limits.nodes of the Environment is 4, 2 in use, 6 more wanted" in done.stdout
-    assert "gpu-fraction 'half'" in done.stdout
+    assert "gpu-fraction is 'half'" in done.stdout
     assert done.stdout.count("NVIDIA-A10G") >= 2, "two nodes for shares"
     assert "No resources found in plimsoll-triggers namespace." in done.stderr
     assert "No resources found\n" in done.stderr, "no NodeClaim is left"
