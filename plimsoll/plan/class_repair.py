@@ -140,7 +140,8 @@ class ClassRepair:
     def _place_homeless(self) -> bool:
         if not self._homeless:
             return True
-        existing = Filling(self._left(node) for node in self._given.free)
+        rests = (self._left(node) for node in self._given.free)
+        existing = Filling(rest for rest in rests if any(rest.gpus))
         own = Filling()
         own.add([_left(each, f"{number:06}", self._needs) for number, each in enumerate(self._new)])
         unused = Filling(each.free for each in self._unused.values())
