@@ -1,7 +1,7 @@
 """Asked: nodes that an object asks for, and how many of them have come."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -76,6 +76,11 @@ class Asked:
         """As it is once these nodes have come too."""
         new = tuple(nodes)
         return replace(self, outstanding=self.outstanding - len(new), came=(*self.came, *new)) if new else self
+
+    def holding(self, nodes: Collection[str]) -> "Asked":
+        """As it is while these of the nodes that came are counted as if they were still to come."""
+        came = tuple(name for name in self.came if name not in nodes)
+        return replace(self, outstanding=self.outstanding + len(self.came) - len(came), came=came)
 
     def without(self, nodes: int, claims: Iterable[str] = ()) -> "Asked":
         """As it is once so many nodes, and these claims, are given up."""

@@ -97,7 +97,7 @@ class DemandAsking:
         return self._reports(standings)
 
     def _hold(self, waiting: Sequence[Asked]) -> None:
-        if self._settings.provisioner is Setting.TRIGGER_POD:
+        if self._settings.provisioner in (Setting.TRIGGER_POD, Setting.CAPACITY_BUFFER):
             self.held, until = held_nodes(self._new_nodes, self._snapshot, waiting, self.demands, self._now)
             self._delta.looks += [until] if until is not None else []
 
@@ -152,12 +152,13 @@ class DemandAsking:
         kept = []
         for each in waiting:
             needed = sum(promise.name in wanted for promise in each.promises)
-            new = [node for node in self._new_nodes.get(each.name, ()) if node not in self.held]
+            came = self._new_nodes.get(each.name, ())
+            held, new = self.held.intersection(came), [node for node in came if node not in self.held]
             if self._provisioner is None:
                 continue
             if needed or busy.intersection(each.came):
                 kept.append(each)
-                self._provisioner.keep(each, needed, new, self._delta)
+                self._provisioner.keep(each.holding(held), needed + len(held), new, self._delta)
             else:
                 self._provisioner.disarm(each, new, self._delta)
         return kept

@@ -1,9 +1,9 @@
-"""Nodes that came and are held for a moment: their triggers stay armed, and their pods gated.
+"""Nodes that came and are held for a moment: their triggers stay armed, their buffers do not shrink, their pods gated.
 
-Karpenter first puts what is armed onto nodes that are idle. A node that came would be its answer to the next trigger,
-for which it has made no NodeClaim yet, and it would make none until pods hold the GPUs of the node. While both
-triggers are armed it counts right. That is safe where nothing can take the GPUs meanwhile: the capacity gate holds
-every pod that the node could take.
+Karpenter first puts what asks for capacity onto nodes that are idle. A node that came would be its answer to the next
+trigger or replica of a buffer, for which it has made no NodeClaim yet, and it would make none until pods hold the GPUs
+of the node. While both ask it counts right. That is safe where nothing can take the GPUs meanwhile: the capacity gate
+holds every pod that the node could take.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from plimsoll.plan.node_ask import NodeAsk
 from plimsoll.plan.node_index import gpu_devices
 
 PATIENCE: Final = timedelta(seconds=30)
-"""How long a trigger may go without a NodeClaim: three times Karpenter looks at what is armed."""
+"""How long what asks may go without a NodeClaim: three times Karpenter looks at what is armed."""
 
 
 def held_nodes(

@@ -6,9 +6,10 @@ import orjson
 import pytest
 
 from plimsoll.model import labels
+from plimsoll.model.capacity_gate import CAPACITY_GATE
 from plimsoll.model.pod import Pod
 from plimsoll.model.taint import Taint
-from tests.asking.cluster import TYPE, Cluster, at, demand_environment, node, pool, share_pod
+from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod
 
 HEADROOM = {"name": "warm", "nodePool": "gpu", "instanceType": TYPE, "gpus": 8, "nodes": 2}
 
@@ -67,6 +68,23 @@ def test_a_node_is_counted_as_soon_as_it_is_supply() -> None:
     held.objects[-1] = joined
     plan = held.tick(at(32))
     assert (len(plan.updates), plan.deletions, plan.creations) == (1, (), ())
+
+
+def test_a_buffer_keeps_its_size_while_an_autoscaler_would_take_its_node_for_the_answer_to_the_rest() -> None:
+    """Karpenter puts virtual pods onto idle nodes: a replica of which no node was made yet would never get one."""
+    gated = {"schedulingGates": [{"name": CAPACITY_GATE}]}
+    pods = [share_pod(f"share-{number:03}", unschedulable=False, **gated) for number in range(33)]
+    held = Cluster(pool(), *pods, environment=demand_environment("capacity-buffer"))
+    held.tick(at(0))
+    held.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]
+    plan = held.tick(at(5))
+    assert (plan.updates, plan.lifts, plan.next_look) == ((), (), at(30))
+    held.objects += [claim(f"gpu-{number}", at(6), nodeName=f"n{number}") for number in (2, 3)]
+    plan = held.tick(at(7))
+    assert [update.manifest["spec"]["replicas"] for update in plan.updates] == [2]
+    assert plan.lifts
+    held.objects.append(node("n2", at(8)))
+    assert [update.manifest["spec"]["replicas"] for update in held.tick(at(9)).updates] == [1]
 
 
 def test_a_buffer_shrinks_with_its_demand() -> None:
