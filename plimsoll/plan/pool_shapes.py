@@ -20,6 +20,7 @@ from plimsoll.plan.node_need import UNBOUNDED
 from plimsoll.plan.node_overhead import allocatable_cpu_milli
 from plimsoll.plan.offered_types import CLOUDS, OfferedType, OfferedTypes
 from plimsoll.plan.pool_shape import PoolShape, same_product
+from plimsoll.plan.reported_memory import reported_memory_mib
 
 KUBELET_PODS: Final = 110
 """Pods of a node where its kubelet is told nothing else."""
@@ -168,8 +169,10 @@ class _Said:
 
 
 def _memory(offered: OfferedType) -> int | None:
-    """MiB of one of its GPUs."""
-    return int(offered.gpus.memory_mib) if offered.gpus is not None and offered.gpus.memory_mib else None
+    """MiB of one of its GPUs, as GPU Feature Discovery will say them."""
+    if offered.gpus is None or not offered.gpus.memory_mib:
+        return None
+    return reported_memory_mib(offered.gpus.product, int(offered.gpus.memory_mib))
 
 
 def _taints(pool: NodePool) -> tuple[Taint, ...]:
