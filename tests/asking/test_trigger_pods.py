@@ -245,6 +245,17 @@ def test_pods_that_are_bound_one_after_the_other_and_say_no_gpu_ask_for_no_more(
     assert not cluster.asking
 
 
+def test_nodes_that_come_in_another_order_than_they_were_made_answer_all_triggers() -> None:
+    cluster = Cluster(pool(), *(share_pod(f"first-{number}", "0.9") for number in range(8)))
+    cluster.tick(at(0))
+    cluster.objects += [share_pod(f"later-{number}", "0.9") for number in range(8)]
+    cluster.tick(at(10))
+    cluster.objects += [claim("gpu-1", at(1), nodeName="n1"), claim("gpu-2", at(11), nodeName="n2"), node("n2", at(20))]
+    assert len(cluster.tick(at(21)).signals) == 1
+    cluster.objects.append(node("n1", at(30)))
+    assert [signal.reason for signal in cluster.tick(at(31)).signals] == [SignalReason.CAPACITY_READY]
+
+
 def test_a_node_is_held_while_an_autoscaler_would_take_it_for_the_answer_to_another_trigger() -> None:
     """Karpenter puts what is armed onto idle nodes: one armed trigger and one idle node come to no NodeClaim."""
     gated = {"schedulingGates": [{"name": CAPACITY_GATE}]}
@@ -258,7 +269,7 @@ def test_a_node_is_held_while_an_autoscaler_would_take_it_for_the_answer_to_anot
     plan = cluster.tick(at(5))
     assert not plan.signals, "both stay armed"
     assert not plan.lifts, "nothing is let go to the node meanwhile"
-    assert plan.next_look == at(31)
+    assert plan.next_look == at(30)
     cluster.objects.append(claim("gpu-2", at(6)))
     plan = cluster.tick(at(7))
     assert [signal.reason for signal in plan.signals] == [SignalReason.CAPACITY_READY]
