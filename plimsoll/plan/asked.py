@@ -127,8 +127,8 @@ def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[
 
     A node answers the youngest that it fits: of the pool and the types, made after it was asked for, joined, its GPUs
     allocatable, and counted for nothing else. What was asked for before it may have a node made earlier, which boots
-    for longer, and would be no answer to what is younger. A node is made when its NodeClaim is, where it has one. One whose GPUs
-    are held came for something that is over: what it has left is free, and nobody's answer.
+    for longer, and would be no answer to what is younger. A node is made when its NodeClaim is, where it has one. One
+    whose GPUs are held came for something that is over: what it has left is free, and nobody's answer.
     """
     waiting = [each for each in asked if each.outstanding]
     if not waiting:
@@ -148,7 +148,8 @@ def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[
     found: dict[str, list[str]] = {}
     for node in sorted(new.values(), key=lambda node: (born[node.name], node.name)):
         of_kind = by_kind.get((node.labels.get(NODEPOOL, ""), node.instance_type), ())
-        earlier = (each for each in reversed(of_kind) if left[each.name] and each.thing.creation_timestamp <= born[node.name])
+        open_ones = (each for each in reversed(of_kind) if left[each.name])
+        earlier = (each for each in open_ones if each.thing.creation_timestamp <= born[node.name])
         answered = next((each for each in earlier if (gpu_devices(node, gpu_resource) or 0) >= each.ask.gpus), None)
         if answered is not None:
             left[answered.name] -= 1
