@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.asking_rounds import rounds
 from bench.node_figures import OnNodes, on_nodes
 from bench.trace import TracePod, read_pods
 from plimsoll.plan.node_need import NodeShape
-from plimsoll.plan.packing import ANY, FreeGPU, Item, Packing, pack
+from plimsoll.plan.packing import ANY, Item, Packing, pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def measure(path: Path, shapes: Sequence[NodeShape] = ()) -> Report:
         lower_bound=packing.lower_bound,
         lower_bound_gpus=packing.least,
         exact=packing.exact,
-        rounds=rounds(free, packing),
+        rounds=rounds(free),
         solve_seconds=round(seconds, 6),
         held=Held(held(free, kai), len(free), sum(len(each.items) for each in packing.bins)),
     )
@@ -156,19 +157,6 @@ def held(pods: Sequence[TracePod], gpus: int) -> int:
     return fits
 
 
-def rounds(pods: Sequence[TracePod], packing: Packing) -> int:
-    """How often GPUs are asked for when those asked before have come, and nothing is bound yet."""
-    items = _items(pods)
-    supply: list[FreeGPU] = []
-    asked = 0
-    while packing.gpus:
-        asked += 1
-        kinds = [each.kinds[0] for each in packing.bins if each.gpu is None]
-        supply += [FreeGPU(f"{asked}/{number}", kind, 1000) for number, kind in enumerate(kinds)]
-        packing = pack(items, supply, clock=time.perf_counter)
-    return asked
-
-
 def _items(pods: Sequence[TracePod]) -> list[Item]:
     return [Item(pod.key, dict.fromkeys(pod.models or (ANY,), pod.gpu_milli)) for pod in pods]
 
@@ -186,6 +174,6 @@ def _constrained(shares: Sequence[TracePod], packing: Packing, seconds: float) -
         lower_bound=packing.lower_bound,
         lower_bound_gpus=packing.least,
         exact=packing.exact,
-        rounds=rounds(shares, packing),
+        rounds=rounds(shares),
         solve_seconds=round(seconds, 6),
     )

@@ -212,17 +212,17 @@ class ClassPacker:
     ) -> tuple[dict[str, FilledNode], tuple[FilledNode, ...]]:
         """Planned nodes that were promised before, by promise, and the others."""
         found: dict[str, FilledNode] = {}
-        rest = []
+        left, rest = list(self._promised), []
         for node in sorted(nodes, key=lambda node: node.pods):
             shape = self._shapes[node.shape or ""]
             cpu_milli = sum(needs[name].cpu_milli for name in node.pods)
             memory_mib = sum(needs[name].memory_mib for name in node.pods)
-            for each in self._promised:
-                if each.free.name not in found and each.holds(shape, cpu_milli, memory_mib, len(node.pods)):
-                    found[each.free.name] = node
-                    break
-            else:
+            holding = (at for at, each in enumerate(left) if each.holds(shape, cpu_milli, memory_mib, len(node.pods)))
+            at = next(holding, None)
+            if at is None:
                 rest.append(node)
+            else:
+                found[left.pop(at).free.name] = node
         return found, tuple(rest)
 
 

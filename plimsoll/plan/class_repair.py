@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from plimsoll.plan.class_packing import Given, PackedClass, PromisedNode, as_node_shape
 from plimsoll.plan.node_filling import Filling
@@ -17,6 +18,17 @@ _EXCHANGES = 20
 
 Held = tuple[tuple[str, ...], ...]
 """Pods on each GPU of a node."""
+
+
+class _Offer(NamedTuple):
+    """What is promised, names aside: thousands of nodes that are asked for are of a few kinds."""
+
+    instance_types: tuple[str, ...]
+    kind: str
+    gpus: tuple[int, ...]
+    cpu_milli: int
+    memory_mib: int
+    pods: int
 
 
 @dataclass(slots=True)
@@ -95,33 +107,46 @@ class ClassRepair:
 
     def _matched(self, nodes: Sequence[FilledNode]) -> dict[int, PromisedNode]:
         """By the number of the node what is promised and takes its pods: as many as possible, of its type first."""
-        holders: dict[str, int] = {}
-        choice = [self._takers(node) for node in nodes]
+        alike: dict[_Offer, list[PromisedNode]] = {}
+        for each in self._unused.values():
+            alike.setdefault(_offer(each), []).append(each)
+        holders: dict[_Offer, list[int]] = {offer: [] for offer in alike}
+        choice = [self._takers(node, alike) for node in nodes]
 
-        def match(number: int, seen: set[str], depth: int) -> bool:
-            for name in choice[number]:
-                if name in seen:
+        def match(number: int, seen: set[_Offer], depth: int) -> bool:
+            for offer in choice[number]:
+                if offer in seen:
                     continue
-                seen.add(name)
-                if name not in holders or (depth and match(holders[name], seen, depth - 1)):
-                    holders[name] = number
+                seen.add(offer)
+                if len(holders[offer]) < len(alike[offer]):
+                    holders[offer].append(number)
                     return True
+                for at, other in enumerate(holders[offer] if depth else ()):
+                    if match(other, seen, depth - 1):
+                        holders[offer][at] = number
+                        return True
             return False
 
         for number in range(len(nodes)):
             match(number, set(), _EXCHANGES)
-        return {number: self._unused[name] for name, number in holders.items()}
+        return {
+            number: each
+            for offer, numbers in holders.items()
+            for number, each in zip(numbers, alike[offer], strict=False)
+        }
 
-    def _takers(self, node: FilledNode) -> list[str]:
+    def _takers(self, node: FilledNode, alike: Mapping[_Offer, Sequence[PromisedNode]]) -> list[_Offer]:
+        """What is promised that takes the pods of a node, its own type first."""
         held = tuple(tuple(name for name in names if name in self._homeless) for names in node.gpus)
         if not any(held):
             return []
+        frees = {offer: several[0].free for offer, several in alike.items()}
+        uses = {free.kind: NodeUse.of(free, held, self._needs) for free in frees.values()}
+        found = [offer for offer, free in frees.items() if (use := uses[free.kind]) is not None and use.fits(free)]
         shape = self._shapes.get(node.shape or "")
-        uses = ((each, NodeUse.of(each.free, held, self._needs)) for each in self._unused.values())
-        found = [each for each, use in uses if use is not None and use.fits(each.free)]
         wanted = shape.instance_type if shape is not None else ""
-        found.sort(key=lambda each: (wanted not in each.instance_types[:1], wanted not in each.instance_types))
-        return [each.free.name for each in found]
+        found.sort(key=lambda offer: (wanted not in offer.instance_types[:1], wanted not in offer.instance_types))
+        return found
 
     def _stand_on(self, promised: PromisedNode, standing: _Standing) -> None:
         del self._unused[promised.free.name]
@@ -202,6 +227,11 @@ class ClassRepair:
             nodes, tuple(sorted(self._unplaced.items())), before.least, before.lower_bound, before.prices
         )
         return PackedClass(packing, on_nodes, promised, new, self._unplaced)
+
+
+def _offer(each: PromisedNode) -> _Offer:
+    free = each.free
+    return _Offer(each.instance_types, free.kind, free.gpus, free.cpu_milli, free.memory_mib, free.pods)
 
 
 def _as_new(each: _Standing) -> FilledNode:

@@ -8,7 +8,7 @@ from plimsoll.plan.demand import Demand, Promise
 from plimsoll.plan.demand_planning import DemandPlanner
 from plimsoll.plan.node_overhead import allocatable_cpu_milli
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot
-from tests.demand.test_properties import TYPES, check, milli_of, promises_of
+from tests.demand.test_properties import MEMORY, TYPES, check, milli_of, promises_of
 
 VCPUS = {"g6.xlarge": 4, "g6.12xlarge": 48, "g5.xlarge": 4, "g5.48xlarge": 192}
 
@@ -75,6 +75,7 @@ class Cluster:
             name,
             "NVIDIA-L4" if instance_type.startswith("g6") else "NVIDIA-A10G",
             gpus=promise.gpus,
+            memory=MEMORY,
             cpu="512" if self._roomy else f"{allocatable_cpu_milli(VCPUS[instance_type] * 1000)}m",
             instance_type=instance_type,
             more_labels={"karpenter.sh/nodepool": promise.node_pool},

@@ -1,0 +1,95 @@
+"""How often the planner of demand asks for GPUs until all shares of a trace have a place."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from bench.trace import TracePod
+from plimsoll.model.environment import Environment
+from plimsoll.model.instance_type import InstanceType
+from plimsoll.model.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
+from plimsoll.model.node import Node
+from plimsoll.model.node_pool import NodePool
+from plimsoll.model.pod import Pod
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.demand import Demand, PlannedNode, Promise
+from plimsoll.plan.demand_planning import DemandPlanner
+
+_MIB: Final = 16384
+_POOL: Final = "gpus"
+_SOME: Final = "some"
+"""The model where a trace names none."""
+_MOST: Final = 20
+
+
+def rounds(pods: Sequence[TracePod]) -> int:
+    """Shares wait in a cluster without nodes, whose NodePool has nodes with one GPU of each model.
+
+    In each round what was asked for is first on its way and then there, and nothing is bound yet.
+    """
+    models = sorted({model for pod in pods for model in pod.models} or {_SOME})
+    cluster = Snapshot.model_construct(
+        environment=Environment.default(),
+        instance_types=tuple(InstanceType(_type(model), "", 1, _MIB, f"NVIDIA {model}") for model in models),
+        node_pools=(_node_pool(models),),
+        pods=tuple(_pod(pod) for pod in pods),
+    )
+    planner, asked = DemandPlanner(), 0
+    new = _asked(planner.demands(cluster))
+    came: dict[str, str] = {}
+    while new and asked < _MOST:
+        asked += 1
+        coming = [_promise(f"{asked}-{number}", demand, node) for number, (demand, node) in enumerate(new)]
+        new = _asked(planner.demands(cluster, coming, came=came))
+        if not new:
+            cluster = cluster.model_copy(update={"nodes": (*cluster.nodes, *map(_node, coming))})
+            came |= {each.name: each.demand for each in coming}
+            new = _asked(planner.demands(cluster, came=came))
+    return asked
+
+
+def _asked(demands: Iterable[Demand]) -> list[tuple[str, PlannedNode]]:
+    """New nodes, with the name of their demand."""
+    return [(demand.name, node) for demand in demands for node in demand.nodes]
+
+
+def _promise(name: str, demand: str, node: PlannedNode) -> Promise:
+    types = (node.instance_type, *node.alternatives)
+    return Promise(name, demand, types, node.node_pool, node.gpus, node.kind, node.cpu_milli, node.memory_mib)
+
+
+def _type(model: str) -> str:
+    return f"{model.casefold()}.one"
+
+
+def _node_pool(models: Sequence[str]) -> NodePool:
+    requirement = {"key": INSTANCE_TYPE, "operator": "In", "values": [_type(model) for model in models]}
+    spec = {"requirements": [requirement], "nodeClassRef": {"group": "example.com"}}
+    return NodePool.read({"metadata": {"name": _POOL}, "spec": {"template": {"spec": spec}}})
+
+
+def _node(promise: Promise) -> Node:
+    labels = {
+        INSTANCE_TYPE: promise.instance_types[0],
+        NODEPOOL: _POOL,
+        GPU_PRODUCT: promise.kind.replace(" ", "-"),
+        GPU_COUNT: "1",
+        GPU_MEMORY: str(_MIB),
+    }
+    status = {"allocatable": {GPU_RESOURCE: "1", "cpu": "9999", "memory": "99Ti"}, "conditions": [_READY]}
+    return Node.read({"metadata": {"name": promise.name, "labels": labels}, "status": status})
+
+
+_READY: Final = {"type": "Ready", "status": "True"}
+
+
+def _pod(pod: TracePod) -> Pod:
+    spec: dict[str, object] = {"schedulerName": "kai-scheduler", "containers": [{"name": "main"}]}
+    if pod.models:
+        products = [f"NVIDIA-{model}" for model in pod.models]
+        term = {"matchExpressions": [{"key": GPU_PRODUCT, "operator": "In", "values": products}]}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+        spec["affinity"] = {"nodeAffinity": required}
+    annotations = {"gpu-fraction": f"{pod.gpu_milli / 1000:g}"}
+    metadata = {"name": pod.name, "namespace": "trace", "uid": pod.key, "annotations": annotations}
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return Pod.read({"metadata": metadata, "spec": spec, "status": {"phase": "Pending", "conditions": [condition]}})
