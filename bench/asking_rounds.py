@@ -13,6 +13,7 @@ from plimsoll.model.pod import Pod
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.demand import Demand, PlannedNode, Promise
 from plimsoll.plan.demand_planning import DemandPlanner
+from plimsoll.plan.node_ask import NodeAsk
 
 _MIB: Final = 16384
 _POOL: Final = "gpus"
@@ -38,7 +39,7 @@ def rounds(pods: Sequence[TracePod]) -> int:
     came: dict[str, str] = {}
     while new and asked < _MOST:
         asked += 1
-        coming = [_promise(f"{asked}-{number}", demand, node) for number, (demand, node) in enumerate(new)]
+        coming = [NodeAsk.of(node).promise(f"{asked}-{number}", demand) for number, (demand, node) in enumerate(new)]
         new = _asked(planner.demands(cluster, coming, came=came))
         if not new:
             cluster = cluster.model_copy(update={"nodes": (*cluster.nodes, *map(_node, coming))})
@@ -50,11 +51,6 @@ def rounds(pods: Sequence[TracePod]) -> int:
 def _asked(demands: Iterable[Demand]) -> list[tuple[str, PlannedNode]]:
     """New nodes, with the name of their demand."""
     return [(demand.name, node) for demand in demands for node in demand.nodes]
-
-
-def _promise(name: str, demand: str, node: PlannedNode) -> Promise:
-    types = (node.instance_type, *node.alternatives)
-    return Promise(name, demand, types, node.node_pool, node.gpus, node.kind, node.cpu_milli, node.memory_mib)
 
 
 def _type(model: str) -> str:

@@ -30,6 +30,7 @@ from plimsoll.model.pod import Pod
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.demand import Demand, Promise
 from plimsoll.plan.demand_planning import DemandPlanner
+from plimsoll.plan.node_ask import NodeAsk
 
 _AIM_MS = 50
 _KINDS = ("one more waits", "one is gone", "one is bound")
@@ -133,18 +134,7 @@ def _asked(coming: Iterable[Promise], found: Iterable[Demand]) -> list[Promise]:
     taken = {promise.name for promise in kept}
     numbers = (number for number in itertools.count() if f"trigger-{number}" not in taken)
     return kept + [
-        Promise(
-            name=f"trigger-{next(numbers)}",
-            demand=demand.name,
-            instance_types=(node.instance_type, *node.alternatives),
-            node_pool=node.node_pool,
-            gpus=node.gpus,
-            kind=node.kind,
-            cpu_milli=node.cpu_milli,
-            memory_mib=node.memory_mib,
-        )
-        for demand in found
-        for node in demand.nodes
+        NodeAsk.of(node).promise(f"trigger-{next(numbers)}", demand.name) for demand in found for node in demand.nodes
     ]
 
 

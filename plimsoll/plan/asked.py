@@ -58,17 +58,7 @@ class Asked:
     def promises(self) -> tuple[Promise, ...]:
         """The nodes still to come, as supply."""
         return tuple(
-            Promise(
-                name=f"{self.name}/{number}",
-                demand=self.demand,
-                instance_types=self.ask.instance_types,
-                node_pool=self.ask.node_pool,
-                gpus=self.ask.gpus,
-                kind=self.ask.kind,
-                cpu_milli=self.ask.cpu_milli,
-                memory_mib=self.ask.memory_mib,
-                claimed=number < self.claimed,
-            )
+            self.ask.promise(f"{self.name}/{number}", self.demand, claimed=number < self.claimed)
             for number in range(self.outstanding)
         )
 

@@ -12,7 +12,7 @@ from plimsoll.model.base import Observed
 from plimsoll.model.labels import DEMAND, ENVIRONMENT, GROUP, INSTANCE_TYPE, NODEPOOL, as_label_value
 from plimsoll.model.owner import DemandRef
 from plimsoll.model.placement import Placement, Terms
-from plimsoll.plan.demand import PlannedNode
+from plimsoll.plan.demand import PlannedNode, Promise
 
 ASK: Final = f"{GROUP}/node"
 """Annotation: the NodeAsk, as JSON."""
@@ -53,6 +53,20 @@ class NodeAsk(Observed):
             kind=node.kind,
             cpu_milli=node.cpu_milli,
             memory_mib=node.memory_mib,
+        )
+
+    def promise(self, name: str, demand: str, *, claimed: bool = False) -> Promise:
+        """Such a node, on its way for a demand."""
+        return Promise(
+            name=name,
+            demand=demand,
+            instance_types=self.instance_types,
+            node_pool=self.node_pool,
+            gpus=self.gpus,
+            kind=self.kind,
+            cpu_milli=self.cpu_milli,
+            memory_mib=self.memory_mib,
+            claimed=claimed,
         )
 
     @classmethod

@@ -11,6 +11,7 @@ from plimsoll.model.pod import Pod
 from plimsoll.plan.demand import Demand, Promise
 from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.demand_planning import DemandPlanner, demands
+from plimsoll.plan.node_ask import NodeAsk
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod
 
 TYPES = {"g6.xlarge": 1, "g6.12xlarge": 4, "g5.xlarge": 1, "g5.48xlarge": 8}
@@ -60,16 +61,7 @@ def milli_of(pod: Pod) -> int:
 def promises_of(found: Iterable[Demand]) -> list[Promise]:
     """What a provisioner asks for."""
     return [
-        Promise(
-            f"{demand.name}-{number}",
-            demand.name,
-            (node.instance_type, *node.alternatives),
-            node.node_pool,
-            node.gpus,
-            node.kind,
-            node.cpu_milli,
-            node.memory_mib,
-        )
+        NodeAsk.of(node).promise(f"{demand.name}-{number}", demand.name)
         for demand in found
         for number, node in enumerate(demand.nodes)
     ]
