@@ -55,6 +55,10 @@ def cli(*arguments: str, **options: object) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)  # type: ignore[call-overload,no-any-return]
 
 
+def hear_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_two_sandboxes_run_side_by_side(byo_sandbox: Sandbox, nap_sandbox: Sandbox, kube: Connect) -> None:
     kube(byo_sandbox).apply(a_config_map("only-here"))
 
@@ -251,7 +255,8 @@ def test_a_sandbox_whose_supervisor_was_killed_comes_back_with_its_data(sandbox:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_an_up_that_is_ended_half_way_leaves_nothing(sandbox: Sandbox, number: signal.Signals) -> None:
-    up = cli("up", "--no-karpenter", "--name", sandbox.name)
+    # A job in the background of a shell is born deaf to interrupts.
+    up = cli("up", "--no-karpenter", "--name", sandbox.name, preexec_fn=hear_interrupts)
     log = sandbox.folder.logs / "kube-apiserver.log"
     await_condition(lambda: log.exists() and log.stat().st_size, message="the apiserver starts")
 

@@ -120,16 +120,16 @@ def test_siblings_on_one_pool_have_nodes_of_their_own(cluster: Kube) -> None:
 
 
 def test_one_that_no_node_is_left_for_is_refused_with_who_has_them(cluster: Kube) -> None:
-    cluster.apply(workspace("late", 1))
+    cluster.apply(workspace("youngest", 1))
 
     def refused() -> str:
-        found = condition(cluster.get(API, "Workspace", "late", NAMESPACE), "ResourceReady")
+        found = condition(cluster.get(API, "Workspace", "youngest", NAMESPACE), "ResourceReady")
         return found["message"] if found.get("reason") == "NoFreeNodes" else ""
 
-    message = await_condition(refused, 30, "late is refused")
+    message = await_condition(refused, 30, "the youngest is refused")
     assert "inference/older" in message
     assert "inference/younger" in message
-    assert cluster.get("apps/v1", "Deployment", "late", NAMESPACE) is None
+    assert cluster.get("apps/v1", "Deployment", "youngest", NAMESPACE) is None
 
 
 def test_a_loop_that_takes_over_finds_the_allocation_again(
@@ -162,4 +162,4 @@ def test_a_node_that_comes_goes_to_the_one_that_lacks_it(cluster: Kube, stage: S
 def test_nodes_that_are_given_up_go_to_the_one_that_was_refused(cluster: Kube) -> None:
     older = nodes_of(cluster, "older")
     cluster.delete(API, "Workspace", "older", NAMESPACE)
-    assert set(at_rest(cluster, "late", 1)) <= set(older)
+    assert set(at_rest(cluster, "youngest", 1)) <= set(older)
