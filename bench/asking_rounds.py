@@ -20,6 +20,7 @@ _POOL: Final = "gpus"
 _SOME: Final = "some"
 """The model where a trace names none."""
 _MOST: Final = 20
+_READY: Final = {"type": "Ready", "status": "True"}
 
 
 def rounds(pods: Sequence[TracePod]) -> int:
@@ -73,9 +74,6 @@ def _node(promise: Promise) -> Node:
     }
     status = {"allocatable": {GPU_RESOURCE: "1", "cpu": "9999", "memory": "99Ti"}, "conditions": [_READY]}
     return Node.read({"metadata": {"name": promise.name, "labels": labels}, "status": status})
-
-
-_READY: Final = {"type": "Ready", "status": "True"}
 
 
 def _pod(pod: TracePod) -> Pod:

@@ -316,19 +316,9 @@ def a_waiting_pod(
     )
 
 
-def a_plain_pod(
-    name: str = "plain",
-    node: str = "node",
-    *,
-    cpu: str = "",
-    memory: str = "",
-    daemon_set: str = "",
-    namespace: str = "kube-system",
-) -> PlainPod:
-    """A pod that asks for no GPU."""
-    read = PlainPod.read(
-        a_plain_manifest(name, node, cpu=cpu, memory=memory, daemon_set=daemon_set, namespace=namespace)
-    )
+def a_plain_pod(*names: str, **asked: str) -> PlainPod:
+    """A pod that asks for no GPU; the arguments are those of `a_plain_manifest`."""
+    read = PlainPod.read(a_plain_manifest(*names, **asked))
     assert read is not None
     return read
 

@@ -1,15 +1,15 @@
 """What demand holds of the limits of an environment: nodes that an autoscaler made, and those that are asked for."""
 
-from collections import Counter
 from dataclasses import dataclass
 
 from plimsoll.model.demand_settings import DemandProvisioner
-from plimsoll.model.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
+from plimsoll.model.labels import INSTANCE_TYPE, WORKSPACE
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.asked import came_since, read_asked
 from plimsoll.plan.asking import asking
 from plimsoll.plan.claim_gpus import claim_gpus
+from plimsoll.plan.coming_claims import coming_claims
 from plimsoll.plan.offered_types import OfferedTypes
 
 
@@ -47,12 +47,7 @@ def _unclaimed(snapshot: Snapshot) -> list[tuple[int, int]]:
     """(GPUs of a node, nodes)."""
     found = [each for thing in asking(snapshot) if not thing.deleting and (each := read_asked(thing)) is not None]
     new = came_since(found, snapshot)
-    ready = {node.name for node in snapshot.nodes if node.ready}
-    coming = Counter(
-        claim.labels.get(NODEPOOL, "")
-        for claim in snapshot.node_claims
-        if WORKSPACE not in claim.labels and not claim.deleting and claim.node_name not in ready
-    )
+    coming = coming_claims(snapshot)
     unclaimed = []
     for each in found:
         outstanding = each.outstanding - len(new.get(each.name, ()))

@@ -1,15 +1,15 @@
 """Demand of a snapshot: unschedulable pods by class, packed into what is free, what is on its way, and new nodes."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from plimsoll.model.labels import NODEPOOL, WORKSPACE
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.class_members import Classes, ClassMembers
 from plimsoll.plan.class_needs import KnownNeeds
 from plimsoll.plan.class_packing import PromisedNode
 from plimsoll.plan.class_packings import SECONDS, ClassPackings
+from plimsoll.plan.coming_claims import coming_claims
 from plimsoll.plan.daemon_overhead import DaemonOverhead
 from plimsoll.plan.demand import Demand, Promise
 from plimsoll.plan.demand_class import DemandClass
@@ -175,9 +175,7 @@ def _promised(
 
 def _take_unclaimed(limits: PoolLimits, promised: Iterable[PromisedNode], snapshot: Snapshot) -> None:
     """Promises that have no NodeClaim yet, which Karpenter counts against the limits only once it has made one."""
-    claims = [each for each in snapshot.node_claims if WORKSPACE not in each.labels and not each.deleting]
-    ready = {node.name for node in snapshot.nodes if node.ready} if claims else set()
-    coming = Counter(claim.labels.get(NODEPOOL, "") for claim in claims if claim.node_name not in ready)
+    coming = coming_claims(snapshot)
     for each in promised:
         if coming[each.node_pool] > 0:
             coming[each.node_pool] -= 1
