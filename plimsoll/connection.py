@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
 import orjson
@@ -25,6 +25,12 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 _AUTHORIZATION_SECONDS: Final = 1.0
 """To ask the client library each time took a fifth of the time of a request."""
+_PATIENCE: Final = urllib3.Retry(
+    total=None, connect=False, read=False, redirect=False, other=0,
+    status=10, status_forcelist=[429], allowed_methods=["GET"], raise_on_status=False,
+    backoff_factor=0.2, backoff_max=2.0, retry_after_max=10,
+)  # fmt: skip
+"""As often as client-go; each time after the seconds of Retry-After, of which a kind that was just defined has one."""
 
 
 class ConnectionFailedError(PlimsollError):
@@ -54,7 +60,7 @@ class Connection:
         self.server: str = configuration.host
         self._known: tuple[dict[str, str], float] = ({}, 0.0)
         self.requests = 0
-        """Requests made so far, watches included."""
+        """Requests made so far, watches included; one that was put off and sent again counts once."""
 
     @classmethod
     def open(cls, kubeconfig: Path | None = None, context: str | None = None) -> "Connection":
@@ -95,13 +101,25 @@ class Connection:
         content_type: str = JSON,
         accept: str = JSON,
         timeout: float = 30.0,
+        patient: bool = False,
     ) -> dict[str, Any]:
-        """One request; the parsed JSON answer. `timeout` in seconds.
+        """One request; the parsed JSON answer. `timeout` in seconds, of each try.
+
+        Where `patient`, a GET that the apiserver puts off (429) is sent again when it says, up to ten times: for those
+        that look once. A loop, which looks again by itself, does without.
 
         Raises RequestError on an answer of 300 and above, ConnectionFailedError where none came or none in JSON.
         """
         with self._send(
-            method, path, body, query=query, content_type=content_type, accept=accept, timeout=timeout, preload=True
+            method,
+            path,
+            body,
+            query=query,
+            content_type=content_type,
+            accept=accept,
+            timeout=timeout,
+            preload=True,
+            retries=_PATIENCE if patient else False,
         ) as response:
             text = response.data or b"{}"
         try:
@@ -147,6 +165,7 @@ class Connection:
         accept: str,
         timeout: float,
         preload: bool,
+        retries: urllib3.Retry | Literal[False] = False,
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         headers = {"Accept": accept, "User-Agent": "plimsoll"}
         if body is not None:
@@ -162,14 +181,15 @@ class Connection:
                 headers=headers,
                 timeout=urllib3.Timeout(connect=5.0, read=timeout),
                 preload_content=preload,
-                retries=False,
+                retries=retries,
             )
             if response.status >= 300:
                 raise _refusal(response, method, path)
             yield response
         except urllib3.exceptions.HTTPError as error:
+            cause = error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error
             raise ConnectionFailedError(
-                f"the cluster at {self.server} cannot be reached: {error}",
+                f"the cluster at {self.server} cannot be reached: {cause}",
                 "check that it runs, that the address in the kubeconfig is right, and that nothing blocks the way",
             ) from None
         finally:

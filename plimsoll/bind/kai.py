@@ -18,7 +18,7 @@ class KaiBinderError(PlimsollError):
 
 def refuse_beside_kai(connection: Connection) -> None:
     """Raises KaiBinderError where a Deployment of KAI's binder has replicas."""
-    found = connection.request("GET", _DEPLOYMENTS, query={"fieldSelector": f"metadata.name={_NAME}"})
+    found = connection.request("GET", _DEPLOYMENTS, query={"fieldSelector": f"metadata.name={_NAME}"}, patient=True)
     for item in found.get("items") or ():
         if _is_kai(item):
             namespace = item["metadata"]["namespace"]

@@ -16,7 +16,7 @@ def events_about(connection: Connection, ref: WorkspaceRef) -> list[dict[str, An
     path = f"/apis/events.k8s.io/v1/namespaces/{ref.namespace}/events"
     query = {"fieldSelector": f"regarding.kind=Workspace,regarding.name={ref.name}"}
     try:
-        items = connection.request("GET", path, query=query)["items"]
+        items = connection.request("GET", path, query=query, patient=True)["items"]
     except RequestError as error:
         if error.code == 403:
             return []

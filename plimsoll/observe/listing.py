@@ -13,10 +13,13 @@ PIECE: Final = 500
 TIMEOUT: Final = 60.0
 
 
-def list_objects(connection: Connection, store: Store[T]) -> tuple[dict[Key, T | Unreadable], str]:
+def list_objects(
+    connection: Connection, store: Store[T], *, patient: bool = False
+) -> tuple[dict[Key, T | Unreadable], str]:
     """Every object of the store's kind, and the resource version to watch from.
 
-    No resource version is asked for: that is the most recent state, which no `resourceVersionMatch` bettered.
+    `patient` is the request's. No resource version is asked for: that is the most recent state, which no
+    `resourceVersionMatch` bettered.
     Raises RequestError (404: not served; 410: the list took longer than the cluster keeps old states) and
     ConnectionFailedError.
     """
@@ -24,7 +27,9 @@ def list_objects(connection: Connection, store: Store[T]) -> tuple[dict[Key, T |
     entries = store.empty()
     query = {"limit": str(PIECE), **kind.selector}
     while True:
-        answer = connection.request("GET", kind.path, query=query, accept=kind.accept_list, timeout=TIMEOUT)
+        answer = connection.request(
+            "GET", kind.path, query=query, accept=kind.accept_list, timeout=TIMEOUT, patient=patient
+        )
         for raw in answer.get("items") or ():
             key, entry = store.read(raw)
             if entry is not None:

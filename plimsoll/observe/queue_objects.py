@@ -37,7 +37,7 @@ def queue_objects(connection: Connection) -> Iterator[dict[str, Any]]:
         query = {"limit": str(PIECE), **listed.selector}
         while True:
             try:
-                answer = connection.request("GET", listed.path, query=query, timeout=TIMEOUT)
+                answer = connection.request("GET", listed.path, query=query, timeout=TIMEOUT, patient=True)
             except RequestError as error:
                 if error.code != 404:
                     raise

@@ -27,7 +27,7 @@ def read_cluster(
         if only is not None and store.kind.name not in only:
             continue
         try:
-            entries, _ = list_objects(connection, store)
+            entries, _ = list_objects(connection, store, patient=True)
         except RequestError as error:
             if error.code == 403 and store.kind.without:
                 warnings.append(store.kind.lacking(error.message))

@@ -39,7 +39,7 @@ def make(
 
 def _make(connection: Connection, nodes: Sequence[ListedNode], on_progress: Callable[[int, int], None]) -> Made:
     wanted = {n.name for n in nodes}
-    listed = connection.request("GET", _NODES)
+    listed = connection.request("GET", _NODES, patient=True)
     there = {n["metadata"]["name"] for n in listed["items"]} & wanted
     ready = {n["metadata"]["name"] for n in listed["items"] if _is_ready(n)} & wanted
     missing = [n for n in nodes if n.name not in there]

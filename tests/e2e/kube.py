@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
-
 from plimsoll.connection import APPLY_PATCH, MERGE_PATCH, Connection, RequestError
 
 _PLURALS = {"NodeClass": "nodeclasses", "Policy": "policies", "Topology": "topologies", "Ingress": "ingresses"}
@@ -16,11 +14,6 @@ _CLUSTERED = {
 }  # fmt: skip
 
 Manifest = dict[str, Any]
-
-
-def _is_too_early(error: BaseException) -> bool:
-    """The apiserver opens the storage of a kind when it is first asked for, and answers 429 until that is done."""
-    return isinstance(error, RequestError) and error.code == 429
 
 
 class Kube:
@@ -52,10 +45,10 @@ class Kube:
                 return None
             raise
 
-    @retry(retry=retry_if_exception(_is_too_early), stop=stop_after_delay(30), wait=wait_fixed(0.2), reraise=True)
     def list(self, api_version: str, kind: str, namespace: str | None = None, selector: str = "") -> list[Manifest]:
         """The objects of a namespace, or of all."""
-        found = self._connection.request("GET", _path(api_version, kind, namespace), query={"labelSelector": selector})
+        query = {"labelSelector": selector}
+        found = self._connection.request("GET", _path(api_version, kind, namespace), query=query, patient=True)
         items: list[Manifest] = found["items"]
         return items
 

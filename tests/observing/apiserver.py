@@ -38,7 +38,7 @@ class FakeApiserver:
     page: int = 500
     requests: list[Request] = field(default_factory=list)
     refusals: dict[str, list[Raw]] = field(default_factory=dict)
-    """Answers to give instead, in order, by path."""
+    """Answers to give instead, in order, by path; `retryAfter` becomes the header."""
     raw: dict[str, bytes] = field(default_factory=dict)
     """What to send instead of any answer, by path."""
     version: int = 100
@@ -197,13 +197,18 @@ class _Handler(BaseHTTPRequestHandler):
             self.cluster.close_watch(request.path, stream)
 
     def _reply(self, status: int, body: Raw) -> None:
-        self._send(status, orjson.dumps(body))
+        self._send(status, orjson.dumps(body), body.get("retryAfter"))
 
-    def _send(self, status: int, text: bytes) -> None:
+    def _send(self, status: int, text: bytes, retry_after: str | None = None) -> None:
         self.send_response(status)
+        if retry_after is not None:
+            self.send_header("Retry-After", retry_after)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
+
+    def do_POST(self) -> None:
+        self.do_GET()
 
 
 @contextmanager

@@ -1,9 +1,12 @@
 """What cannot be connected to is said so, with what to change."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
+from kubernetes import client
 
 from plimsoll.connection import Connection, ConnectionFailedError, RequestError
 from plimsoll.observe import kinds
@@ -57,6 +60,79 @@ def test_a_look_that_is_not_allowed_fails(cluster: FakeApiserver, connection: Co
     cluster.refusals[kinds.PODS.path] = [{"code": 403, "reason": "Forbidden", "message": "pods is forbidden"}]
     with pytest.raises(RequestError, match="pods is forbidden"):
         read_cluster(connection)
+
+
+def put_off(seconds: str) -> dict[str, Any]:
+    message = "storage is (re)initializing"
+    return {"code": 429, "reason": "TooManyRequests", "message": message, "retryAfter": seconds}
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds of each wait, none of which is waited."""
+    waits: list[float] = []
+    monkeypatch.setattr("urllib3.util.retry.time.sleep", waits.append)
+    return waits
+
+
+def test_one_look_waits_as_long_as_it_is_put_off(
+    cluster: FakeApiserver, connection: Connection, slept: list[float]
+) -> None:
+    cluster.put(kinds.NODES.path, "n")
+    cluster.refusals[kinds.NODES.path] = [put_off("1"), put_off("2"), put_off("86400")]
+    assert [node.name for node in read_cluster(connection).nodes] == ["n"]
+    assert slept == [1, 2, 10]
+
+
+def test_one_look_that_is_put_off_for_ever_fails(
+    cluster: FakeApiserver, connection: Connection, slept: list[float]
+) -> None:
+    cluster.refusals[kinds.NODES.path] = [put_off("1")] * 100
+    with pytest.raises(RequestError, match=r"storage is \(re\)initializing"):
+        read_cluster(connection)
+    assert slept == [1] * 10
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_what_tries_again_by_itself_is_told_at_once(
+    cluster: FakeApiserver, connection: Connection, slept: list[float], method: str
+) -> None:
+    """And a write is sent once, whoever asks."""
+    cluster.refusals[kinds.NODES.path] = [put_off("1")] * 100
+    with pytest.raises(RequestError, match="initializing"):
+        connection.request(method, kinds.NODES.path, patient=method == "POST")
+    assert len(cluster.requests) == 1
+    with (
+        pytest.raises(RequestError, match="initializing"),
+        connection.stream(kinds.NODES.path, query={"watch": "true"}, read_timeout=5.0),
+    ):
+        pass
+    assert slept == []
+
+
+@pytest.mark.parametrize("code", [301, 403, 500, 503])
+def test_patience_is_for_what_is_put_off(
+    cluster: FakeApiserver, connection: Connection, slept: list[float], code: int
+) -> None:
+    cluster.refusals[kinds.NODES.path] = [{**put_off("1"), "code": code}] * 100
+    with pytest.raises(RequestError):
+        connection.request("GET", kinds.NODES.path, patient=True)
+    assert len(cluster.requests) == 1
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_nobody_there_is_said_alike(connection: Connection, slept: list[float], scheme: str) -> None:
+    """To a port where nobody listens, or where somebody speaks no TLS."""
+    host = connection.server.removeprefix("http")
+    server = client.Configuration()
+    server.host = f"https{host}" if scheme == "https" else "http://127.0.0.1:9"
+    said = []
+    for patient in (False, True):
+        with pytest.raises(ConnectionFailedError) as caught:
+            Connection(server).request("GET", kinds.NODES.path, patient=patient)
+        said.append(re.sub("0x[0-9a-f]+", "", caught.value.message))
+    assert said[0] == said[1]
+    assert slept == []
 
 
 def test_who_asks_is_read_again_after_a_moment(
