@@ -8,7 +8,7 @@ from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleBindi
 
 from components.access import NAMESPACE, Rule, controller_subject
 from components.declaration import child_of, fields_of, metadata, valid
-from components.mutation import SHARED, MutationPolicy, declare_mutation
+from components.mutation import SHARED, MutationPolicy, declare_mutation, sample_pod
 from plimsoll.model.capacity_gate import CAPACITY_GATE, CapacityGateSpec
 from plimsoll.model.demand_settings import KAI_NAMESPACES
 from plimsoll.model.labels import QUEUE
@@ -17,6 +17,8 @@ NAME: Final = "plimsoll-capacity-gate"
 LIFTING: Final[list[Rule]] = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}]
 """What the controller needs to take the gate off again."""
 
+_SCHEDULER: Final = "kai-scheduler"
+"""Of the sample: the policies of queues have nothing against it."""
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _GATE: Final = (
     f'Object{{spec: Object.spec{{schedulingGates: [Object.spec.schedulingGates{{name: "{CAPACITY_GATE}"}}]}}}}'
@@ -36,13 +38,25 @@ def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
     """By name: one policy for the namespaces, one for the queues, where there are some."""
     made: dict[str, MutationPolicy] = {}
     if spec.namespaces:
-        made[f"{NAME}-namespaces"] = _policy(f"{NAME}-namespaces", [], "In", spec.namespaces)
+        made[f"{NAME}-namespaces"] = _policy(
+            f"{NAME}-namespaces",
+            [],
+            "In",
+            spec.namespaces,
+            tuple(sample_pod(each, _SCHEDULER, {}) for each in spec.namespaces),
+        )
     if spec.queues:
         label = f"object.metadata.labels['{QUEUE}']"
         named = ", ".join(f"'{queue}'" for queue in spec.queues)
         condition = f"has(object.metadata.labels) && '{QUEUE}' in object.metadata.labels && {label} in [{named}]"
         own = ("kube-system", NAMESPACE, *KAI_NAMESPACES)
-        made[f"{NAME}-queues"] = _policy(f"{NAME}-queues", [("queue", condition)], "NotIn", own)
+        made[f"{NAME}-queues"] = _policy(
+            f"{NAME}-queues",
+            [("queue", condition)],
+            "NotIn",
+            own,
+            tuple(sample_pod("default", _SCHEDULER, {QUEUE: each}) for each in spec.queues),
+        )
     return made
 
 
@@ -56,9 +70,8 @@ class CapacityGate(pulumi.ComponentResource):
         super().__init__("plimsoll:index:CapacityGate", name, {}, opts)
         spec = valid(CapacityGateSpec, "CapacityGate", name, fields_of(args))
         access = self._access(spec)
-        for policy_name, made in gate_policies(spec).items():
-            # Nothing is held before it may be let go.
-            declare_mutation(policy_name, made, self, *access)
+        # Nothing is held before it may be let go.
+        self.mutations = [declare_mutation(each, made, self, *access) for each, made in gate_policies(spec).items()]
         self.register_outputs({})
 
     def _access(self, spec: CapacityGateSpec) -> list[pulumi.Resource]:
@@ -79,7 +92,13 @@ class CapacityGate(pulumi.ComponentResource):
         return [role, *bindings]
 
 
-def _policy(name: str, conditions: list[tuple[str, str]], operator: str, namespaces: Sequence[str]) -> MutationPolicy:
+def _policy(
+    name: str,
+    conditions: list[tuple[str, str]],
+    operator: str,
+    namespaces: Sequence[str],
+    samples: tuple[dict[str, Any], ...],
+) -> MutationPolicy:
     # A pod that names its node passes by the scheduler: a gate would only make it invalid.
     conditions = [
         ("share", SHARED),
@@ -98,4 +117,6 @@ def _policy(name: str, conditions: list[tuple[str, str]], operator: str, namespa
             "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": _GATE}}],
         },
         binding={"policyName": name, "matchResources": {"namespaceSelector": selector}},
+        samples=samples,
+        adds=CAPACITY_GATE,
     )

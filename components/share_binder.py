@@ -9,7 +9,7 @@ from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, Rol
 from components.access import NAMESPACE as SYSTEM
 from components.access import Rule
 from components.declaration import child_of, metadata
-from components.mutation import declare_mutation
+from components.mutation import Mutation, declare_mutation
 from components.share_devices import NAME as DEVICES
 from components.share_devices import device_policy
 from plimsoll.model.binder import SCHEDULER
@@ -73,8 +73,10 @@ class ShareBinder(pulumi.ComponentResource):
         self._grant(BINDER, namespace, RESERVING, _account(BINDER, SYSTEM), home)
         self._grant(BINDER, SYSTEM, LEADING, _account(BINDER, SYSTEM))
         self._grant(PROBE, namespace, PROBING, _account(account, namespace), home)
+        self.mutations: list[Mutation] = []
         if args.get("device_variables", True):
-            declare_mutation(DEVICES, device_policy(args.get("scheduler_name", SCHEDULER)), self)
+            policy = device_policy(args.get("scheduler_name", SCHEDULER))
+            self.mutations.append(declare_mutation(DEVICES, policy, self))
         self.register_outputs({})
 
     def _grant(

@@ -6,7 +6,7 @@ annotation that the binder writes in the same request as the node.
 
 from typing import Final
 
-from components.mutation import SHARED, MutationPolicy
+from components.mutation import SHARED, MutationPolicy, sample_pod
 from plimsoll.model.gpu_group import VISIBLE_DEVICES
 from plimsoll.model.share_pod import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES
 from plimsoll.policy.cel import text
@@ -35,6 +35,8 @@ def device_policy(scheduler_name: str) -> MutationPolicy:
             "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patches}}],
         },
         binding={"policyName": NAME},
+        samples=(sample_pod("default", scheduler_name, {}),),
+        adds=NVIDIA_VISIBLE_DEVICES,
     )
 
 

@@ -19,6 +19,7 @@ from components.share_binder import ShareBinder, ShareBinderArgs
 from components.workspace import Workspace
 from plimsoll.model.gpu_discovery import GpuDiscoverySpec
 from stacks.gpu_software import find_gpu_software
+from stacks.mutation_effect import await_effect
 from stacks.settings import Settings
 from stacks.training import declare_admission, declare_runtimes
 
@@ -31,7 +32,9 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
     if settings.gpu_discovery is not None:
         made.append(_gpu_discovery(settings, settings.gpu_discovery, values["gpuDiscovery"]))
     if settings.share_binder is not None:
-        made.append(ShareBinder("share-binder", cast("ShareBinderArgs", settings.share_binder.model_dump())))
+        binder = ShareBinder("share-binder", cast("ShareBinderArgs", settings.share_binder.model_dump()))
+        await_effect(binder.mutations)
+        made.append(binder)
     if settings.monitoring is not None:
         made.append(Monitoring("alerts", values["monitoring"]))
     for key, pool in values.get("nodePools", {}).items():
@@ -45,7 +48,9 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
     namespaces = {each: Namespace(each, metadata=metadata(each)) for each in settings.namespaces}
     made += namespaces.values()
     if settings.capacity_gate is not None:
-        made.append(CapacityGate("capacity-gate", values["capacityGate"], _after(*namespaces.values())))
+        gate = CapacityGate("capacity-gate", values["capacityGate"], _after(*namespaces.values()))
+        await_effect(gate.mutations)
+        made.append(gate)
     for key, workspace in settings.workspaces.items():
         needs = (environment, namespaces.get(workspace.namespace), queues.get(workspace.queue or ""))
         made.append(Workspace(key, values["workspaces"][key], _after(*needs)))

@@ -33,7 +33,7 @@ def declared(
     recorder = _Recorder()
 
     def run() -> None:
-        pulumi.runtime.set_mocks(recorder, project="plimsoll", stack=stack, preview=False)
+        pulumi.runtime.set_mocks(recorder, project="plimsoll", stack=stack, preview=True)
         pulumi.runtime.set_all_config(config or {})
         pulumi.runtime.test(program)()
 

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from components.capacity_gate import NAME, gate_policies
 from plimsoll.connection import APPLY_PATCH, Connection, RequestError
+from plimsoll.model.capacity_gate import CAPACITY_GATE, CapacityGateSpec
 from plimsoll.model.immutability import LABEL_SELECTOR_IMMUTABLE, PRESET_IMMUTABLE
 from plimsoll.model.workspace import NEEDS_PRESET_OR_TEMPLATE, PRESET_XOR_TEMPLATE
 from plimsoll.sandbox import Sandbox
+from stacks.mutation_effect import until_effective
 from stacks.working_copy import CHECKOUT
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
@@ -71,6 +74,25 @@ def made(admin: Kube) -> Iterator[Callable[..., dict[str, Any]]]:
     yield make
     for name in names:
         admin.delete(API, "Workspace", name, "inference")
+
+
+def test_pods_are_held_from_the_moment_that_the_stack_is_up(project: Project, admin: Kube) -> None:
+    """A namespace that is gated later: the cluster takes up to a second to read a policy that was changed."""
+    project.set(ENVIRONMENT, "plimsoll:namespaces[2]", "late")
+    project.set(ENVIRONMENT, "plimsoll:capacityGate.namespaces[1]", "late")
+    project.up(ENVIRONMENT, "--skip-preview")
+    container = {"name": "main", "image": "example/model:1"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [container]}}
+    metadata = {"name": "share", "namespace": "late", "annotations": {"gpu-fraction": "0.5"}}
+    made = admin.apply({**pod, "metadata": metadata}, dry_run=True)
+    assert [each["name"] for each in made["spec"]["schedulingGates"]] == [CAPACITY_GATE]
+
+
+def test_a_mutation_that_is_not_there_has_no_effect(sandbox: Sandbox) -> None:
+    connection = Connection.open(sandbox.kubeconfig)
+    absent = gate_policies(CapacityGateSpec(namespaces=("kube-public",)))[f"{NAME}-namespaces"]
+    assert not until_effective(connection, absent, seconds=0.5)
+    connection.close()
 
 
 def test_what_the_stack_file_declares_is_there(admin: Kube) -> None:
