@@ -40,10 +40,10 @@ class Monitoring(pulumi.ComponentResource):
 
 
 def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
-    finished = "increase(plimsoll_nodeclaims_finished_total{{result{0}}}[30m])"
-    failed, tried = finished.format('="failed"'), finished.format('=~"ready|failed"')
-    slow = "histogram_quantile(0.95, sum by (le) (rate(plimsoll_scaling_duration_seconds_bucket[30m])))"
-    deletions = 'increase(plimsoll_operations_total{operation="delete",result="failed"}[15m])'
+    failed = _counted('plimsoll_nodeclaims_finished_total{result="failed"}', "30m")
+    tried = _counted('plimsoll_nodeclaims_finished_total{result=~"ready|failed"}', "30m")
+    slow = f"histogram_quantile(0.95, {_counted('plimsoll_scaling_duration_seconds_bucket', '30m', 'by (le) ')})"
+    deletions = _counted('plimsoll_operations_total{operation="delete",result="failed"}', "15m")
     return [
         _rule(
             "PlimsollTriggerPending",
@@ -54,7 +54,7 @@ def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
         ),
         _rule(
             "PlimsollNodeClaimsFail",
-            f"sum({failed}) / sum({tried}) > {spec.node_claim_failure_rate:g}",
+            f"{failed} / {tried} > {spec.node_claim_failure_rate:g}",
             "5m",
             "{{ $value | humanizePercentage }} of the NodeClaims of the last half hour failed.",
             "kubectl get events --field-selector involvedObject.kind=NodeClaim says why.",
@@ -68,12 +68,17 @@ def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
         ),
         _rule(
             "PlimsollCleanupFails",
-            f"sum({deletions}) > {spec.cleanup_failures}",
+            f"{deletions} > {spec.cleanup_failures}",
             "0m",
             "{{ $value | humanize }} deletions of capacity failed in a quarter of an hour: it may cost money unused.",
             "The controller's log names the objects: look for `not applied`.",
         ),
     ]
+
+
+def _counted(counter: str, time: str, by: str = "") -> str:
+    """How often something was counted: Prometheus draws an increase out over its whole time, so that 3 are 3.1."""
+    return f"sum {by}(round(increase({counter}[{time}])))"
 
 
 def _rule(name: str, expression: str, wait: str, summary: str, description: str) -> dict[str, Any]:

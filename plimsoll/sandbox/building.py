@@ -60,7 +60,7 @@ def _go_build(
     on_start: Callable[[subprocess.Popen[str]], None],
 ) -> None:
     target = into / program.name
-    command = ["go", "build", "-v", "-trimpath", "-buildvcs=false", "-p", str(cores)]
+    command = ["go", "build", "-v", "-trimpath", "-buildvcs=false", "-p", str(cores), "-tags", ",".join(part.tags)]
     command += ["-ldflags", part.linker_flags, "-o", str(target), program.package]
     on_step(program.name)
     last: list[str] = []

@@ -51,6 +51,8 @@ class Part:
     programs: tuple[Program, ...] = ()
     files: tuple[ModuleFile, ...] = ()
     linker_variables: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    """Go's build tags."""
 
     @property
     def source(self) -> Path:
@@ -75,7 +77,7 @@ class Part:
     @property
     def cached(self) -> Path:
         """The folder in the cache; its name changes with anything that changes the build."""
-        digest = hashlib.sha256(self.linker_flags.encode())
+        digest = hashlib.sha256(" ".join([self.linker_flags, *self.tags]).encode())
         for name in ("go.mod", "go.sum"):
             digest.update((self.source / name).read_bytes())
         return home.cache() / "parts" / f"{self.name}-{self.version}-{digest.hexdigest()[:10]}"
@@ -121,6 +123,13 @@ PARTS: Final = (
             ModuleFile("webhooks.yaml", "config/components/webhook/manifests.yaml"),
         ),
         linker_variables=("sigs.k8s.io/jobset/pkg/version.GitVersion={version}",),
+    ),
+    Part(
+        "prometheus",
+        "github.com/prometheus/prometheus",
+        build_seconds=90,
+        programs=(Program("promtool", "github.com/prometheus/prometheus/cmd/promtool"),),
+        tags=("remove_all_sd",),
     ),
     Part(
         "karpenter",
@@ -222,7 +231,11 @@ def part(name: str) -> Part:
 def names(*, karpenter: bool = True, trainer: bool = False) -> list[str]:
     """Names of the parts that a sandbox needs which runs Karpenter, and Kubeflow Trainer with JobSet, or does not.
 
-    None runs Cluster Autoscaler, whose definition of ProvisioningRequest is there to be asked for by name.
+    None runs Cluster Autoscaler, whose definition of ProvisioningRequest is there to be asked for by name, nor
+    Prometheus, of which tests take promtool.
     """
-    left_out = {"karpenter": not karpenter, "jobset": not trainer, "trainer": not trainer, "cluster-autoscaler": True}
+    left_out = {
+        "karpenter": not karpenter, "jobset": not trainer, "trainer": not trainer,
+        "cluster-autoscaler": True, "prometheus": True,
+    }  # fmt: skip
     return [p.name for p in PARTS if not left_out.get(p.name)]

@@ -1,0 +1,92 @@
+"""A Prometheus that scrapes processes of the loop, and its alerts as promtool tells them."""
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from components.monitoring import NAME, alert_rules
+from plimsoll.model.monitoring import MonitoringSpec
+from plimsoll.report.metrics import Metrics
+
+STEP: Final = 30
+"""Seconds between scrapes, and between evaluations."""
+
+
+class Prometheus:
+    """What was scraped, and what is expected of the alerts; `check` asks promtool about all of it at once."""
+
+    def __init__(self, promtool: Path, folder: Path) -> None:
+        self._promtool = promtool
+        self._folder = folder
+        self._series: dict[str, list[str]] = {}
+        self._scrapes = 0
+        self._expected: list[tuple[int, str, list[dict[str, str]]]] = []
+
+    @property
+    def now(self) -> int:
+        """Seconds from the first scrape to the last."""
+        return (self._scrapes - 1) * STEP
+
+    def scrape(self, *processes: Metrics, times: int = 1) -> None:
+        """Takes every series of each process, each in a pod of its own; a process that is left out has ended."""
+        for _ in range(times):
+            found = dict(_samples(processes))
+            for series in found.keys() - self._series.keys():
+                self._series[series] = ["_"] * self._scrapes
+            for series, values in self._series.items():
+                values.append(found.get(series, "stale"))
+            self._scrapes += 1
+
+    def is_silent(self) -> None:
+        """No alert is told now."""
+        self._expected.append((self.now, "", []))
+
+    def tells(self, alert: str, summary: str, **labels: str) -> None:
+        """This alert is told now, and no other."""
+        self._expected.append((self.now, alert, [{"summary": summary, **labels}]))
+
+    def check(self, **thresholds: Any) -> None:
+        """Fails where the alerts with these thresholds are told otherwise than expected."""
+        rules = alert_rules(MonitoringSpec(**thresholds))
+        (self._folder / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": NAME, "rules": rules}]}))
+        test = {
+            "interval": f"{STEP}s",
+            "input_series": [
+                {"series": series, "values": " ".join(values)} for series, values in sorted(self._series.items())
+            ],
+            "alert_rule_test": list(self._expectations(rules)),
+        }
+        file = self._folder / "test.yaml"
+        file.write_text(
+            yaml.safe_dump({"rule_files": ["rules.yaml"], "evaluation_interval": f"{STEP}s", "tests": [test]})
+        )
+        done = subprocess.run(
+            [self._promtool, "test", "rules", file], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def _expectations(self, rules: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for rule in rules:
+            for time, alert, told in self._expected:
+                expected = [_instance(rule, **each) for each in told] if alert == rule["alert"] else []
+                yield {"eval_time": f"{time}s", "alertname": rule["alert"], "exp_alerts": expected}
+
+
+def _samples(processes: Iterable[Metrics]) -> Iterator[tuple[str, str]]:
+    for number, process in enumerate(processes):
+        for metric in process.registry.collect():
+            for sample in metric.samples:
+                labels = {**sample.labels, "pod": f"plimsoll-{number}"}
+                text = ",".join(f"{name}={json.dumps(value)}" for name, value in labels.items())
+                yield f"{sample.name}{{{text}}}", f"{sample.value:g}"
+
+
+def _instance(rule: dict[str, Any], *, summary: str, **labels: str) -> dict[str, Any]:
+    return {
+        "exp_labels": {**rule["labels"], **labels},
+        "exp_annotations": {**rule["annotations"], "summary": summary},
+    }

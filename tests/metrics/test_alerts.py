@@ -1,0 +1,241 @@
+"""Alerts are told when what they are about happens, and only then: by promtool, over what the loop really exposes."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from plimsoll.model.labels import DEMAND, ENVIRONMENT, SHARD
+from plimsoll.model.plan import Deletion, ObjectKey, Plan
+from plimsoll.model.pod import Pod
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.workspace import WorkspaceRef
+from plimsoll.report.metrics import Metrics
+from plimsoll.sandbox import installing
+from plimsoll.sandbox.parts import part
+from tests.builders import a_claim, a_snapshot
+from tests.metrics.prometheus import STEP, Prometheus
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+MINUTE = 60 // STEP
+"""Scrapes."""
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+@pytest.fixture(scope="module")
+def promtool() -> Path:
+    installing.Installation(installing.missing(installing.find(["prometheus"]))).run()
+    return part("prometheus").cached / "promtool"
+
+
+@pytest.fixture
+def prometheus(promtool: Path, tmp_path: Path) -> Prometheus:
+    return Prometheus(promtool, tmp_path)
+
+
+class Loop(Metrics):
+    """The metrics of a process that sees what a test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._claims = 0
+        self.seen(a_snapshot(), at(0))
+
+    def claims(self, *, ready: int = 0, failed: int = 0) -> None:
+        """So many NodeClaims came, and became that."""
+        names = [f"claim-{self._claims + number}" for number in range(ready + failed)]
+        self._claims += len(names)
+        self.seen(a_snapshot(*(a_claim(name) for name in names)), at(0))
+        self.seen(a_snapshot(*(a_claim(name, ready=True) for name in names[:ready])), at(0))
+        self.seen(a_snapshot(), at(0))
+
+    def scalings(self, *seconds: float) -> None:
+        """Trigger pods were answered after so long."""
+        for number, taken in enumerate(seconds):
+            for answered in (False, True):
+                self.seen(triggers(f"trigger-{number}", answered=answered), at(taken))
+        self.seen(a_snapshot(), at(0))
+
+    def deletions(self, *, failed: int) -> None:
+        """So many deletions were tried, and refused."""
+        keys = [
+            ObjectKey(api_version="karpenter.sh/v1", kind="NodeClaim", namespace="", name=f"claim-{number}")
+            for number in range(failed)
+        ]
+        owner = WorkspaceRef(namespace="default", name="ws")
+        deletions = tuple(Deletion(key=key, uid=key.name, owner=owner, reason="not wanted") for key in keys)
+        self.applied(Plan(deletions=deletions), failed=keys)
+
+
+def triggers(*names: str, answered: bool = False) -> Snapshot:
+    """A cluster with trigger pods that were made at the start."""
+    snapshot = a_snapshot()
+    reason = "CapacityReady" if answered else "Unschedulable"
+    metadata = {
+        "namespace": snapshot.environment.spec.demand.namespace,
+        "labels": {SHARD: "0", ENVIRONMENT: snapshot.environment.name, DEMAND: "demand"},
+        "creationTimestamp": START.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    pods = tuple(
+        Pod.read(
+            {
+                "metadata": {**metadata, "name": name, "uid": f"uid-{name}"},
+                "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": reason}]},
+            }
+        )
+        for name in names
+    )
+    return snapshot.model_copy(update={"pods": pods})
+
+
+def test_nothing_is_told_of_a_loop_that_is_not_there(prometheus: Prometheus) -> None:
+    prometheus.scrape(times=60 * MINUTE)
+    prometheus.is_silent()
+    prometheus.check()
+
+
+def test_nothing_is_told_of_a_loop_that_has_nothing_to_do(prometheus: Prometheus) -> None:
+    loop, standby = Loop(), Loop()
+    for _ in range(60 * MINUTE):
+        prometheus.scrape(loop, standby)
+        prometheus.is_silent()
+    prometheus.check()
+
+
+def test_a_trigger_that_is_not_answered_is_told_after_its_time_and_a_minute(prometheus: Prometheus) -> None:
+    loop = Loop()
+    for scrape in range(11 * MINUTE + 1):
+        loop.seen(triggers("a"), at(scrape * STEP))
+        prometheus.scrape(loop)
+        prometheus.is_silent()
+    loop.seen(triggers("a"), at(11 * 60 + STEP))
+    prometheus.scrape(loop)
+    summary = "A trigger pod has asked for a node for 11m 30s without an answer."
+    prometheus.tells("PlimsollTriggerPending", summary, pod="plimsoll-0")
+    loop.seen(triggers("a", answered=True), at(12 * 60))
+    prometheus.scrape(loop)
+    prometheus.is_silent()
+    prometheus.check(scaling_seconds=1000)
+
+
+def test_a_trigger_of_a_loop_that_ended_is_not_told(prometheus: Prometheus) -> None:
+    loop, successor = Loop(), Loop()
+    for scrape in range(20 * MINUTE):
+        loop.seen(triggers("a"), at(scrape * STEP))
+        prometheus.scrape(successor, loop)
+    prometheus.tells(
+        "PlimsollTriggerPending",
+        "A trigger pod has asked for a node for 19m 30s without an answer.",
+        pod="plimsoll-1",
+    )
+    prometheus.scrape(successor)
+    prometheus.is_silent()
+    prometheus.check()
+
+
+@pytest.mark.parametrize("before", [(0, 0), (7, 0), (0, 7)])
+@pytest.mark.parametrize(("ready", "failed", "part"), [(9, 1, ""), (8, 1, "11.11%"), (0, 1, "100%"), (18, 2, "")])
+def test_failed_claims_are_told_once_they_are_more_than_that_part(
+    prometheus: Prometheus, before: tuple[int, int], ready: int, failed: int, part: str
+) -> None:
+    """Whatever there was before the half hour."""
+    loop = Loop()
+    loop.claims(ready=before[0], failed=before[1])
+    prometheus.scrape(loop, times=40 * MINUTE)
+    prometheus.is_silent()
+    loop.claims(ready=ready // 2)
+    prometheus.scrape(loop)
+    loop.claims(ready=ready - ready // 2, failed=failed)
+    prometheus.scrape(loop, times=5 * MINUTE)
+    prometheus.is_silent()
+    for _ in range(20 * MINUTE):
+        prometheus.scrape(loop)
+        if part:
+            prometheus.tells("PlimsollNodeClaimsFail", f"{part} of the NodeClaims of the last half hour failed.")
+        else:
+            prometheus.is_silent()
+    prometheus.scrape(loop, times=30 * MINUTE)
+    prometheus.is_silent()
+    prometheus.check()
+
+
+def test_claims_that_failed_count_over_a_restart(prometheus: Prometheus) -> None:
+    """In the same pod, so that the counters fall, and in another."""
+    first, second, third = Loop(), Loop(), Loop()
+    first.claims(ready=40)
+    prometheus.scrape(first, times=40 * MINUTE)
+    for loop in (first, second):
+        prometheus.scrape(loop)
+        loop.claims(ready=6, failed=1)
+        prometheus.scrape(loop)
+    prometheus.scrape(second, third, times=MINUTE)
+    third.claims(ready=6)
+    prometheus.scrape(second, third, times=8 * MINUTE)
+    prometheus.tells("PlimsollNodeClaimsFail", "10% of the NodeClaims of the last half hour failed.")
+    prometheus.check(node_claim_failure_rate=0.09)
+
+
+@pytest.mark.parametrize("before", [(), (1000.0, 20.0)])
+@pytest.mark.parametrize(
+    ("slow", "summary"),
+    [(1, ""), (2, "GPUs take 12m 30s from the request until they are there, for 95 of 100 nodes.")],
+)
+def test_slow_scaling_is_told_when_more_than_one_in_twenty_is_slow(
+    prometheus: Prometheus, before: tuple[float, ...], slow: int, summary: str
+) -> None:
+    loop = Loop()
+    loop.scalings(*before)
+    prometheus.scrape(loop, times=40 * MINUTE)
+    loop.scalings(*[600.0] * (20 - slow), *[601.0] * slow)
+    prometheus.scrape(loop, times=10 * MINUTE)
+    prometheus.is_silent()
+    for _ in range(15 * MINUTE):
+        prometheus.scrape(loop)
+        if summary:
+            prometheus.tells("PlimsollScalingSlow", summary)
+        else:
+            prometheus.is_silent()
+    prometheus.scrape(loop, times=10 * MINUTE)
+    prometheus.is_silent()
+    prometheus.check()
+
+
+@pytest.mark.parametrize("before", [0, 5])
+@pytest.mark.parametrize("allowed", [0, 3])
+def test_deletions_that_fail_are_told_at_once_when_there_are_more_than_allowed(
+    prometheus: Prometheus, before: int, allowed: int
+) -> None:
+    loop, standby = Loop(), Loop()
+    loop.deletions(failed=before)
+    prometheus.scrape(loop, standby, times=20 * MINUTE)
+    loop.deletions(failed=allowed)
+    for _ in range(5 * MINUTE):
+        prometheus.scrape(loop, standby)
+        prometheus.is_silent()
+    loop.deletions(failed=1)
+    prometheus.scrape(loop, standby)
+    summary = f"{allowed + 1} deletions of capacity failed in a quarter of an hour: it may cost money unused."
+    prometheus.tells("PlimsollCleanupFails", summary)
+    prometheus.scrape(loop, standby, times=15 * MINUTE)
+    prometheus.is_silent()
+    prometheus.check(cleanup_failures=allowed)
+
+
+def test_deletions_that_fail_count_over_a_restart(prometheus: Prometheus) -> None:
+    first, second = Loop(), Loop()
+    first.deletions(failed=7)
+    prometheus.scrape(first, times=20 * MINUTE)
+    first.deletions(failed=2)
+    prometheus.scrape(first)
+    prometheus.scrape(second)
+    second.deletions(failed=1)
+    prometheus.scrape(second)
+    prometheus.is_silent()
+    second.deletions(failed=1)
+    prometheus.scrape(second)
+    summary = "4 deletions of capacity failed in a quarter of an hour: it may cost money unused."
+    prometheus.tells("PlimsollCleanupFails", summary)
+    prometheus.check(cleanup_failures=3)
