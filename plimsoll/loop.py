@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential
 
 from plimsoll.apply import Applier, LeaseLostError, Outcome
+from plimsoll.disarming import Disarming
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
@@ -84,6 +85,7 @@ class Loop:
         self._applier.require_lease()
         seen = self._look()
         if seen.plan is not None and (number := len(seen.plan.creations)) >= BURST:
+            self._applier.signal(each for each in seen.plan.signals if each.uid)
             with self._applier.expecting(number):
                 return self._act(self._after_burst(seen))
         return self._act(seen)
@@ -92,7 +94,7 @@ class Loop:
         """What a look has come to: applied, lifted, reported."""
         if seen.plan is None:
             return Tick(seen.snapshot, None, Outcome())
-        outcome = self._applier.apply(seen.plan)
+        outcome = self._apply(seen.snapshot, seen.plan)
         if not outcome.empty:
             _log_delta(outcome, seen)
         done = (each for each in seen.plan.creations if each.key not in outcome.failed)
@@ -101,6 +103,17 @@ class Loop:
         self._expect(seen.snapshot, seen.plan, outcome)
         self._reporter.report(snapshot, seen.plan, seen.now, outcome.failed)
         return Tick(seen.snapshot, seen.plan, outcome, seen.seconds)
+
+    def _apply(self, snapshot: Snapshot, plan: Plan) -> Outcome:
+        """What is armed and answered meanwhile is disarmed at once."""
+        if plan.empty or not plan.demands:
+            return self._applier.apply(plan)
+        with Disarming(snapshot, self._observer.snapshot, self._plan, self._applier.signal) as disarming:
+            outcome = self._applier.apply(plan)
+        return replace(outcome, signalled=(*outcome.signalled, *disarming.sent))
+
+    def _plan(self, snapshot: Snapshot) -> Plan:
+        return make_plan(snapshot, validate(snapshot), self._clock(), self._planner)
 
     def _look(self) -> _Seen:
         snapshot, now, began = self._observer.snapshot(), self._clock(), time.monotonic()

@@ -42,7 +42,7 @@ from plimsoll.apply.state import Manifest
 from plimsoll.connection import Connection
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.labels import SHARD
-from plimsoll.model.plan import Lift, ObjectKey, Plan
+from plimsoll.model.plan import Lift, ObjectKey, Plan, Signal
 from plimsoll.provider.identity import Kind
 from plimsoll.provider.objects import Objects
 
@@ -159,6 +159,13 @@ class Applier:
             began = time.monotonic()
             late = arming.finish(outcome.created)
         return replace(outcome, signalled=early + late, signalling=time.monotonic() - began)
+
+    def signal(self, signals: Iterable[Signal]) -> tuple[Signal, ...]:
+        """Writes signals of pods that are there, also while `apply` runs; those that the cluster has taken.
+
+        Nothing without the Lease.
+        """
+        return send(self._connection, list(signals)) if not self._stopping and self._lease.held else ()
 
     @contextmanager
     def expecting(self, creations: int) -> Iterator[None]:

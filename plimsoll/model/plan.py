@@ -16,6 +16,8 @@ class SignalReason(StrEnum):
     """Armed: the autoscaler makes a node for the pod."""
     CAPACITY_READY = "CapacityReady"
     """Disarmed: the node is there, and the autoscaler must not make another one."""
+    WITHDRAWN = "Withdrawn"
+    """Disarmed: nothing waits for the node any more. The pod goes with the update, which takes a second or more."""
 
 
 class Creation(Observed):

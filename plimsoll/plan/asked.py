@@ -16,7 +16,7 @@ from plimsoll.model.plan import SignalReason
 from plimsoll.model.pod import Pod
 from plimsoll.model.provisioning_request import ProvisioningRequest
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.asking import Asking
+from plimsoll.plan.asking import Asking, asking, signalled
 from plimsoll.plan.claim_progress import parse_time
 from plimsoll.plan.demand import Promise
 from plimsoll.plan.node_ask import ATTEMPT, CAME, GIVEN_UP, LOST, NodeAsk
@@ -110,6 +110,13 @@ def disarmed_by(pod: Pod) -> str:
         return ""
     node = condition.message.removeprefix(READY_WORDS)
     return node if _NODE.fullmatch(node) else ""
+
+
+def any_came(snapshot: Snapshot) -> bool:
+    """Whether a node has come for a trigger pod that is armed."""
+    things = (thing for thing in asking(snapshot) if signalled(thing) == SignalReason.UNSCHEDULABLE)
+    asked = [each for thing in things if not thing.deleting and (each := read_asked(thing)) is not None]
+    return bool(came_since(asked, snapshot))
 
 
 def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[str]]:

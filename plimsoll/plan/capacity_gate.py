@@ -12,6 +12,7 @@ from plimsoll.plan.demand import Demand
 from plimsoll.plan.demand_pods import is_ours, uid_of
 from plimsoll.plan.gangs import gangs
 from plimsoll.plan.gated_pod import gated
+from plimsoll.plan.gpu_groups import node_of
 from plimsoll.plan.indexed_pods import marked_pods
 
 NOT_SERVED: Final = "its demand is not planned here"
@@ -56,6 +57,6 @@ def _split_gangs(
     groups: Mapping[tuple[str, str], PodGroup],
 ) -> set[str]:
     """Pods of gangs of which too few have a place to start."""
-    others = (pod for pod in snapshot.pods if uid_of(pod) not in held and (pod.node_name or uid_of(pod) in places))
+    others = (pod for pod in snapshot.pods if uid_of(pod) not in held and (node_of(pod) or uid_of(pod) in places))
     found = gangs(held, others, groups)
     return {uid for gang in found if gang.lacking(lambda uid: uid in places) for uid in gang.pods}

@@ -6,15 +6,16 @@ from datetime import datetime, timedelta
 
 from plimsoll.model.demand_settings import DemandProvisioner as Setting
 from plimsoll.model.gpu_demand import DemandReport, GPUDemandStatus
+from plimsoll.model.plan import SignalReason
 from plimsoll.model.provisioning_request import ProvisioningRequest
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.asked import Asked, came_since, read_asked
-from plimsoll.plan.asking import asking
+from plimsoll.plan.asking import asking, signalled
 from plimsoll.plan.batch_provisioner import BatchProvisioner
 from plimsoll.plan.budget import environment_room
 from plimsoll.plan.claim_monitor import ClaimMonitor, FollowedClaim
 from plimsoll.plan.claim_progress import parse_time
-from plimsoll.plan.delta import Delta
+from plimsoll.plan.delta import Delta, key_of
 from plimsoll.plan.demand import Demand
 from plimsoll.plan.demand_planning import DemandPlanner
 from plimsoll.plan.demand_provisioner import DemandProvisioner, Names
@@ -178,7 +179,10 @@ class DemandAsking:
     def _retire(self, kept: Collection[str]) -> None:
         for thing in self._things:
             if thing.name not in kept:
-                self._delta.delete(thing, self._why_over(thing.name))
+                why = self._why_over(thing.name)
+                self._delta.delete(thing, why)
+                if signalled(thing) == SignalReason.UNSCHEDULABLE and not thing.deleting:
+                    self._delta.signal(key_of(thing), thing.uid, SignalReason.WITHDRAWN, why)
 
     def _why_over(self, name: str) -> str:
         if name in self._failing:

@@ -14,6 +14,7 @@ from plimsoll.plan.daemon_overhead import DaemonOverhead
 from plimsoll.plan.demand import Demand, Promise
 from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.demand_offer import DemandOffer
+from plimsoll.plan.demand_pods import waits
 from plimsoll.plan.demand_round import DemandRound
 from plimsoll.plan.demand_supply import Supplies
 from plimsoll.plan.effort import Clock
@@ -137,9 +138,11 @@ class DemandPlanner:
     def _count(self, snapshot: Snapshot, last: Snapshot | None, changes: PodChanges | None) -> PoolShapes:
         """Ledger, loads and shapes, by what is not the same as in the last snapshot."""
         counted, self._counted = self._counted, False
-        if last is None or not counted:
+        settings = snapshot.environment.spec.demand
+        if last is None or not counted or last.environment.spec.demand != settings:
             last, changes = None, None
-            self._ledger = GpuLedger(snapshot.environment.spec.gpu_resource)
+            # A pod is demand, or has taken GPUs; never both.
+            self._ledger = GpuLedger(snapshot.environment.spec.gpu_resource, waits=lambda pod: waits(pod, settings))
         if changes is None or last is None or last.nodes is not snapshot.nodes:
             self._ledger.update(snapshot.nodes, snapshot.pods)
         else:

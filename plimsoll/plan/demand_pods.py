@@ -7,6 +7,7 @@ from plimsoll.model.demand_settings import KAI_NAMESPACES, DemandSettings
 from plimsoll.model.labels import WORKSPACE
 from plimsoll.model.pod import Pod
 from plimsoll.plan.gated_pod import gated, just_lifted
+from plimsoll.plan.gpu_groups import selected_node
 from plimsoll.plan.shares import PodShare, ShareRefusal, UnreadableShareError, read_share
 
 
@@ -44,14 +45,16 @@ def waits(pod: Pod, settings: DemandSettings) -> bool:
 
     So it is with a pod that the capacity gate holds, or held until just now: no scheduler has looked at it.
 
-    Not so for pods that end or go, those for which another is being preempted, those of schedulers that are not
-    served, and our own: pods of Workspaces, and what asks for capacity itself.
+    Not so for pods that end or go, those for which another is being preempted, those that are about to be bound, whose
+    GPUs are taken already, those of schedulers that are not served, and our own: pods of Workspaces, and what asks for
+    capacity itself.
     """
     return (
         (pod.unschedulable or gated(pod) or just_lifted(pod))
         and not pod.deleting
         and not pod.finished
         and not pod.nominated_node_name
+        and not selected_node(pod)
         and pod.scheduler_name in settings.schedulers
         and not is_ours(pod, settings)
     )

@@ -14,6 +14,7 @@ from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.demand_offer import DemandOffer
 from plimsoll.plan.effort import Effort
 from plimsoll.plan.gangs import Gang, gangs
+from plimsoll.plan.gpu_groups import node_of
 from plimsoll.plan.node_packing import pack_nodes_within
 from plimsoll.plan.planned_class import PlannedClass
 from plimsoll.plan.planned_nodes import planned_nodes
@@ -124,7 +125,7 @@ class DemandRound:
         may_be = (each.members.shares for each in self._classes if each.members.may_be_in_gangs)
         waiting = {uid: share.pod for shares in may_be for uid, share in shares.items()}
         spoken = [share.pod for each in self._classes for share in each.members.whole.values()]
-        running = (pod for pod in self._snapshot.pods if pod.node_name and not pod.finished and not pod.deleting)
+        running = (pod for pod in self._snapshot.pods if node_of(pod) and not pod.finished and not pod.deleting)
         return gangs(waiting, chain(spoken, running), self._groups)
 
     def _ask_queues(self, found: tuple[Gang, ...]) -> None:

@@ -27,5 +27,10 @@ def selected_node(pod: Pod) -> str:
     return node if uid == pod.uid else ""
 
 
+def node_of(pod: Pod) -> str:
+    """The node that a pod is on, or is about to be bound to; empty where it has no place."""
+    return pod.node_name or selected_node(pod)
+
+
 def _names_group(key: str) -> bool:
     return key.startswith(GPU_GROUP_PREFIX)

@@ -3,7 +3,7 @@
 Nothing of it is kept anywhere but in the cluster. An update reads again only the nodes whose pods changed.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from plimsoll.model.host_load import IDLE, HostLoad
@@ -16,7 +16,7 @@ from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.daemon_overhead import DaemonOverhead
 from plimsoll.plan.gpu_account import Discrepancy, GpuAccount
 from plimsoll.plan.gpu_accounting import Accounting
-from plimsoll.plan.gpu_groups import gpu_groups, is_reservation, selected_node
+from plimsoll.plan.gpu_groups import gpu_groups, is_reservation, node_of
 from plimsoll.plan.node_need import FreeNode, less
 
 V = TypeVar("V")
@@ -26,13 +26,20 @@ Key = tuple[str, str]
 
 class GpuLedger:
     """Accounts of the GPUs of all nodes. A pod counts where it is bound; one that is about to be, where it says
-    (SELECTED_NODE), else where its group's reservation is. Finished pods count nowhere.
+    (SELECTED_NODE), else where its group's reservation is, unless it `waits`: then whoever asks finds it a place.
+    Finished pods count nowhere.
 
     Not safe to share between threads.
     """
 
-    def __init__(self, gpu_resource: str = GPU_RESOURCE, reservation_namespaces: Collection[str] = NAMESPACES) -> None:
+    def __init__(
+        self,
+        gpu_resource: str = GPU_RESOURCE,
+        reservation_namespaces: Collection[str] = NAMESPACES,
+        waits: Callable[[Pod], bool] = lambda _: False,
+    ) -> None:
         self._accounting = Accounting(gpu_resource, reservation_namespaces)
+        self._waits = waits
         self._nodes: dict[str, Node] = {}
         self._pods: dict[Key, Pod] = {}
         self._placed: dict[str, dict[Key, Pod]] = {}
@@ -134,7 +141,7 @@ class GpuLedger:
         """Enters the pod where it counts, or takes it out (None)."""
         if pod.finished:
             return
-        node = pod.node_name or selected_node(pod)
+        node = node_of(pod)
         reserves = self._reserves(pod)
         if node:
             _set(self._placed, node, key, entry)
@@ -142,7 +149,7 @@ class GpuLedger:
         for group in gpu_groups(pod) if reserves or not node else ():
             if reserves and node:
                 _set(self._holders, group, key, node if entry else None)
-            else:
+            elif not self._waits(pod):
                 _set(self._unplaced, group, key, entry)
             for holder in self._holders.get(group, {}).values():
                 self._accounts.pop(holder, None)

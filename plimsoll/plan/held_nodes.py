@@ -18,6 +18,7 @@ from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.asked import Asked
 from plimsoll.plan.demand import Demand
 from plimsoll.plan.gated_pod import gated
+from plimsoll.plan.gpu_groups import node_of
 from plimsoll.plan.node_ask import NodeAsk
 from plimsoll.plan.node_index import gpu_devices
 
@@ -42,9 +43,10 @@ def held_nodes(
         if each.outstanding > each.claimed and now < each.since + PATIENCE
     ]
     unclaimed += [(NodeAsk.of(node), now + PATIENCE) for demand in demands for node in demand.nodes]
+    taken = {node_of(pod) for pod in snapshot.pods}
     found, ends = set(), list[datetime]()
     for node in snapshot.nodes:
-        if node.name in names and not _open(node, demands):
+        if node.name in names and node.name not in taken and not _open(node, demands):
             until = [end for ask, end in unclaimed if _answers(node, ask, snapshot.environment.spec.gpu_resource)]
             if until:
                 found.add(node.name)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
 from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.gpu_groups import node_of
 from plimsoll.plan.gpu_labels import GpuLabels, parse_gpu_labels
 from plimsoll.plan.pod_changes import PodChanges
 from plimsoll.plan.preemptibility import is_preemptible
@@ -16,7 +17,8 @@ Key = tuple[str, str]
 
 
 class QueueLoads:
-    """What pods on nodes take of their queues. Pods whose request cannot be read are left out.
+    """What pods on nodes take of their queues, and those that are about to be bound there. Pods whose request cannot be
+    read are left out.
 
     What it gives depends on the last snapshot alone. Not safe to share between threads.
     """
@@ -59,14 +61,14 @@ class QueueLoads:
         return [*changed, *(before.keys() - self._nodes.keys())]
 
     def _counts(self, pod: Pod) -> bool:
-        return bool(pod.node_name and not pod.finished and queue_of(pod, self._depends[0]))
+        return bool(node_of(pod) and not pod.finished and queue_of(pod, self._depends[0]))
 
     def _enter(self, each: PodShare) -> None:
         pod, share = each.pod, each.share
         memory = None
         if share.memory_mib is not None:
-            self._in_mib.setdefault(pod.node_name, {})[pod.key] = each
-            memory = self._gpu_memory(pod.node_name)
+            self._in_mib.setdefault(node_of(pod), {})[pod.key] = each
+            memory = self._gpu_memory(node_of(pod))
         milli = gpu_milli(share, memory)
         load = QueueLoad(milli, 0 if is_preemptible(pod) else milli)
         queue = queue_of(pod, self._depends[0])
@@ -79,9 +81,10 @@ class QueueLoads:
             return
         queue, load = counted
         self._sums[queue] -= load
-        in_mib = self._in_mib.get(pod.node_name)
+        node = node_of(pod)
+        in_mib = self._in_mib.get(node)
         if in_mib is not None and in_mib.pop(pod.key, None) is not None and not in_mib:
-            del self._in_mib[pod.node_name]
+            del self._in_mib[node]
 
     def _gpu_memory(self, name: str) -> int | None:
         """MiB of one GPU of the node; None where nobody knows it."""

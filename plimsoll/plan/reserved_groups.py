@@ -6,7 +6,7 @@ from functools import cached_property
 from plimsoll.model.gpu_group import RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.model.labels import MANAGED_BY
 from plimsoll.model.pod import Pod
-from plimsoll.plan.gpu_groups import gpu_groups, is_reservation, selected_node
+from plimsoll.plan.gpu_groups import gpu_groups, is_reservation, node_of
 from plimsoll.plan.reservation import MANAGER
 
 GroupKey = tuple[str, str]
@@ -101,7 +101,7 @@ class ReservedGroups:
                 self.groups[group] = left
 
     def _of(self, pod: Pod) -> list[GroupKey]:
-        node = pod.node_name or selected_node(pod)
+        node = node_of(pod)
         if not node or (pod.finished and not self._reserves(pod)):
             return []
         return [(node, name) for name in gpu_groups(pod)]

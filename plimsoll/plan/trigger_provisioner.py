@@ -38,8 +38,8 @@ class TriggerPodProvisioner:
 
     def keep(self, asked: Asked, needed: int, came: Collection[str], delta: Delta) -> None:
         self.disarm(asked, came, delta)
-        if asked.outstanding and not signalled(asked.thing):
-            # The arming after its creation did not come about.
+        if asked.outstanding and signalled(asked.thing) != SignalReason.UNSCHEDULABLE:
+            # The arming after its creation did not come about, or somebody has written over it.
             delta.signal(key_of(asked.thing), asked.thing.uid, SignalReason.UNSCHEDULABLE, ARMED)
 
     def disarm(self, asked: Asked, came: Collection[str], delta: Delta) -> None:

@@ -190,7 +190,8 @@ class Metrics:
         active = Tally(type(thing).__name__ for thing in things)
         for kind in TRIGGERS:
             self._triggers_active.labels(kind).set(active[kind])
-        pods = {thing.uid: thing for thing in things if isinstance(thing, Pod)}
+        found = (thing for thing in things if signalled(thing) != SignalReason.WITHDRAWN)
+        pods = {thing.uid: thing for thing in found if isinstance(thing, Pod)}
         pending = {uid: pod for uid, pod in pods.items() if signalled(pod) != SignalReason.CAPACITY_READY}
         self._oldest_trigger.set(max((_age(pod.creation_timestamp, now) for pod in pending.values()), default=0.0))
         before, self._pending_triggers = self._pending_triggers, pending

@@ -3,9 +3,11 @@
 from typing import Any
 
 import orjson
+import pytest
 
 from plimsoll.model import labels
 from plimsoll.model.capacity_gate import CAPACITY_GATE
+from plimsoll.model.gpu_group import SELECTED_NODE
 from plimsoll.model.plan import SignalReason
 from plimsoll.model.pod import Pod
 from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod
@@ -224,7 +226,7 @@ def test_a_node_that_came_for_something_that_is_over_answers_nothing_else() -> N
     bound = [each.model_copy(update={"node_name": "n1", "phase": "Running", "conditions": ()}) for each in first]
     cluster.objects = [pool(), claim("gpu-1", at(2), nodeName="n1"), node("n1", at(30)), *bound, *pods(8, "0.9")]
     plan = cluster.tick(at(31))
-    assert not plan.signals
+    assert [signal.reason for signal in plan.signals] == [SignalReason.WITHDRAWN], "the first one's"
     assert not plan.creations
     assert len(plan.deletions) == 1
     assert cluster.tick(at(32)).empty
@@ -284,3 +286,37 @@ def test_a_node_is_not_held_where_a_pod_could_be_bound_to_it_nor_for_long() -> N
         cluster.tick(at(0))
         cluster.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]
         assert [signal.reason for signal in cluster.tick(at(time)).signals] == [SignalReason.CAPACITY_READY]
+
+
+def test_a_node_is_not_held_once_a_pod_has_taken_a_part_of_it() -> None:
+    """Its trigger would fit it no more, and Karpenter would buy another."""
+    gated = {"schedulingGates": [{"name": CAPACITY_GATE}]}
+    held = [share_pod(f"held-{number}", "0.9", unschedulable=False, **gated) for number in range(8)]
+    cluster = Cluster(pool(), *held)
+    cluster.tick(at(0))
+    cluster.objects += [share_pod(f"later-{number}", "0.9", unschedulable=False, **gated) for number in range(8)]
+    cluster.tick(at(1))
+    taker = share_pod("taker", "0.1", unschedulable=False)
+    taker = taker.model_copy(update={"annotations": {**taker.annotations, SELECTED_NODE: f"n1/{taker.uid}"}})
+    cluster.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4)), taker]
+    assert SignalReason.CAPACITY_READY in [signal.reason for signal in cluster.tick(at(5)).signals]
+
+
+def test_a_trigger_that_nothing_waits_for_is_disarmed_before_the_update_that_deletes_it() -> None:
+    """Karpenter looks a second after a trigger was armed; an update takes longer."""
+    cluster = Cluster(pool(), share_pod("a"))
+    cluster.tick(at(0))
+    cluster.objects = [each for each in cluster.objects if not isinstance(each, Pod)]
+    plan = cluster.plan(at(1))
+    [signal], [deletion] = plan.signals, plan.deletions
+    assert (signal.key, signal.uid, signal.reason) == (deletion.key, deletion.uid, SignalReason.WITHDRAWN)
+
+
+@pytest.mark.parametrize("reason", ["Withdrawn", "Whatever"])
+def test_a_trigger_that_is_needed_is_armed_again_where_it_says_something_else(reason: str) -> None:
+    cluster = Cluster(pool(), share_pod("a"))
+    cluster.tick(at(0))
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason}
+    for manifest in cluster.asking.values():
+        manifest["status"] = {"conditions": [condition]}
+    assert [signal.reason for signal in cluster.plan(at(1)).signals] == [SignalReason.UNSCHEDULABLE]

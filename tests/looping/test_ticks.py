@@ -1,6 +1,6 @@
 """Ticks of the loop: a burst is one delta, and own writes are awaited before the next plan."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -54,6 +54,9 @@ class Cluster:
         return Outcome(
             created=tuple(each.key for each in plan.creations), deleted=tuple(each.key for each in plan.deletions)
         )
+
+    def signal(self, signals: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(signals)
 
     def lift(self, lifts: Sequence[Any]) -> None:
         assert not lifts

@@ -1,0 +1,70 @@
+"""A pod that is about to be bound has taken its GPUs, or waits for some; never both."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model.gpu_group import GPU_GROUP, SELECTED_NODE
+from plimsoll.model.pod import Pod
+from plimsoll.model.queue import Queue
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.demand_planning import DemandPlanner, demands
+from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod
+from tests.queues.manifests import amounts, queue
+
+POOL = a_node_pool("pool", ("g6.xlarge",))
+GROUP = {GPU_GROUP: "g"}
+RESERVATION = a_waiting_pod("r", namespace="kai-resource-reservation", gpus=1, node="node", more_labels=GROUP)
+
+
+def share(name: str, fraction: str, **more: Any) -> Pod:
+    return a_waiting_pod(name, gpu_fraction=fraction, **more)
+
+
+def claimed(name: str, fraction: str, node: str = "node", **more: Any) -> Pod:
+    """As our own binder writes on it first."""
+    pod = share(name, fraction, more_labels=GROUP, **more)
+    return pod.model_copy(update={"annotations": {**pod.annotations, SELECTED_NODE: f"{node}/{pod.uid}"}})
+
+
+def snapshot(*objects: Any) -> Snapshot:
+    return a_snapshot(a_gpu_node(), POOL, *objects)
+
+
+@pytest.mark.parametrize("reservations", [(), (RESERVATION,)])
+def test_a_claimed_pod_asks_for_nothing_and_has_taken_its_gpu(reservations: tuple[Pod, ...]) -> None:
+    assert demands(snapshot(claimed("a", "0.6"), *reservations)) == ()
+    (demand,) = demands(snapshot(claimed("a", "0.6"), share("b", "0.6"), share("c", "0.4"), *reservations))
+    assert set(demand.pods) == {"uid-b", "uid-c"}
+    assert sum(node.gpus for node in demand.nodes) == 1
+
+
+def test_the_claim_of_another_pod_that_it_is_a_copy_of_is_none() -> None:
+    copy = claimed("a", "0.6").model_copy(update={"name": "copy", "uid": "uid-copy"})
+    (demand,) = demands(snapshot(copy))
+    assert set(demand.pods) == {"uid-copy"}
+
+
+def test_a_pod_that_kai_has_labelled_and_not_bound_yet_finds_its_place_in_its_group() -> None:
+    labelled, running = share("a", "0.6", more_labels=GROUP), share("b", "0.4", node="node", more_labels=GROUP)
+    (demand,) = demands(snapshot(labelled, running, RESERVATION))
+    assert (demand.on_nodes, demand.nodes) == ({"node": ("uid-a",)}, ())
+
+
+def test_nothing_more_is_asked_for_on_the_way_from_waiting_to_bound() -> None:
+    planner = DemandPlanner()
+    stages: list[tuple[Pod, ...]] = [
+        (share("a", "0.6"),),
+        (claimed("a", "0.6"),),
+        (claimed("a", "0.6"), RESERVATION),
+        (share("a", "0.6", node="node", phase="Running", more_labels=GROUP), RESERVATION),
+    ]
+    for stage in stages:
+        assert not any(demand.nodes for demand in planner.demands(snapshot(*stage)))
+
+
+def test_its_queue_counts_it() -> None:
+    pods = [claimed("a", "0.6", queue="q"), share("b", "0.6", queue="q")]
+    limited = Queue.read(queue("q", gpu=amounts(1, 1)))
+    (demand,) = demands(snapshot(limited, *pods))
+    assert "OverLimit" in demand.refused["uid-b"]
