@@ -142,6 +142,13 @@ def asked(cluster: Kube, provisioner: str) -> list[dict[str, Any]]:
     return made or cluster.list("v1", "PodTemplate", TRIGGERS)
 
 
+def wanted(cluster: Kube, provisioner: str) -> list[int]:
+    """Nodes that each trigger pod or each buffer asks for now."""
+    if provisioner == "trigger-pod":
+        return [int(reason == "Unschedulable") for reason in reasons(cluster)]
+    return [each["spec"]["replicas"] for each in cluster.list(*BUFFER, TRIGGERS)]
+
+
 def sell_out(cluster: Kube, pool: str) -> None:
     """From now on Karpenter's provider has no capacity for the NodePool: the class that its claims name is not there,
     which the KWOK provider calls insufficient capacity."""
