@@ -118,8 +118,18 @@ class GpuAccount:
     host_memory_mib: int = 0
     """Memory that pods leave free."""
     free_pods: int = UNBOUNDED
-    """How many more pods it takes."""
+    """How many more pods it takes; below 0 where it has more than it takes."""
     discrepancies: tuple[Discrepancy, ...] = ()
+
+    @property
+    def reservations_to_come(self) -> int:
+        """Groups that no reservation holds yet, or any more: each will have one, which is a pod too."""
+        return sum(not group.reservations for group in self.groups)
+
+    @property
+    def pod_room(self) -> int:
+        """As `free_pods`, less what is kept for reservations to come."""
+        return self.free_pods if self.free_pods >= UNBOUNDED else self.free_pods - self.reservations_to_come
 
     @property
     def taken(self) -> int:

@@ -22,7 +22,7 @@ from plimsoll.plan.gpu_account import Discrepancy, DiscrepancyReason, GpuAccount
 from plimsoll.plan.gpu_groups import gpu_groups, is_reservation
 from plimsoll.plan.gpu_labels import GpuLabels, InvalidGpuLabel, parse_gpu_labels
 from plimsoll.plan.mig import single_profile
-from plimsoll.plan.node_need import UNBOUNDED, less
+from plimsoll.plan.node_need import UNBOUNDED
 from plimsoll.plan.shares import UnreadableShareError, read_share
 
 _MOST_KINDS = 4096
@@ -127,7 +127,7 @@ class _Reading:
             shareable=shareable,
             cpu_milli=max(0, self._host("cpu", parse_cpu_milli) - self._cpu),
             host_memory_mib=max(0, self._host("memory", parse_memory_mib) - self._host_memory),
-            free_pods=less(self._host("pods", parse_devices, UNBOUNDED), self._pods),
+            free_pods=self._free_pods(),
             discrepancies=tuple(self._discrepancies),
         )
 
@@ -225,6 +225,10 @@ class _Reading:
             )
             return 0
         return gpus
+
+    def _free_pods(self) -> int:
+        allocatable = self._host("pods", parse_devices, UNBOUNDED)
+        return allocatable if allocatable >= UNBOUNDED else allocatable - self._pods
 
     def _host(self, resource: str, parse: Callable[[str | int | float], int], unknown: int = 0) -> int:
         try:

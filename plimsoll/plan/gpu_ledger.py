@@ -188,7 +188,7 @@ def free_node(account: GpuAccount, milli: tuple[int, ...]) -> FreeNode:
         milli,
         account.cpu_milli,
         account.host_memory_mib,
-        less(account.free_pods, milli.count(WHOLE_MILLI)),
+        less(account.pod_room, milli.count(WHOLE_MILLI)),
     )
 
 

@@ -96,7 +96,8 @@ class ReservationUpkeep:
         if account is None or account.node.ready is False:
             return
         if _unreserved(account) > 0 and not any(each.finished for each in group.reservations):
-            yield Reserve(node, name, pods[0], self._free_attempt(node, name, group))
+            if account.free_pods > 0:  # else the kubelet would refuse it, which is no reason to evict
+                yield Reserve(node, name, pods[0], self._free_attempt(node, name, group))
             return
         if node in self._freeing:
             return

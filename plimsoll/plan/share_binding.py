@@ -119,7 +119,7 @@ class ShareBinding:
         account = self._ledger.account(node)
         if account is None:
             return f"there is no node {node}"
-        away = keeps_away(account, pod)
+        away = keeps_away(account, pod) or ("full of pods" if account.pod_room < 0 else "")
         if away:
             return f"{node} is {away}"
         try:

@@ -57,13 +57,12 @@ class SharePlacement:
         best: tuple[tuple[int, int, int, str], tuple[str, ...]] | None = None
         lacks: Counter[str] = Counter()
         for account in self._accounts.values():
-            lack = keeps_away(account, pod) or self._short_of_host(account, pod, share.devices)
-            if lack:
-                lacks[lack] += 1
-                continue
-            fit = self._fit(account, pod, share)
-            if fit is None:
-                lacks[f"without {share} free"] += 1
+            lack = keeps_away(account, pod)
+            fit = None if lack else self._fit(account, pod, share)
+            if fit is not None:
+                lack = self._short_of_host(account, pod, new=fit[0][0])
+            if fit is None or lack:
+                lacks[lack or f"without {share} free"] += 1
             elif best is None or fit < best:
                 best = fit
         if best is not None:
@@ -93,11 +92,15 @@ class SharePlacement:
         groups = [name for _, name in joined] + new_groups(pod, node, new)
         return (new, left, account.free_gpus, node), tuple(sorted(groups))
 
-    def _short_of_host(self, account: GpuAccount, pod: Pod, devices: int) -> str:
-        """Reservations that it may need are counted with it."""
-        if pod.host.cpu_milli + devices * self._cpu > account.cpu_milli:
+    def _short_of_host(self, account: GpuAccount, pod: Pod, new: int) -> str:
+        """As the scheduler counts the node's resources, with the reservations of the pod's `new` groups and of those
+        that wait for theirs; empty where there is enough."""
+        if 1 + new > account.pod_room:
+            return "full of pods"
+        reservations = new + account.reservations_to_come
+        if pod.host.cpu_milli + reservations * self._cpu > account.cpu_milli:
             return "short of CPU"
-        if pod.host.memory_mib + devices * self._memory > account.host_memory_mib:
+        if pod.host.memory_mib + reservations * self._memory > account.host_memory_mib:
             return "short of memory"
         return ""
 

@@ -21,9 +21,16 @@ from tests.builders import a_node, metadata
 SETTINGS = BinderSettings(reservation=ReservationSettings(image="example/plimsoll:1"))
 
 
-def a_gpu_node(name: str = "n1", gpus: int = 2, cpu: str = "16", **fields: Any) -> Node:
+def a_gpu_node(name: str = "n1", gpus: int = 2, cpu: str = "16", pods: int = 110, **fields: Any) -> Node:
     node = a_node(name, count=gpus, allocatable=gpus, **fields)
-    return node.model_copy(update={"allocatable": {**node.allocatable, "cpu": cpu, "memory": "64Gi"}})
+    host = {"cpu": cpu, "memory": "64Gi", "pods": str(pods)}
+    return node.model_copy(update={"allocatable": {**node.allocatable, **host}})
+
+
+def a_plain_pod(name: str, node: str = "n1", phase: str = "Running") -> Pod:
+    """A pod without GPUs that another scheduler has put there."""
+    manifest = {"metadata": metadata(name, "other", uid=f"uid-{name}"), "spec": {"nodeName": node}}
+    return Pod.read({**manifest, "status": {"phase": phase}})
 
 
 def a_share(

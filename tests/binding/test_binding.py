@@ -2,10 +2,12 @@
 
 import pytest
 
+from plimsoll.model.binder import BinderSettings
 from plimsoll.model.gpu_group import GPU_GROUP, RESERVED_GPU, SELECTED_NODE, VISIBLE_DEVICES
+from plimsoll.model.reservation import ReservationSettings
 from plimsoll.plan.bind_step import Bind, Claim, Reserve, Said
 from plimsoll.plan.gpu_groups import gpu_groups
-from tests.binding.cluster import Cluster, a_gpu_node, a_share
+from tests.binding.cluster import Cluster, a_gpu_node, a_plain_pod, a_share
 
 
 def test_two_halves_share_a_gpu_and_a_third_gets_another() -> None:
@@ -92,6 +94,7 @@ def test_memory_is_a_part_of_the_node_s_gpus() -> None:
         ({"taints": ["sku"]}, "1 with a taint that is not tolerated"),
         ({"pool": "b"}, "1 not selected"),
         ({"cpu": "1"}, "1 short of CPU"),
+        ({"pods": 1}, "1 full of pods"),
         ({"more_labels": {"nvidia.com/gpu.replicas": "4"}}, "1 with devices that are no whole GPUs"),
     ],
 )
@@ -101,6 +104,61 @@ def test_what_keeps_a_pod_away_is_said(fields: dict[str, object], said: str) -> 
     cluster.settle()
     assert cluster.said == {"a": f"0/1 nodes are available: {said}"}
     assert cluster.pod("a").unschedulable
+
+
+def test_a_pod_goes_where_it_and_its_reservation_have_a_place() -> None:
+    cluster = Cluster([a_gpu_node("n1", pods=3), a_gpu_node("n2", gpus=4, pods=3)])
+    cluster.add(a_plain_pod("plain"), a_plain_pod("other"), a_share("a"))
+    cluster.settle()
+    assert cluster.pod("a").node_name == "n2"
+
+
+def test_pods_that_have_ended_take_no_place() -> None:
+    cluster = Cluster([a_gpu_node(pods=2)])
+    cluster.add(a_plain_pod("plain", phase="Succeeded"), a_plain_pod("other", phase="Failed"), a_share("a"))
+    cluster.settle()
+    assert cluster.bound == ["a"]
+
+
+def test_a_share_that_joins_a_group_needs_one_place() -> None:
+    cluster = Cluster([a_gpu_node(pods=3)])
+    cluster.add(a_share("a"), a_share("b"), a_share("c"))
+    cluster.settle()
+    assert cluster.bound == ["a", "b"]
+    assert cluster.said == {"c": "0/1 nodes are available: 1 full of pods"}
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_reservation_has_its_place_before_it_is_made(later: bool) -> None:
+    """Also where another share comes, or a binder is killed, in between."""
+    cluster = Cluster([a_gpu_node(pods=3)])
+    cluster.add(a_share("a", "0.8"))
+    if later:
+        cluster.round()
+        cluster.restart()
+    cluster.add(a_share("b", "0.8"))
+    cluster.settle()
+    assert cluster.bound == ["a"]
+    assert cluster.said == {"b": "0/1 nodes are available: 1 full of pods"}
+    assert len(cluster.pods) - 1 == 2
+
+
+def test_a_reservation_has_its_cpu_before_it_is_made() -> None:
+    reservation = ReservationSettings(image="example/plimsoll:1", requests={"cpu": "1"})
+    cluster = Cluster([a_gpu_node(cpu="1")], BinderSettings(reservation=reservation))
+    cluster.add(a_share("a", "0.8"), a_share("b", "0.8"), a_share("c", "0.2"))
+    cluster.settle()
+    assert cluster.bound == ["a", "c"]
+    assert cluster.said == {"b": "0/1 nodes are available: 1 short of CPU"}
+
+
+def test_a_claim_on_a_node_that_others_have_filled_is_taken_off() -> None:
+    cluster = Cluster([a_gpu_node("n1", pods=2), a_gpu_node("n2", gpus=4, pods=2)])
+    cluster.add(a_share("a"))
+    cluster.round()
+    cluster.add(a_plain_pod("plain"))
+    cluster.settle()
+    assert cluster.pod("a").node_name == "n2"
 
 
 def test_a_full_node_is_said_once() -> None:

@@ -57,16 +57,19 @@ def assert_sound(cluster: Cluster) -> None:
             groups[(pod.node_name, gpu)].add(group)
     assert all(milli <= 1000 for milli in taken.values())
     assert all(len(names) == 1 for names in groups.values())
+    for node in cluster.nodes:
+        there = [pod for pod in cluster.pods.values() if pod.node_name == node.name and not pod.finished]
+        assert len(there) <= int(node.allocatable["pods"])
 
 
-def a_cluster() -> Cluster:
-    return Cluster([a_gpu_node("n1", gpus=2), a_gpu_node("n2", gpus=1)])
+def a_cluster(pods: int = 110) -> Cluster:
+    return Cluster([a_gpu_node("n1", gpus=2, pods=pods), a_gpu_node("n2", gpus=1, pods=pods)])
 
 
 @settings(max_examples=200, deadline=None)
-@given(events)
-def test_no_gpu_is_given_out_twice(happening: list[tuple[object, ...]]) -> None:
-    cluster = a_cluster()
+@given(events, st.sampled_from([2, 4, 110]))
+def test_no_gpu_and_no_place_is_given_out_twice(happening: list[tuple[object, ...]], pods: int) -> None:
+    cluster = a_cluster(pods)
     for number, event in enumerate(happening):
         happen(cluster, event, number)
         assert_sound(cluster)

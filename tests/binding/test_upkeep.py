@@ -6,7 +6,7 @@ from plimsoll.model.gpu_group import RESERVED_GPU, UNKNOWN_GPU
 from plimsoll.model.labels import MANAGED_BY
 from plimsoll.plan.bind_step import Collect, Evict, MarkUnknown, Reserve, Unclaim
 from plimsoll.plan.gpu_groups import gpu_groups
-from tests.binding.cluster import Cluster, a_gpu_node, a_share
+from tests.binding.cluster import Cluster, a_gpu_node, a_plain_pod, a_share
 
 
 def bound(gpus: int = 2, *names: str) -> Cluster:
@@ -155,6 +155,21 @@ def test_reservations_that_are_lost_on_a_full_node_are_made_again(lost: int) -> 
     reserved = {each.annotations[RESERVED_GPU] for each in cluster.reservations()}
     assert reserved == {cluster.gpus_of(name) for name in "abc"}
     assert len(cluster.reservations()) == 3
+    assert not cluster.evicted
+
+
+def test_a_reservation_that_is_lost_on_a_node_full_of_pods_is_awaited() -> None:
+    cluster = Cluster([a_gpu_node(pods=2)])
+    cluster.add(a_share("a"))
+    cluster.settle()
+    (lost,) = cluster.reservations()
+    cluster.delete(lost)
+    plain = a_plain_pod("plain")
+    cluster.add(plain)
+    assert cluster.settle() == []
+    cluster.delete(plain)
+    cluster.settle()
+    assert len(cluster.reservations()) == 1
     assert not cluster.evicted
 
 

@@ -8,6 +8,7 @@ from plimsoll.model.pod import Pod
 from plimsoll.model.reservation import FORMER_NAMESPACE
 from plimsoll.plan.gpu_account import DiscrepancyReason, GpuAccount
 from plimsoll.plan.gpu_ledger import GpuLedger
+from plimsoll.plan.node_need import UNBOUNDED
 from tests.builders import A100, A100_MIB, a_pod
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share, a_whole
 
@@ -109,6 +110,17 @@ def test_cpu_and_memory_of_pods_are_taken() -> None:
     node = node.model_copy(update={"allocatable": {**node.allocatable, "cpu": "8", "memory": "64Gi"}})
     found = account(node, a_reservation("g"), a_share("a", "n1", "g", cpu="1500m"))
     assert (found.cpu_milli, found.host_memory_mib) == (8000 - 1 - 1500, 65536 - 10)
+
+
+def test_pods_take_places_and_so_will_reservations_that_are_to_come() -> None:
+    assert account(a_gpu_node(), a_share("a", "n1")).pod_room >= UNBOUNDED
+    node = a_gpu_node()
+    node = node.model_copy(update={"allocatable": {**node.allocatable, "pods": "3"}})
+    claimed = a_share("a", "", "g", selected="n1")
+    assert (account(node, claimed).free_pods, account(node, claimed).pod_room) == (2, 1)
+    assert account(node, claimed, a_reservation("g")).pod_room == 1
+    more = [a_share(name, "n1") for name in "bcd"]
+    assert account(node, claimed, *more).pod_room == -2
 
 
 @pytest.mark.parametrize(
