@@ -386,8 +386,12 @@ def a_node_pool(
     requirements: Iterable[dict[str, Any]] = (),
     taints: Iterable[dict[str, str]] = (),
     more_labels: dict[str, str] | None = None,
+    group: str = "example.com",
 ) -> NodePool:
-    """A NodePool that allows these instance types, and every one where none is named; `used` is Karpenter's count."""
+    """A NodePool that allows these instance types, and every one where none is named.
+
+    `used` is Karpenter's count, `group` the API group of the node class.
+    """
     types = list(instance_types)
     by_type = [{"key": labels.INSTANCE_TYPE, "operator": "In", "values": types}] if types else []
     manifest = {
@@ -402,7 +406,7 @@ def a_node_pool(
                 "spec": {
                     "requirements": [*by_type, *requirements],
                     "taints": list(taints),
-                    "nodeClassRef": {"group": "example.com", "kind": "ExampleNodeClass", "name": node_class},
+                    "nodeClassRef": {"group": group, "kind": "ExampleNodeClass", "name": node_class},
                 },
             },
         },

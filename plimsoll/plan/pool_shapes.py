@@ -21,6 +21,7 @@ from plimsoll.plan.node_overhead import allocatable_cpu_milli
 from plimsoll.plan.offered_types import CLOUDS, OfferedType, OfferedTypes
 from plimsoll.plan.pool_shape import PoolShape, same_product
 from plimsoll.plan.reported_memory import reported_memory_mib
+from plimsoll.plan.type_labels import type_labels
 
 KUBELET_PODS: Final = 110
 """Pods of a node where its kubelet is told nothing else."""
@@ -49,6 +50,9 @@ class PoolShapes:
     def _of_pool(self, pool: NodePool) -> Iterable[PoolShape]:
         said = _Said.by(pool)
         for name in self._names(pool, said.requirements.get(INSTANCE_TYPE, ())):
+            of_type = type_labels(pool.node_class_group, name, self._catalog.lookup(name))
+            if not said.allows(of_type):
+                continue
             offered = self._types.find(name)
             if offered is None or offered.gpus is None:
                 self._unknown.append(
@@ -65,7 +69,7 @@ class PoolShapes:
                     f"NodePool says {', '.join(said.products)}"
                 )
                 continue
-            yield self._shape(said, name, offered, product)
+            yield self._shape(said, name, offered, product, of_type)
 
     def _names(self, pool: NodePool, asked: tuple[NodeRequirement, ...]) -> list[str]:
         """Instance types that the pool's requirement on them allows; of its cloud where it names none."""
@@ -79,7 +83,9 @@ class PoolShapes:
         }
         return sorted(name for name in names if name and all(each.allows(name) for each in asked))
 
-    def _shape(self, said: "_Said", name: str, offered: OfferedType, product: str | None) -> PoolShape:
+    def _shape(
+        self, said: "_Said", name: str, offered: OfferedType, product: str | None, of_type: Mapping[str, str]
+    ) -> PoolShape:
         assert offered.gpus is not None
         live = self._types.nodes_of(name)
         listed = self._catalog.lookup(name)
@@ -97,7 +103,7 @@ class PoolShapes:
             pods=_pods(live, offered.gpus.count),
             price=listed.price_per_hour if listed is not None else None,
             taints=said.taints,
-            labels={**said.labels, INSTANCE_TYPE: name},
+            labels={**of_type, **said.labels, INSTANCE_TYPE: name},
             requirements=said.requirements,
             discovered=product is not None or any(self._gpus(node) is not None for node in live),
         )
@@ -153,6 +159,10 @@ class _Said:
             if len(several) == 1 and several[0].operator == "In" and len(several[0].values) == 1:
                 labels.setdefault(key, several[0].values[0])
         return cls(pool, labels, requirements, _taints(pool))
+
+    def allows(self, labels: Mapping[str, str]) -> bool:
+        """Whether its requirements let a node have these labels."""
+        return all(each.allows(value) for key, value in labels.items() for each in self.requirements.get(key, ()))
 
     @property
     def products(self) -> tuple[str, ...]:

@@ -1,0 +1,69 @@
+"""Labels that a provider writes for an instance type: NodePools and pods choose types by them."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.plan.demand_planning import demands
+from tests.builders import a_node_pool, a_snapshot, a_waiting_pod
+
+AWS = "karpenter.k8s.aws"
+AZURE = "karpenter.azure.com"
+MIXED = ("g5.12xlarge", "g6.xlarge", "p4d.24xlarge")
+SIZES = ("Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5", "Standard_NV36ads_A10_v5")
+
+CHOICES = [
+    (AWS, MIXED, f"{AWS}/instance-family", "p4d", "p4d.24xlarge"),
+    (AWS, MIXED, f"{AWS}/instance-category", "p", "p4d.24xlarge"),
+    (AWS, MIXED, f"{AWS}/instance-generation", "5", "g5.12xlarge"),
+    (AWS, MIXED, f"{AWS}/instance-size", "12xlarge", "g5.12xlarge"),
+    (AWS, MIXED, f"{AWS}/instance-gpu-count", "8", "p4d.24xlarge"),
+    (AWS, MIXED, f"{AWS}/instance-gpu-name", "a10g", "g5.12xlarge"),
+    (AWS, MIXED, f"{AWS}/instance-cpu", "96", "p4d.24xlarge"),
+    (AZURE, SIZES, f"{AZURE}/sku-gpu-name", "A100", SIZES[0]),
+    (AZURE, SIZES, f"{AZURE}/sku-version", "5", "Standard_NC40ads_H100_v5"),
+    (AZURE, SIZES, f"{AZURE}/sku-name", SIZES[2], SIZES[2]),
+    (AZURE, SIZES, f"{AZURE}/sku-cpu", "24", SIZES[0]),
+]
+
+
+def types(*objects: Any) -> set[str]:
+    found = [node for demand in demands(a_snapshot(*objects)) for node in demand.nodes]
+    return {name for node in found for name in (node.instance_type, *node.alternatives)}
+
+
+@pytest.mark.parametrize(("group", "offered", "key", "value", "wanted"), CHOICES)
+def test_a_pod_that_selects_one_gets_such_a_type(
+    group: str, offered: tuple[str, ...], key: str, value: str, wanted: str
+) -> None:
+    pod = a_waiting_pod(gpu_fraction="0.5", selector={key: value})
+    found = types(pod, a_node_pool("pool", offered, group=group))
+    assert wanted in found
+    assert found <= {wanted, "Standard_NV36ads_A10_v5"} if value == "5" else found == {wanted}
+    assert not types(pod, a_node_pool("pool", set(offered) - found, group=group))
+
+
+@pytest.mark.parametrize(("group", "offered", "key", "value", "wanted"), CHOICES)
+def test_a_pool_that_requires_one_grows_by_such_types_alone(
+    group: str, offered: tuple[str, ...], key: str, value: str, wanted: str
+) -> None:
+    by_label = {"key": key, "operator": "In", "values": [value]}
+    pod = a_waiting_pod(gpu_fraction="0.5")
+    assert wanted in types(pod, a_node_pool("pool", offered, group=group, requirements=[by_label]))
+    others = {"key": key, "operator": "NotIn", "values": [value]}
+    assert wanted not in types(pod, a_node_pool("pool", offered, group=group, requirements=[others]))
+
+
+def test_a_pool_that_names_no_type_is_of_the_types_of_its_family() -> None:
+    family = {"key": f"{AWS}/instance-family", "operator": "In", "values": ["p4d", "p4de"]}
+    pod = a_waiting_pod(gpu_fraction="0.5")
+    assert types(pod, a_node_pool("pool", group=AWS, requirements=[family])) == {"p4d.24xlarge", "p4de.24xlarge"}
+    many = {"key": f"{AWS}/instance-gpu-count", "operator": "Gt", "values": ["3"]}
+    assert types(pod, a_node_pool("pool", group=AWS, requirements=[family, many])) == {"p4d.24xlarge", "p4de.24xlarge"}
+    few = {"key": f"{AWS}/instance-gpu-count", "operator": "Lt", "values": ["3"]}
+    assert not types(pod, a_node_pool("pool", group=AWS, requirements=[family, few]))
+
+
+def test_labels_that_types_do_not_tell_can_still_come_true() -> None:
+    pod = a_waiting_pod(gpu_fraction="0.5", selector={f"{AWS}/instance-hypervisor": "nitro"})
+    assert types(pod, a_node_pool("pool", ("g6.xlarge",), group=AWS)) == {"g6.xlarge"}
