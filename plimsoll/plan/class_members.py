@@ -30,6 +30,7 @@ class ClassMembers:
     """Why their requests cannot be read, and what to change."""
     nameless: dict[str, str] = field(default_factory=dict)
     """The same without the pods' names."""
+    unreadable_pods: list[Pod] = field(default_factory=list)
 
     @cached_property
     def may_be_in_gangs(self) -> bool:
@@ -128,6 +129,7 @@ def _sorted(members: Iterable[PodShare | ShareRefusal]) -> ClassMembers:
         uid = uid_of(each.pod)
         if isinstance(each, ShareRefusal):
             found.unreadable[uid] = f"{each.message}: {each.hint}"
+            found.unreadable_pods.append(each.pod)
             said = each.message.partition(": ")[2]
             found.nameless[uid] = f"Pod with UID {uid}: {said}: {each.hint}"
         elif each.share.whole:

@@ -16,19 +16,28 @@ def refused_by_queues(
 ) -> dict[str, str]:
     """UID to why its queue would not admit the pod; what is admitted counts for those that come later.
 
-    By priority, then age, then UID, as KAI orders work of one queue.
+    By priority, then age, then UID, as KAI orders work of one queue. Of a gang that may start without some of its
+    pods, those that it needs go as a whole, and the others one by one.
     """
-    in_gangs = {uid: gang.pods for gang in gangs for uid in gang.pods}
+    in_gangs = {uid: gang for gang in gangs for uid in gang.pods}
     refused: dict[str, str] = {}
     seen: set[str] = set()
-    for uid in sorted(pods, key=lambda uid: (-pods[uid].pod.priority, pods[uid].pod.creation_timestamp, uid)):
+
+    def rank(uid: str) -> tuple[int, str, str]:
+        return -pods[uid].pod.priority, pods[uid].pod.creation_timestamp, uid
+
+    for uid in sorted(asked, key=rank):
         if uid in seen:
             continue
-        members = [each for each in in_gangs.get(uid, (uid,)) if each in asked]
+        gang = in_gangs.get(uid)
+        members = [uid] if gang is None else sorted((each for each in gang.pods if each in asked), key=rank)
+        needed = 1 if gang is None else gang.lacking(lambda _: False)
         seen.update(members)
-        why = _admit(gate, members, pods, asked)
+        why = _admit(gate, members[:needed], pods, asked) if needed else ""
         if why:
             refused |= dict.fromkeys(members, why)
+            continue
+        refused |= {each: why for each in members[needed:] if (why := _admit(gate, [each], pods, asked))}
     return refused
 
 

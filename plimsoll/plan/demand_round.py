@@ -1,6 +1,6 @@
 """One planning of demand: from classes of pods to what each lacks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from itertools import chain
 
 from plimsoll.model.snapshot import Snapshot
@@ -56,7 +56,9 @@ class DemandRound:
         for each in self._classes:
             self._prepare(each)
         found = self._found = self._gangs()
-        self._ask_queues(found)
+        hopeless = [gang for gang in found if gang.lacking(self._fits_somewhere)]
+        self._leave_out(hopeless)
+        self._ask_queues(found, {uid for gang in hopeless for uid in gang.pods})
         self._kept_out = {uid for each in self._classes for uid in each.refused}
         self._pack(found)
         return tuple(sorted((self._demand(each) for each in self._classes), key=lambda demand: demand.name))
@@ -124,11 +126,12 @@ class DemandRound:
     def _gangs(self) -> tuple[Gang, ...]:
         may_be = (each.members.shares for each in self._classes if each.members.may_be_in_gangs)
         waiting = {uid: share.pod for shares in may_be for uid, share in shares.items()}
+        unreadable = (pod for each in self._classes for pod in each.members.unreadable_pods)
         spoken = [share.pod for each in self._classes for share in each.members.whole.values()]
         running = (pod for pod in self._snapshot.pods if node_of(pod) and not pod.finished and not pod.deleting)
-        return gangs(waiting, chain(spoken, running), self._groups)
+        return gangs(waiting, chain(spoken, running), self._groups, unreadable)
 
-    def _ask_queues(self, found: tuple[Gang, ...]) -> None:
+    def _ask_queues(self, found: tuple[Gang, ...], hopeless: Container[str]) -> None:
         if not self._snapshot.queues:
             return
         pods = {uid: share for each in self._classes for uid, share in each.members.shares.items()}
@@ -136,6 +139,7 @@ class DemandRound:
             uid: (each.of.queue, need.devices * min(need.milli.values()))
             for each in self._classes
             for uid, need in each.needs.items()
+            if uid not in hopeless
         }
         for uid, why in refused_by_queues(self._gate, pods, asked, found).items():
             each = self._class_of[uid]
@@ -173,17 +177,26 @@ class DemandRound:
             for gang in found
             if any(uid not in self._class_of[uid].refused for uid in gang.pods) and gang.lacking(self._placed)
         ]
-        for gang in broken[len(broken) // 2 :]:
+        self._leave_out(broken[len(broken) // 2 :])
+        return bool(broken)
+
+    def _leave_out(self, broken: Iterable[Gang]) -> None:
+        for gang in broken:
             lacking = gang.lacking(self._placed)
-            first = next(uid for uid in gang.pods if self._why(uid))
             said = f"starts as a whole, and {lacking} more of its pods need a place"
-            why, nameless = self._why(first), self._class_of[first].nameless.get(first, self._why(first))
+            why = nameless = "a request for GPUs among them cannot be read"
+            first = next((uid for uid in gang.pods if self._why(uid)), None)
+            if first is not None:
+                why, nameless = self._why(first), self._class_of[first].nameless.get(first, self._why(first))
             for uid in gang.pods:
                 each = self._class_of[uid]
                 if uid not in each.refused:
                     each.refused[uid] = f"{gang.name} {said}: {why}"
                     each.nameless[uid] = f"a gang {said}: {nameless}"
-        return bool(broken)
+
+    def _fits_somewhere(self, uid: str) -> bool:
+        """Whether some node could take it, if it were empty."""
+        return uid in self._class_of[uid].needs
 
     def _placed(self, uid: str) -> bool:
         return self._class_of[uid].placed(uid)

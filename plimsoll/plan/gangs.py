@@ -1,7 +1,7 @@
 """Gangs: pods that start together or not at all, by KAI's PodGroups, else by what their workloads write on them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,13 +32,15 @@ class Gang:
     """UIDs of those that wait for shares of GPUs, sorted."""
     others: int
     """Further pods of it that are known: those that run, and those whose GPUs an autoscaler sees by itself."""
+    unreadable: int = 0
+    """Further ones whose request cannot be read: they get no place."""
 
     def lacking(self, placed: Callable[[str], bool]) -> int:
         """How many more of its pods need a place before any can start.
 
         Members that ask for no GPU are not observed, so no more are waited for than there are.
         """
-        known = len(self.pods) + self.others
+        known = len(self.pods) + self.others + self.unreadable
         needed = known if self.least is None else min(self.least, known)
         return max(0, needed - self.others - sum(map(placed, self.pods)))
 
@@ -59,9 +61,15 @@ def gang_key(pod: Pod, groups: Mapping[tuple[str, str], PodGroup]) -> GangKey | 
 
 
 def gangs(
-    waiting: Mapping[str, Pod], others: Iterable[Pod], groups: Mapping[tuple[str, str], PodGroup]
+    waiting: Mapping[str, Pod],
+    others: Iterable[Pod],
+    groups: Mapping[tuple[str, str], PodGroup],
+    unreadable: Iterable[Pod] = (),
 ) -> tuple[Gang, ...]:
-    """The gangs of waiting pods (by UID), sorted by name; `others` are further pods that have their place or get it."""
+    """The gangs of waiting pods (by UID), sorted by name.
+
+    `others` are further pods that have their place or get it, `unreadable` those that get none.
+    """
     members: dict[GangKey, list[str]] = defaultdict(list)
     sizes: dict[GangKey, int | None] = {}
     for uid, pod in waiting.items():
@@ -71,14 +79,23 @@ def gangs(
             sizes[key] = _least(pod, key, groups)
     if not members:
         return ()
-    placed: Counter[GangKey] = Counter()
-    namespaces = {key[1] for key in members}
-    for pod in others:
-        if pod.namespace in namespaces and (key := gang_key(pod, groups)) in members and key is not None:
-            placed[key] += 1
+    placed, lost = _counted(others, members, groups), _counted(unreadable, members, groups)
     return tuple(
-        Gang(_named(key), sizes[key], tuple(sorted(uids)), placed[key]) for key, uids in sorted(members.items())
+        Gang(_named(key), sizes[key], tuple(sorted(uids)), placed[key], lost[key])
+        for key, uids in sorted(members.items())
     )
+
+
+def _counted(
+    pods: Iterable[Pod], keys: Collection[GangKey], groups: Mapping[tuple[str, str], PodGroup]
+) -> Counter[GangKey]:
+    """How many of the pods are in each of these gangs."""
+    found: Counter[GangKey] = Counter()
+    namespaces = {key[1] for key in keys}
+    for pod in pods:
+        if pod.namespace in namespaces and (key := gang_key(pod, groups)) in keys and key is not None:
+            found[key] += 1
+    return found
 
 
 def _least(pod: Pod, key: GangKey, groups: Mapping[tuple[str, str], PodGroup]) -> int | None:

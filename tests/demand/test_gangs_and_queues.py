@@ -51,6 +51,35 @@ def test_members_that_run_count() -> None:
     assert not only(*members(4), running, a_group(5), POOL).nodes
 
 
+@pytest.mark.parametrize(("least", "asked"), [(3, 0), (2, 2)])
+def test_a_member_whose_request_cannot_be_read_has_no_place(least: int, asked: int) -> None:
+    typo = a_waiting_pod("typo", gpu_fraction="half", pod_group_name="job")
+    demand = only(*members(2), typo, a_group(least), POOL)
+    assert len(demand.nodes) == asked
+    assert "half" in demand.refused["uid-typo"]
+    if not asked:
+        assert demand.refused["uid-job-0"].startswith("PodGroup team/job starts as a whole, and 1 more of its pods")
+        assert "cannot be read" in demand.refused["uid-job-0"]
+        assert "team" not in "".join(demand.reasons)
+
+
+def test_a_gang_that_cannot_start_leaves_what_its_queue_may_have() -> None:
+    typo = a_waiting_pod("typo", gpu_fraction="half", pod_group_name="job", queue="team")
+    alone = a_waiting_pod("alone", gpu_fraction="0.9", queue="team", priority=-1)
+    gang = members(1, queue="team")
+    demand = only(*gang, typo, a_group(2), alone, a_queue("team", limit=1), ROOT, POOL)
+    assert [node.pods for node in demand.nodes] == [("uid-alone",)]
+
+
+@pytest.mark.parametrize(("least", "asked"), [(2, 2), (3, 0), (1, 2)])
+def test_a_queue_admits_as_many_of_a_gang_as_it_may_have_from_its_least_on(least: int, asked: int) -> None:
+    queue = a_queue("team", limit=2)
+    demand = only(*members(3, queue="team"), a_group(least), queue, ROOT, POOL)
+    assert len(demand.nodes) == asked
+    assert len(demand.refused) == 3 - asked
+    assert all("OverLimit" in why for why in demand.refused.values())
+
+
 def test_a_gang_that_cannot_start_leaves_room_for_others() -> None:
     alone = a_waiting_pod("alone", gpu_fraction="0.9")
     demand = only(*members(4), a_group(4), alone, POOL)
