@@ -128,6 +128,13 @@ def test_taints_of_a_pool_are_told() -> None:
     assert types(only(demands(a_snapshot(tolerant, pool)))) == [L4]
 
 
+def test_taints_are_the_reason_where_only_they_keep_pods_from_the_pool_that_they_select() -> None:
+    tainted = a_node_pool("large", (A100,), taints=[{"key": "dedicated", "effect": "NoSchedule"}])
+    selecting = share(selector={"node.kubernetes.io/instance-type": A100})
+    demand = only(demands(a_snapshot(selecting, tainted, POOL)))
+    assert "(dedicated:NoSchedule): add tolerations" in demand.refused["uid-pod"]
+
+
 def test_memory_is_a_part_of_the_real_memory() -> None:
     pods = [a_waiting_pod(f"pod-{n}", gpu_memory="11600") for n in range(2)]
     snapshot = a_snapshot(*pods, a_node_pool("pool", (L4,)))
