@@ -1,6 +1,7 @@
 """Pods and nodes of a trace of the openb family (Alibaba's GPU trace of 2023), from CSV."""
 
 import csv
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +114,8 @@ def _number(
     text = (row.get(column) or "").strip()
     if not text and default is not None:
         return default
+    # Tables that were read with gaps and written again have 500.0 for 500.
+    text = re.sub(r"\.0*$", "", text)
     if text.isascii() and text.isdigit() and len(text) <= 15 and (most is None or int(text) <= most):
         return int(text)
     limit = "of at least 0" if most is None else f"from 0 to {most}"

@@ -51,17 +51,19 @@ def demand(
     from plimsoll.plan.demand_planning import DemandPlanner
     from plimsoll.plan.gpu_ledger import gpu_ledger
     from plimsoll.plan.gpu_picture import gpu_picture
+    from plimsoll.plan.rivals import rival_warnings
 
     if plot_to is not None and plot_to.suffix not in _DRAWN:
         raise PlimsollError(f"--plot-to {plot_to}: is no .html or .svg file", "give it one of these two endings")
     snapshot = _snapshot(file, kubeconfig, context)
     asking = DemandAsking(snapshot, DemandPlanner(clock=time.perf_counter), Delta(), datetime.now(UTC))
+    warnings = (*snapshot.warnings, *rival_warnings(snapshot.pods))
     phases = {each.name: each.status.phase for each in asking.plan() if each.status is not None}
     found = asking.demands
     if output is Format.JSON:
-        print_json(as_json(found, phases, snapshot.warnings))
+        print_json(as_json(found, phases, warnings))
     else:
-        print_demands(found, phases, snapshot.warnings)
+        print_demands(found, phases, warnings)
     if plot or plot_to is not None:
         picture = gpu_picture(gpu_ledger(snapshot), found)
         if plot and output is not Format.JSON:

@@ -82,6 +82,7 @@ def snapshot_from_files(paths: Sequence[str]) -> Snapshot:
 class _Reading:
     def __init__(self) -> None:
         self._places: dict[tuple[str, str, str], Place] = {}
+        self._with_uid: dict[str, str] = {}
         self._objects: dict[type[ObservedObject], list[Any]] = {kind: [] for kind in READ.values()}
         self._plain = PlainPods()
         self._passed_over: Counter[str] = Counter()
@@ -146,6 +147,10 @@ class _Reading:
         earlier = self._places.setdefault(key, place)
         if earlier is not place:
             raise ManifestError(f"{place}: {identify(manifest)} stands in {earlier} already", "keep one of the two")
+        if read.uid and read.uid in self._with_uid:
+            said = f"metadata.uid: {read.uid!r} is that of {self._with_uid[read.uid]} already"
+            raise ManifestError(f"{place}: {identify(manifest)}: {said}", "leave out that of the copy")
+        self._with_uid[read.uid] = identify(manifest)
         if model is Environment and self._objects[Environment]:
             first = next(at for (of_kind, *_), at in self._places.items() if of_kind == kind)
             raise ManifestError(f"{place}: a second Environment; the first stands in {first}", "plan for one at a time")

@@ -72,3 +72,11 @@ def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
 def test_no_demand(tmp_path: Path) -> None:
     (tmp_path / "node.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: n}}")
     assert run("-f", tmp_path) == (SETTLED, "no demand\n")
+
+
+def test_a_controller_that_asks_for_the_same_is_warned_of(tmp_path: Path) -> None:
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: node-scale-adjuster-x, namespace: kai-scheduler}}"
+    (tmp_path / "pod.yaml").write_text(pod)
+    code, output = run("-f", tmp_path)
+    assert code == SETTLED
+    assert "KAI's node-scale-adjuster runs" in output

@@ -67,6 +67,11 @@ def test_the_same_name_twice_is_two_pods(tmp_path: Path) -> None:
     assert figures["bins"] == [["a", "a"]]
 
 
+def test_numbers_that_were_written_as_decimals_are_read(tmp_path: Path) -> None:
+    found = report(a_trace(tmp_path, "a,1.0,600.0", "b,1.,500", header="name,num_gpu,gpu_milli\n"))
+    assert (found["shares"], found["gpus"]) == (2, 2)
+
+
 def test_no_shares(tmp_path: Path) -> None:
     figures = report(a_trace(tmp_path))
     assert (figures["shares"], figures["gpus"], figures["bins"], figures["rounds"]) == (0, 0, [], 0)

@@ -226,6 +226,12 @@ def test_the_same_object_twice_is_an_error_with_both_places(tmp_path: Path) -> N
     )
 
 
+def test_a_uid_that_another_object_has_is_an_error_with_both(tmp_path: Path) -> None:
+    copy = {**NODE, "metadata": {**NODE["metadata"], "name": "copy", "uid": "one"}}
+    text = yaml.safe_dump_all([{**NODE, "metadata": {**NODE["metadata"], "uid": "one"}}, copy])
+    assert "document 2, line 11: Node copy: metadata.uid: 'one' is that of Node n1 already" in refused(tmp_path, text)
+
+
 @pytest.mark.parametrize("name", ["default", "other"])
 def test_two_environments_are_an_error_with_both_places(tmp_path: Path, name: str) -> None:
     message = refused(tmp_path, yaml.safe_dump_all([ENVIRONMENT, named(ENVIRONMENT, name)]))
