@@ -1,6 +1,7 @@
 """A large cluster of GPU nodes with pods that run and pods that wait, made of values."""
 
 import random
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -8,60 +9,97 @@ from plimsoll.model.environment import Environment
 from plimsoll.model.node import Node
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.pod import Pod
+from plimsoll.model.queue import Queue
 from plimsoll.model.snapshot import Snapshot
 
 GPUS: Final = 8
-PRODUCT: Final = "NVIDIA-A100-SXM4-40GB"
-INSTANCE_TYPE: Final = "p4d.24xlarge"
+PRODUCTS: Final = {
+    "p4d.24xlarge": "NVIDIA-A100-SXM4-40GB",
+    "p5.48xlarge": "NVIDIA-H100-80GB-HBM3",
+    "g6.48xlarge": "NVIDIA-L4",
+    "g5.48xlarge": "NVIDIA-A10G",
+    "g6e.48xlarge": "NVIDIA-L40S",
+    "p4de.24xlarge": "NVIDIA-A100-SXM4-80GB",
+}
+"""Of instance types, all with 8 GPUs."""
 SIZES: Final = (50, 80, 100, 110, 130, 200, 250, 300, 330, 400, 470, 500, 520, 600, 650, 750, 800, 950)
 """Thousandths that pods ask for."""
 _CONTAINER: Final = {"name": "main", "resources": {"requests": {"cpu": "500m", "memory": "2Gi"}}}
 
 
-def a_cluster(nodes: int, pods: int, waiting: int, classes: int) -> Snapshot:
+@dataclass(frozen=True)
+class Situation:
+    """What a cluster is like beside its size."""
+
+    classes: int = 20
+    """Of pods that wait; they differ by queue."""
+    products: int = 1
+    """GPU products: nodes and classes have one after the other, and a class asks for its own where there are several."""
+    free_milli: int = 0
+    """Thousandths that one GPU of every node has free."""
+    queue_limit: int = 0
+    """GPUs that each queue may have beyond what runs; 0: there are no queues."""
+
+
+def a_cluster(nodes: int, pods: int, waiting: int, situation: Situation) -> Snapshot:
     """Pods that run fill the GPUs of the nodes, alone or two together; every 50th node has four free GPUs."""
     running = pods - waiting
     return Snapshot.model_construct(
         environment=Environment.default(),
-        nodes=tuple(_node(number) for number in range(nodes)),
-        node_pools=(_node_pool(),),
+        nodes=tuple(Node.read(node_manifest(number, situation.products)) for number in range(nodes)),
+        node_pools=(_node_pool(situation.products),),
         pods=(
-            *(_running(number, nodes, running) for number in range(running)),
-            *(waiting_pod(number, number % classes) for number in range(waiting)),
+            *(Pod.read(running_manifest(number, nodes, running, situation.free_milli)) for number in range(running)),
+            *(waiting_pod(number, number % situation.classes, situation.products) for number in range(waiting)),
         ),
+        queues=_queues(running, situation) if situation.queue_limit else (),
     )
 
 
-def waiting_pod(number: int, of_class: int) -> Pod:
+def waiting_pod(number: int, of_class: int, products: int = 1) -> Pod:
     """A pod that its scheduler found no place for; classes differ by queue."""
-    return Pod.read(waiting_manifest(number, of_class))
+    return Pod.read(waiting_manifest(number, of_class, products))
 
 
-def waiting_manifest(number: int, of_class: int) -> dict[str, Any]:
+def waiting_manifest(number: int, of_class: int, products: int = 1) -> dict[str, Any]:
     milli = random.Random(number).choice(SIZES)
+    product = {"nvidia.com/gpu.product": list(PRODUCTS.values())[of_class % products]}
     return _pod(
         f"waiting-{number}",
-        {"kai.scheduler/queue": f"team-{of_class:02}"},
+        {"kai.scheduler/queue": queue_name(of_class)},
         {"gpu-fraction": f"{milli / 1000:g}"},
-        {},
+        {"nodeSelector": product} if products > 1 else {},
         {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]},
     )
 
 
-def _running(number: int, nodes: int, running: int) -> Pod:
-    return Pod.read(running_manifest(number, nodes, running))
+def queue_name(of_class: int) -> str:
+    return f"team-{of_class:02}"
 
 
-def running_manifest(number: int, nodes: int, running: int) -> dict[str, Any]:
+def running_manifest(number: int, nodes: int, running: int, free_milli: int = 0) -> dict[str, Any]:
     node, rank = number % nodes, number // nodes
     gpus = GPUS // 2 if node % 50 == 0 else GPUS
     gpu, on_node = rank % gpus, (running - node + nodes - 1) // nodes
     together = len(range(gpu, on_node, gpus))
-    fraction = f"{1 / together:.3f}" if together > 1 else "0.9999"
-    labels = {"kai.scheduler/queue": f"team-{number % 20:02}", "runai-gpu-group": f"group-{node}-{gpu}"}
+    whole = 1 - free_milli / 1000 if gpu == gpus - 1 else 1.0
+    fraction = f"{whole / together:.3f}" if together > 1 else f"{min(0.9999, whole):g}"
+    labels = {"kai.scheduler/queue": queue_name(number % 20), "runai-gpu-group": f"group-{node}-{gpu}"}
     return _pod(
         f"running-{number}", labels, {"gpu-fraction": fraction}, {"nodeName": f"node-{node:05}"}, {"phase": "Running"}
     )
+
+
+def _queues(running: int, situation: Situation) -> tuple[Queue, ...]:
+    """A queue for each class; the running pods are of the first twenty and take at most a GPU each."""
+    leaves = ((queue_name(number), running // 20 * (number < 20)) for number in range(max(20, situation.classes)))
+    limits = [(name, "all", used + situation.queue_limit) for name, used in leaves]
+    return tuple(_queue(name, parent, limit) for name, parent, limit in [("all", "", -1), *limits])
+
+
+def _queue(name: str, parent: str, limit: int) -> Queue:
+    resources = {"gpu": {"quota": -1, "limit": limit}}
+    return Queue.read({"metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": resources}})
 
 
 def _pod(
@@ -80,31 +118,28 @@ def _pod(
     }
 
 
-@lru_cache(maxsize=1)
-def _node_pool() -> NodePool:
-    return NodePool.read(node_pool_manifest())
+@lru_cache(maxsize=8)
+def _node_pool(products: int) -> NodePool:
+    return NodePool.read(node_pool_manifest(products))
 
 
-def node_pool_manifest() -> dict[str, Any]:
-    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [INSTANCE_TYPE]}
+def node_pool_manifest(products: int = 1) -> dict[str, Any]:
+    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(PRODUCTS)[:products]}
     return {
-        "metadata": {"name": "a100"},
+        "metadata": {"name": "gpus"},
         "spec": {"template": {"spec": {"requirements": [requirement], "nodeClassRef": {"group": "example.com"}}}},
     }
 
 
-def _node(number: int) -> Node:
-    return Node.read(node_manifest(number))
-
-
-def node_manifest(number: int) -> dict[str, Any]:
+def node_manifest(number: int, products: int = 1) -> dict[str, Any]:
+    instance_type = list(PRODUCTS)[number % products]
     return {
         "metadata": {
             "name": f"node-{number:05}",
             "labels": {
-                "node.kubernetes.io/instance-type": INSTANCE_TYPE,
-                "karpenter.sh/nodepool": "a100",
-                "nvidia.com/gpu.product": PRODUCT,
+                "node.kubernetes.io/instance-type": instance_type,
+                "karpenter.sh/nodepool": "gpus",
+                "nvidia.com/gpu.product": PRODUCTS[instance_type],
                 "nvidia.com/gpu.count": str(GPUS),
                 "nvidia.com/gpu.memory": "40960",
             },

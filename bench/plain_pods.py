@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench.large_cluster import a_cluster
+from bench.large_cluster import Situation, a_cluster
 from plimsoll.cli.output import Format, Output, print_json
 from plimsoll.observe import kinds
 from plimsoll.observe.pod_store import PodStore
@@ -80,7 +80,7 @@ def main(
     gc.collect()
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    snapshot = a_cluster(nodes, pods, waiting, 20).model_copy(update={"host_loads": store.loads()})
+    snapshot = a_cluster(nodes, pods, waiting, Situation()).model_copy(update={"host_loads": store.loads()})
     gc.collect()
     gc.freeze()
     planner = DemandPlanner(clock=time.perf_counter)

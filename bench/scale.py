@@ -1,14 +1,16 @@
 """Demand of a large cluster: time to a plan, memory, and time to the next plan after one pod changed.
 
-    python -m bench.scale [--nodes 10000] [--pods 100000] [--waiting 5000] [--classes 20] [--changes 180]
-                          [--output json]
+    python -m bench.scale [--nodes 10000] [--pods 100000] [--waiting 5000] [--classes 20] [--products 1] [--free 0]
+                          [--queue-limit 0] [--changes 140] [--output json]
 
 The cluster is made, not read: nodes of 8 GPUs with 10 pods each, most of them full; the pods that wait ask for shares
-as those of the openb trace do. `plan` is the first plan of a new planner. A change is one pod more, one less, or one
-bound, in the class that chooses first or in the one that chooses last, and `update` the plan after it by the same
-planner. All changes are made twice: before anything is asked for, and while what was planned is on its way, as it is
-in a loop. Of the last state `gpusAfterUpdates` are on their way, a planner that knows of nothing asked for would ask
-for `gpusAnew`, and one that is started anew asks for `askedByRestart` nodes more. The aim for an update is 50 ms.
+as those of the openb trace do. Other situations: several GPU products, a part of a GPU free on every node (`--free`, in
+thousandths), queues with a limit so many GPUs above what runs. `plan` is the first plan of a new planner. A change is
+one pod more, one less, or one bound, in the class that chooses first or in the one that chooses last, or a pod that ran
+and ends, and `update` the plan after it by the same planner. All changes are made twice: before anything is asked for,
+and while what was planned is on its way, as it is in a loop. Of the last state `gpusAfterUpdates` are on their way, a
+planner that knows of nothing asked for would ask for `gpusAnew`, and one that is started anew asks for `askedByRestart`
+nodes more. The aim for an update is 50 ms.
 """
 
 import gc
@@ -18,13 +20,14 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench.large_cluster import a_cluster, waiting_pod
+from bench.large_cluster import PRODUCTS, Situation, a_cluster, queue_name, waiting_pod
 from plimsoll.cli.output import Format, Output, print_json
 from plimsoll.model.pod import Pod
 from plimsoll.model.snapshot import Snapshot
@@ -34,28 +37,40 @@ from plimsoll.plan.node_ask import NodeAsk
 
 _AIM_MS = 50
 _KINDS = ("one more waits", "one is gone", "one is bound")
+_ENDS = "one that ran ends"
 
 
-def changes(snapshot: Snapshot, classes: int, count: int, seed: int = 0) -> Iterator[tuple[str, Snapshot]]:
+def changes(snapshot: Snapshot, situation: Situation, count: int, seed: int = 0) -> Iterator[tuple[str, Snapshot]]:
     """Snapshots that each differ from the one before by one pod."""
     pods = list(snapshot.pods)
     for number in range(count):
-        what, first = _KINDS[number % 3], number % 6 < 3
-        name = f"{what}, {'first' if first else 'last'} class"
-        of_class = 0 if first else classes - 1
-        if what == "one more waits":
-            pods.append(waiting_pod(10_000_000 * (seed + 1) + number, of_class))
+        kind = number % (2 * len(_KINDS) + 1)
+        if kind == 2 * len(_KINDS):
+            name = _ENDS
+            pods.pop(next(at for at in range(number * 37, len(pods)) if pods[at].node_name))
         else:
-            queue = f"team-{of_class:02}"
-            waiting = (at for at in range(len(pods) - 1, -1, -1) if not pods[at].node_name)
-            at = next(at for at in waiting if pods[at].labels["kai.scheduler/queue"] == queue)
-            if what == "one is gone":
-                pods.pop(at)
-            else:
-                node = snapshot.nodes[(number * 50) % len(snapshot.nodes)]
-                pods[at] = pods[at].model_copy(update={"node_name": node.name, "conditions": ()})
+            what, first = _KINDS[kind % len(_KINDS)], kind < len(_KINDS)
+            name = f"{what}, {'first' if first else 'last'} class"
+            of_class = 0 if first else situation.classes - 1
+            _change(pods, what, of_class, (number + seed * count) * 50, snapshot, situation)
         snapshot = snapshot.model_copy(update={"pods": tuple[Pod, ...](pods)})
         yield name, snapshot
+
+
+def _change(
+    pods: list[Pod], what: str, of_class: int, number: int, snapshot: Snapshot, situation: Situation
+) -> None:
+    """One pod of a class."""
+    if what == "one more waits":
+        pods.append(waiting_pod(10_000_000 + number, of_class, situation.products))
+        return
+    waiting = (at for at in range(len(pods) - 1, -1, -1) if not pods[at].node_name)
+    at = next(at for at in waiting if pods[at].labels["kai.scheduler/queue"] == queue_name(of_class))
+    if what == "one is gone":
+        pods.pop(at)
+    else:
+        node = snapshot.nodes[number % len(snapshot.nodes)]
+        pods[at] = pods[at].model_copy(update={"node_name": node.name, "conditions": ()})
 
 
 def main(
@@ -63,11 +78,15 @@ def main(
     pods: Annotated[int, typer.Option(help="pods in all")] = 100_000,
     waiting: Annotated[int, typer.Option(help="of them, pods that wait for shares")] = 5_000,
     classes: Annotated[int, typer.Option(help="classes of pods that wait")] = 20,
-    changed: Annotated[int, typer.Option("--changes", help="updates after a change of one pod, twice")] = 180,
+    products: Annotated[int, typer.Option(help="GPU products", min=1, max=len(PRODUCTS))] = 1,
+    free: Annotated[int, typer.Option(help="thousandths that one GPU of every node has free", max=950)] = 0,
+    queue_limit: Annotated[int, typer.Option(help="GPUs of a queue's limit above what runs; 0: no queues")] = 0,
+    changed: Annotated[int, typer.Option("--changes", help="updates after a change of one pod, twice")] = 140,
     output: Output = Format.TEXT,
 ) -> None:
     """Demand of a large cluster: time to a plan, memory, and time to the next plan after one pod changed."""
-    snapshot = a_cluster(nodes, pods, waiting, classes)
+    situation = Situation(classes, products, free, queue_limit)
+    snapshot = a_cluster(nodes, pods, waiting, situation)
     gc.collect()
     gc.freeze()
     before = _mb()
@@ -76,14 +95,14 @@ def main(
     found = planner.demands(snapshot)
     plan = time.perf_counter() - start
     updates: dict[str, list[float]] = defaultdict(list)
-    for name, changed_snapshot in changes(snapshot, classes, changed):
+    for name, changed_snapshot in changes(snapshot, situation, changed):
         seconds, _ = _timed(planner, changed_snapshot, [])
         updates[f"{name}, nothing asked"].append(seconds)
     coming = _asked([], planner.demands(changed_snapshot))
     planner.demands(changed_snapshot, coming)
     asked = 0
     start_of_second = changed_snapshot
-    for name, changed_snapshot in changes(start_of_second, classes, changed, seed=1):
+    for name, changed_snapshot in changes(start_of_second, situation, changed, seed=1):
         seconds, last = _timed(planner, changed_snapshot, coming)
         updates[f"{name}, all on its way"].append(seconds)
         asked += sum(len(demand.nodes) for demand in last)
@@ -94,7 +113,7 @@ def main(
         "nodes": nodes,
         "pods": pods,
         "waiting": waiting,
-        "classes": classes,
+        **asdict(situation),
         "gpus": sum(each.gpus for each in found),
         "leastGpus": sum(each.packing.least for each in found),
         "planSeconds": round(plan, 3),

@@ -73,6 +73,10 @@ class Classes:
         self._sorted = {of: self._sorted.get(of) or _sorted(members.values()) for of, members in self._members.items()}
         return dict(sorted(self._sorted.items(), key=lambda item: (-item[1].priority, item[0].name)))
 
+    def class_of(self, uid: str) -> DemandClass:
+        """Of a pod of the last snapshot that asks."""
+        return self._class_of[uid]
+
     @property
     def groups(self) -> PodGroups:
         """The PodGroups of the last snapshot."""

@@ -1,12 +1,11 @@
 """What the pods of a class need of nodes, by the kinds of GPU that could serve them."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from plimsoll.plan.demand_class import DemandClass
-from plimsoll.plan.demand_supply import DemandSupply
-from plimsoll.plan.node_need import FreeNode, PodNeed
-from plimsoll.plan.pool_shape import PoolShape
+from plimsoll.plan.node_need import PodNeed
 from plimsoll.plan.shares import KindSizes, PodShare, size_by_kind
 from plimsoll.plan.shortlist import shortlist
 
@@ -16,11 +15,16 @@ Kinds = dict[str, int | None]
 
 @dataclass
 class ClassNeeds:
-    needs: list[PodNeed] = field(default_factory=list)
-    """Named by UID."""
+    needs: dict[str, PodNeed] = field(default_factory=dict)
+    """By UID."""
     refused: dict[str, str] = field(default_factory=dict)
     """UID to why no kind of GPU can take it."""
     warnings: tuple[str, ...] = ()
+
+    def share(self, before: "ClassNeeds") -> None:
+        """Takes the same values for what is the same."""
+        old = before.needs
+        self.needs = {uid: old[uid] if need == old.get(uid) else need for uid, need in self.needs.items()}
 
 
 class KnownNeeds:
@@ -28,27 +32,41 @@ class KnownNeeds:
 
     def __init__(self) -> None:
         self._known: dict[DemandClass, tuple[Mapping[str, PodShare], Kinds, int, ClassNeeds]] = {}
+        self._left: dict[DemandClass, tuple[Mapping[str, PodNeed], set[str], dict[str, PodNeed]]] = {}
 
     def of(self, of: DemandClass, pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) -> ClassNeeds:
         """As `class_needs`; `pods` are the same value as long as none of them changed."""
         known = self._known.get(of)
         if known is not None and known[0] is pods and known[1] == kinds and known[2] == assumed_milli:
             return known[3]
+        same = known is not None and known[1] == kinds and known[2] == assumed_milli
         found = class_needs(pods, kinds, assumed_milli)
+        if known is not None and same:
+            found.share(known[3])
         self._known[of] = (pods, kinds, assumed_milli, found)
         return found
 
-    def keep(self, classes: Collection[DemandClass]) -> None:
+    def without(self, of: DemandClass, needs: Mapping[str, PodNeed], refused: AbstractSet[str]) -> dict[str, PodNeed]:
+        """Those of the needs that are not refused; the same value as long as it is the same."""
+        left_out = {uid for uid in refused if uid in needs}
+        known = self._left.get(of)
+        if known is None or known[0] is not needs or known[1] != left_out:
+            left = {uid: need for uid, need in needs.items() if uid not in left_out}
+            known = self._left[of] = (needs, left_out, left)
+        return known[2]
+
+    def keep(self, classes: AbstractSet[DemandClass]) -> None:
         """Forgets all other classes."""
-        self._known = {of: known for of, known in self._known.items() if of in classes}
+        for of in self._known.keys() - classes:
+            del self._known[of]
+        for of in self._left.keys() - classes:
+            del self._left[of]
 
 
-def kinds_of(shapes: Iterable[PoolShape], nodes: Iterable[FreeNode], supply: DemandSupply) -> Kinds:
-    """The kinds of GPU that could serve a class; of a kind with several memories the least counts."""
+def kinds_of(kinds: Iterable[tuple[str, int | None]]) -> Kinds:
+    """The kinds of GPU that could serve a class, of (kind, MiB of one GPU); of a kind with several the least counts."""
     found: Kinds = {}
-    seen = [(shape.kind, shape.gpu_memory_mib) for shape in shapes]
-    seen += [(node.kind, supply.gpu_memory(node.name)) for node in nodes]
-    for kind, memory in seen:
+    for kind, memory in kinds:
         known = found.get(kind)
         found[kind] = memory if known is None else min(known, memory or known)
     return found
@@ -66,7 +84,7 @@ def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) 
         if size is None:
             size = sizes[key] = size_by_kind(share, kinds, assumed_milli)
         if size.milli:
-            found.needs.append(PodNeed(uid, size.milli, share.devices, host.cpu_milli, host.memory_mib))
+            found.needs[uid] = PodNeed(uid, size.milli, share.devices, host.cpu_milli, host.memory_mib)
             assumed.update(size.assumed)
         else:
             largest = max((memory for memory in kinds.values() if memory), default=0)

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from plimsoll.plan.demand import Promise
 from plimsoll.plan.effort import Effort
+from plimsoll.plan.free_parts import FreeParts
 from plimsoll.plan.node_filling import Filling
 from plimsoll.plan.node_need import FilledNode, FreeNode, NodePacking, NodeShape, PodNeed
 from plimsoll.plan.node_packing import pack_nodes_within
@@ -59,7 +61,7 @@ class Given:
 
     needs: tuple[PodNeed, ...]
     shapes: tuple[PoolShape, ...]
-    free: tuple[FreeNode, ...]
+    free: FreeParts
     promised: tuple[PromisedNode, ...]
 
     @property
@@ -77,6 +79,16 @@ class PackedClass:
     """By name of the promise, or of the node that came for one."""
     new: tuple[FilledNode, ...] = ()
     unplaced: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def pods_on_promises(self) -> Mapping[str, tuple[str, ...]]:
+        """UIDs by promise, sorted."""
+        return {name: node.pods for name, node in sorted(self.on_promises.items())}
+
+    @cached_property
+    def pods_on_nodes(self) -> dict[str, tuple[str, ...]]:
+        """UIDs by existing node."""
+        return {node.node: node.pods for node in self.on_nodes if node.node is not None}
 
     def awaited(self, given: Given) -> int:
         """GPUs of nodes that are still to come for it, asked for or not."""

@@ -30,10 +30,24 @@ class _Made:
     """GPUs that it awaits above what is proven to be needed; repairs may not make more of it."""
 
     def answers(self, given: Given, limits: PoolLimits) -> bool:
-        if self.given != given:
+        if self.given is not given and self.given != given:
             return False
-        bare = not self.packed.new and not self.packed.unplaced
-        return bare or self.limits == limits.state()
+        return self._bare or self.limits == limits.state()
+
+    def outlasts(self, given: Given, limits: PoolLimits) -> bool:
+        """Whether all that changed is that less is free where the class has nothing."""
+        last = self.given
+        same = last.needs == given.needs and last.shapes == given.shapes and last.promised == given.promised
+        if not same or not (self._bare or self.limits == limits.state()):
+            return False
+        own = self.packed.pods_on_nodes
+        changes = given.free.changes_since(last.free)
+        return not any((now and _roomier(now, then)) or (then and then.name in own) for then, now in changes)
+
+    @property
+    def _bare(self) -> bool:
+        """Whether limits do not matter to it."""
+        return not self.packed.new and not self.packed.unplaced
 
 
 class ClassPackings:
@@ -85,6 +99,8 @@ class ClassPackings:
     def _make(self, last: _Made | None, given: Given, limits: PoolLimits, classes: int) -> _Made:
         state = limits.state()
         repaired = None
+        if last is not None and last.outlasts(given, limits):
+            return replace(last, given=given, limits=state)
         if last is not None:
             repaired = ClassRepair(last.packed, given, limits).pack()
             if repaired is not None and (proven := _proven(last, given, repaired)) is not None:
@@ -102,7 +118,7 @@ class ClassPackings:
     def _packer(self, given: Given, limits: PoolLimits, classes: int) -> ClassPacker:
         seconds = min(self._seconds, _ALL_SECONDS / classes)
         effort = Effort(seconds, self._clock)
-        return ClassPacker(given.shapes, given.free, given.promised, limits.copy(), effort)
+        return ClassPacker(given.shapes, given.free.useful(given.needs), given.promised, limits.copy(), effort)
 
     def _gap(self, given: Given, packed: PackedClass) -> int:
         """GPUs that a packing from nothing awaits above what is proven to be needed."""
@@ -135,7 +151,7 @@ def _proven(last: _Made, given: Given, repaired: PackedClass) -> PackedClass | N
 def _proof(given: Given, packed: PackedClass, came: Sequence[FreeNode]) -> PackingProof:
     needs = [need for need in given.needs if need.name not in packed.unplaced]
     shapes = [as_node_shape(shape) for shape in given.shapes]
-    return PackingProof(needs, shapes, [*given.free, *came], packed.packing.prices)
+    return PackingProof(needs, shapes, [*given.free.useful(needs), *came], packed.packing.prices)
 
 
 def _cost(given: Given, packed: PackedClass) -> tuple[int, int, int]:
@@ -150,10 +166,7 @@ def _eased(last: Given, given: Given) -> bool:
     needs = {need.name: need for need in given.needs}
     if any((need := needs.get(old.name)) is None or _lighter(need, old) for old in last.needs):
         return True
-    if last.free == given.free:
-        return False
-    free = {node.name: node for node in last.free}
-    return any(node.name not in free or _roomier(node, free[node.name]) for node in given.free)
+    return any(now is not None and _roomier(now, then) for then, now in given.free.changes_since(last.free))
 
 
 def _offers(given: Given) -> list[tuple[object, ...]]:
@@ -168,8 +181,8 @@ def _lighter(need: PodNeed, old: PodNeed) -> bool:
     return smaller or less or need.devices < old.devices
 
 
-def _roomier(node: FreeNode, old: FreeNode) -> bool:
-    if node is old:
-        return False
+def _roomier(node: FreeNode, old: FreeNode | None) -> bool:
+    if old is None:
+        return True
     more = node.cpu_milli > old.cpu_milli or node.memory_mib > old.memory_mib or node.pods > old.pods
     return more or len(node.gpus) != len(old.gpus) or any(a > b for a, b in zip(node.gpus, old.gpus, strict=True))

@@ -65,10 +65,10 @@ class ClassRepair:
 
     def pack(self) -> PackedClass | None:
         """None where a pod finds no place that might have one: then all is packed anew."""
-        free = {node.name: node for node in self._given.free}
         for node in self._packed.on_nodes:
-            if node.node in free and (standing := self._kept(free[node.node], node.gpus)):
-                self._existing[node.node] = standing
+            free = self._given.free.get(node.node or "")
+            if free is not None and (standing := self._kept(free, node.gpus)):
+                self._existing[free.name] = standing
         self._keep_new()
         return self._result() if self._within_limits() and self._place_homeless() else None
 
@@ -165,7 +165,7 @@ class ClassRepair:
     def _place_homeless(self) -> bool:
         if not self._homeless:
             return True
-        rests = (self._left(node) for node in self._given.free)
+        rests = (self._left(node) for node in self._given.free.useful(self._homeless.values()))
         existing = Filling(rest for rest in rests if any(rest.gpus))
         own = Filling()
         own.add([_left(each, f"{number:06}", self._needs) for number, each in enumerate(self._new)])
@@ -178,10 +178,10 @@ class ClassRepair:
         for node in existing.filled():
             name = node.node or ""
             standing = self._existing.get(name)
-            if standing is None:
-                free = next(each for each in self._given.free if each.name == name)
+            free = self._given.free.get(name)
+            if standing is None and free is not None:
                 self._existing[name] = _Standing(free, node.gpus)
-            else:
+            elif standing is not None:
                 standing.held = standing.with_more(node.gpus)
         for number, each in enumerate(self._new):
             each.held = each.with_more(own.held(number))
@@ -213,7 +213,7 @@ class ClassRepair:
         """Whether the pod might find a place if all others made room for it."""
         if any(each.kind in need.milli and takes(as_node_shape(each), need) for each in self._shapes.values()):
             return True
-        return place(Filling([*self._given.free, *(each.free for each in self._given.promised)]), need)
+        return place(Filling([*self._given.free.useful([need]), *(each.free for each in self._given.promised)]), need)
 
     def _result(self) -> PackedClass:
         on_nodes = tuple(

@@ -17,6 +17,7 @@ from plimsoll.plan.demand_offer import DemandOffer
 from plimsoll.plan.demand_pods import waits
 from plimsoll.plan.demand_round import DemandRound
 from plimsoll.plan.demand_supply import Supplies
+from plimsoll.plan.divided_supply import DividedSupply
 from plimsoll.plan.effort import Clock
 from plimsoll.plan.gpu_ledger import GpuLedger
 from plimsoll.plan.pod_changes import PodChanges, pod_changes
@@ -67,6 +68,8 @@ class DemandPlanner:
         self._loads: Mapping[str, QueueLoad] = {}
         self._daemons = DaemonOverhead()
         self._supplies = Supplies()
+        self._divided = DividedSupply()
+        """As the last round left the supply."""
         self._allowed: PoolShapes | None = None
 
     def demands(
@@ -82,7 +85,7 @@ class DemandPlanner:
         """As the function of that name."""
         last, changes, classes = self._read(snapshot)
         self._packings.begin(classes)
-        self._needs.keep(classes)
+        self._needs.keep(classes.keys())
         if not classes:
             self._counted = False
             return ()
@@ -107,21 +110,30 @@ class DemandPlanner:
         self, snapshot: Snapshot, classes: Mapping[DemandClass, ClassMembers], offer: DemandOffer
     ) -> tuple[Demand, ...]:
         """Once more where a limit keeps pods out: then by who goes first, and not by how they pack."""
-        planned = self._round(snapshot, classes, replace(offer, supply=offer.supply.copy()))
+        self._supplies.keep({of.placement for of in classes})
+        divided, self._divided = self._divided, DividedSupply()  # nothing is known where this fails
+        planned = self._round(snapshot, classes, replace(offer, supply=offer.supply.copy()), divided)
         found = planned.demands()
         left_out = planned.rationed()
         if left_out:
-            planned = self._round(snapshot, classes, replace(offer, left_out=left_out))
+            planned = self._round(snapshot, classes, replace(offer, left_out=left_out), divided)
             found = planned.demands()
         self._packings.end(planned.packed())
+        self._divided = planned.divided
         return found
 
     def _round(
-        self, snapshot: Snapshot, classes: Mapping[DemandClass, ClassMembers], offer: DemandOffer
+        self,
+        snapshot: Snapshot,
+        classes: Mapping[DemandClass, ClassMembers],
+        offer: DemandOffer,
+        divided: DividedSupply,
     ) -> DemandRound:
         gate = QueueGate(snapshot.queues, self._loads)
-        groups = self._classes.groups
-        return DemandRound(snapshot, classes, offer, self._packings, known=self._needs, gate=gate, groups=groups)
+        known, of = self._needs, self._classes
+        return DemandRound(
+            snapshot, classes, offer, self._packings, known=known, gate=gate, members_of=of, divided=divided
+        )
 
     def _read(
         self, snapshot: Snapshot
@@ -141,6 +153,7 @@ class DemandPlanner:
         settings = snapshot.environment.spec.demand
         if last is None or not counted or last.environment.spec.demand != settings:
             last, changes = None, None
+            self._divided = DividedSupply()
             # A pod is demand, or has taken GPUs; never both.
             self._ledger = GpuLedger(snapshot.environment.spec.gpu_resource, waits=lambda pod: waits(pod, settings))
         if changes is None or last is None or last.nodes is not snapshot.nodes:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from itertools import chain
 
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.class_members import ClassMembers, PodGroups
+from plimsoll.plan.class_members import Classes, ClassMembers
 from plimsoll.plan.class_needs import KnownNeeds, class_needs, kinds_of
 from plimsoll.plan.class_packing import PackedClass
 from plimsoll.plan.class_packings import ClassPackings
@@ -12,10 +12,12 @@ from plimsoll.plan.demand import Demand
 from plimsoll.plan.demand_admission import refused_by_queues
 from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.demand_offer import DemandOffer
+from plimsoll.plan.divided_supply import DividedSupply
 from plimsoll.plan.effort import Effort
 from plimsoll.plan.gangs import Gang, gangs
 from plimsoll.plan.gpu_groups import node_of
 from plimsoll.plan.node_packing import pack_nodes_within
+from plimsoll.plan.packing_problem import GPU_MILLI
 from plimsoll.plan.planned_class import PlannedClass
 from plimsoll.plan.planned_nodes import planned_nodes
 from plimsoll.plan.queue_gate import QueueGate
@@ -34,21 +36,24 @@ class DemandRound:
         *,
         known: KnownNeeds,
         gate: QueueGate,
-        groups: PodGroups,
+        members_of: Classes,
+        divided: DividedSupply,
     ) -> None:
         self._snapshot = snapshot
         self._offer = offer
         self._packings = packings
         self._known = known
         self._gate = gate
-        self._groups = groups
+        self._members_of = members_of
+        self.divided = divided
+        """As the round before left it; once there are demands, as this one does."""
         self._assumed = snapshot.environment.spec.demand.assumed_share_milli
         self._classes = [PlannedClass(of, each) for of, each in members.items()]
         """The most urgent first: they choose first of what is free."""
         self._found: tuple[Gang, ...] = ()
         self._kept_out: set[str] = set()
         """UIDs of pods that were refused before anything was packed."""
-        self._class_of = {uid: each for each in self._classes for uid in each.members.shares}
+        self._by_class = {each.of: each for each in self._classes}
 
     def demands(self) -> tuple[Demand, ...]:
         for each in self._classes:
@@ -70,8 +75,13 @@ class DemandRound:
     def rationed(self) -> Mapping[str, LeftOut]:
         """The pods that limits keep out, by priority, then age; none where no limit keeps any out."""
         limits = self._offer.limits
-        asking = {uid: each for each in self._classes for uid in each.needs if uid not in self._kept_out}
-        reasons = {self._why(uid) for uid in asking}
+        found = (
+            (each, uid, why)
+            for each in self._classes
+            for reasons in (each.refused, each.packed.unplaced)
+            for uid, why in reasons.items()
+        )
+        reasons = {why for each, uid, why in found if uid in each.needs and uid not in self._kept_out}
         if not any(limits.told_in(reason) for reason in reasons):
             return {}
         classes = [self._as_rationed(each) for each in self._classes if each.needs]
@@ -85,7 +95,7 @@ class DemandRound:
         return Rationed(needs, each.shapes, [*given, *came, *promised])
 
     def _rank(self, uid: str) -> tuple[int, str, str]:
-        pod = self._class_of[uid].members.shares[uid].pod
+        pod = self._class_of(uid).members.shares[uid].pod
         return -pod.priority, pod.creation_timestamp, uid
 
     def _place_spoken_for(self, each: PlannedClass) -> None:
@@ -93,11 +103,11 @@ class DemandRound:
         if not each.members.whole:
             return
         supply = self._offer.supply
-        free = supply.serving(each.of.placement)
-        kinds = kinds_of((), free, supply)
+        free = [node for node in supply.serving(each.of.placement) if GPU_MILLI in node.gpus]
+        kinds = kinds_of((node.kind, supply.gpu_memory(node.name)) for node in free)
         needs = class_needs(each.members.whole, kinds, self._assumed).needs
-        packing = pack_nodes_within(Effort(0), needs, (), free)
-        supply.take(supply.uses(packing.nodes, {need.name: need for need in needs}))
+        packing = pack_nodes_within(Effort(0), needs.values(), (), free)
+        supply.take(supply.uses(packing.nodes, needs))
 
     def _prepare(self, each: PlannedClass) -> None:
         placement, supply = each.of.placement, self._offer.supply
@@ -106,16 +116,21 @@ class DemandRound:
         each.shapes = tuple(shape for shape in self._offer.shapes if shape.serves(placement))
         came = [free for free, _ in supply.came_for(each.of.name)]
         coming = [node.largest for node in self._offer.promised.get(each.of.name, ()) if node.largest is not None]
-        kinds = each.kinds = kinds_of([*each.shapes, *coming], [*supply.serving(placement), *came], supply)
+        there = [(node.kind, supply.gpu_memory(node.name)) for node in came]
+        there += [(shape.kind, shape.gpu_memory_mib) for shape in (*each.shapes, *coming)]
+        if there or any(supply.serving(placement)):
+            there += supply.kinds(placement)
+        kinds = each.kinds = kinds_of(there)
         if each.members.shares and not kinds:
             why = why_unserved(placement, self._offer.shapes, len(self._snapshot.node_pools))
             each.refused |= dict.fromkeys(each.members.shares, BLOCKED if self._is_blocked(each) else why)
             return
-        left_out = {uid: left for uid, left in self._offer.left_out.items() if uid in each.members.shares}
+        given_up = self._offer.left_out
+        left_out = {uid: given_up[uid] for uid in each.members.shares if uid in given_up} if given_up else {}
         each.refused |= {uid: left.why for uid, left in left_out.items()}
         each.nameless |= {uid: left.nameless for uid, left in left_out.items()}
         found = self._known.of(each.of, each.members.shares, kinds, self._assumed)
-        each.needs = {need.name: need for need in found.needs}
+        each.needs = found.needs
         each.refused |= found.refused
         each.warnings = found.warnings
 
@@ -129,7 +144,7 @@ class DemandRound:
         unreadable = (pod for each in self._classes for pod in each.members.unreadable_pods)
         spoken = [share.pod for each in self._classes for share in each.members.whole.values()]
         running = (pod for pod in self._snapshot.pods if node_of(pod) and not pod.finished and not pod.deleting)
-        return gangs(waiting, chain(spoken, running), self._groups, unreadable)
+        return gangs(waiting, chain(spoken, running), self._members_of.groups, unreadable)
 
     def _ask_queues(self, found: tuple[Gang, ...], hopeless: Container[str]) -> None:
         if not self._snapshot.queues:
@@ -142,23 +157,27 @@ class DemandRound:
             if uid not in hopeless
         }
         for uid, why in refused_by_queues(self._gate, pods, asked, found).items():
-            each = self._class_of[uid]
+            each = self._class_of(uid)
             each.refused[uid] = each.by_queue[uid] = why
 
     def _pack(self, found: tuple[Gang, ...]) -> None:
         """Twice where it is not known who was to go where, and more is asked for than if it were."""
-        shared = SharedPacking([each for each in self._classes if each.needs], self._offer, self._packings)
+        classes = [each for each in self._classes if each.needs]
+        shared = SharedPacking(classes, self._offer, self._packings, self._known, self.divided)
         left_out = [(dict(each.refused), dict(each.nameless)) for each in self._classes]
         self._pack_gangs(shared.pack, found)
+        self.divided = shared.divided
         if not shared.forgotten or self._cost(shared) == (0, 0):
             return
         cost, before = self._cost(shared), [(each.refused, each.nameless, each.packed) for each in self._classes]
         for each, (refused, nameless) in zip(self._classes, left_out, strict=True):
             each.refused, each.nameless = refused, nameless
         self._pack_gangs(shared.pack_onto_promised, found)
-        if self._cost(shared) >= cost:
-            for each, kept in zip(self._classes, before, strict=True):
-                each.refused, each.nameless, each.packed = kept
+        if self._cost(shared) < cost:
+            self.divided = shared.divided
+            return
+        for each, kept in zip(self._classes, before, strict=True):
+            each.refused, each.nameless, each.packed = kept
 
     def _pack_gangs(self, pack: Callable[[], None], found: tuple[Gang, ...]) -> None:
         pack()
@@ -175,7 +194,7 @@ class DemandRound:
         broken = [
             gang
             for gang in found
-            if any(uid not in self._class_of[uid].refused for uid in gang.pods) and gang.lacking(self._placed)
+            if any(uid not in self._class_of(uid).refused for uid in gang.pods) and gang.lacking(self._placed)
         ]
         self._leave_out(broken[len(broken) // 2 :])
         return bool(broken)
@@ -187,28 +206,31 @@ class DemandRound:
             why = nameless = "a request for GPUs among them cannot be read"
             first = next((uid for uid in gang.pods if self._why(uid)), None)
             if first is not None:
-                why, nameless = self._why(first), self._class_of[first].nameless.get(first, self._why(first))
+                why, nameless = self._why(first), self._class_of(first).nameless.get(first, self._why(first))
             for uid in gang.pods:
-                each = self._class_of[uid]
+                each = self._class_of(uid)
                 if uid not in each.refused:
                     each.refused[uid] = f"{gang.name} {said}: {why}"
                     each.nameless[uid] = f"a gang {said}: {nameless}"
 
     def _fits_somewhere(self, uid: str) -> bool:
         """Whether some node could take it, if it were empty."""
-        return uid in self._class_of[uid].needs
+        return uid in self._class_of(uid).needs
+
+    def _class_of(self, uid: str) -> PlannedClass:
+        return self._by_class[self._members_of.class_of(uid)]
 
     def _placed(self, uid: str) -> bool:
-        return self._class_of[uid].placed(uid)
+        return self._class_of(uid).placed(uid)
 
     def _why(self, uid: str) -> str:
-        each = self._class_of[uid]
+        each = self._class_of(uid)
         return each.refused.get(uid) or each.packed.unplaced.get(uid, "")
 
     def _demand(self, each: PlannedClass) -> Demand:
         packed, shares = each.packed, each.members.shares
         unplaced = dict.fromkeys(packed.unplaced, BLOCKED) if self._is_blocked(each) else packed.unplaced
-        promised = {name: node.pods for name, node in sorted(packed.on_promises.items())}
+        promised, on_nodes = packed.pods_on_promises, packed.pods_on_nodes
         came = {free.name for free, _ in self._offer.supply.came_for(each.of.name)}
         blocked = shares and set(shares) <= set(each.by_queue)
         return Demand(
@@ -216,7 +238,7 @@ class DemandRound:
             pods=shares,
             nodes=planned_nodes(packed.new, each.shapes, each.needs),
             on_promises={name: uids for name, uids in promised.items() if name not in came},
-            on_nodes={node.node: node.pods for node in packed.on_nodes if node.node is not None}
+            on_nodes=on_nodes
             | {name: uids for name, uids in promised.items() if name in came},
             refused=dict(sorted((unplaced | each.refused).items())),
             nameless=each.nameless,

@@ -1,6 +1,8 @@
 """What demand is packed into before anything is asked for: free parts of existing GPUs, and of claims on their way."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +26,13 @@ class _Holder:
     """Whose labels and taints say which pods it takes: a node, or the shape of a claim."""
 
     of: Node | PoolShape
+    kind: str
     gpu_memory_mib: int | None
+
+    @property
+    def gpus(self) -> tuple[str, int | None]:
+        """(kind, MiB of one GPU)"""
+        return self.kind, self.gpu_memory_mib
 
     def serves(self, placement: Placement) -> bool:
         if isinstance(self.of, PoolShape):
@@ -32,43 +40,114 @@ class _Holder:
         return not placement.kept_away(self.of.taints) and placement.allows(self.of.labels, self.of.name)
 
 
+class _Served:
+    """Which nodes and claims serve each placement, with the kinds of GPU that they have."""
+
+    def __init__(self) -> None:
+        self.holders: dict[str, _Holder] = {}
+        self._names: dict[Placement, set[str]] = {}
+        self._kinds: dict[Placement, Counter[tuple[str, int | None]]] = {}
+
+    def put(self, name: str, holder: _Holder | None) -> bool:
+        """Whether it serves, or might serve, others than before."""
+        old = self.holders.pop(name, None)
+        if holder is not None:
+            self.holders[name] = holder
+        if old == holder:
+            return False
+        for placement, names in self._names.items():
+            if old is not None and name in names:
+                names.discard(name)
+                self._kinds[placement][old.gpus] -= 1
+            if holder is not None and holder.serves(placement):
+                names.add(name)
+                self._kinds[placement][holder.gpus] += 1
+        return True
+
+    def names(self, placement: Placement) -> set[str]:
+        found = self._names.get(placement)
+        if found is None:
+            found = self._names[placement] = {name for name, each in self.holders.items() if each.serves(placement)}
+            self._kinds[placement] = Counter(self.holders[name].gpus for name in found)
+        return found
+
+    def kinds(self, placement: Placement, without: Iterable[str]) -> list[tuple[str, int | None]]:
+        """(kind, MiB of one GPU)"""
+        names = self.names(placement)
+        found = self._kinds[placement]
+        left_out = Counter(self.holders[name].gpus for name in without if name in names)
+        return [each for each, count in found.items() if count > left_out[each]]
+
+    def keep(self, placements: Collection[Placement]) -> None:
+        """Forgets all others."""
+        for placement in self._names.keys() - placements:
+            del self._names[placement], self._kinds[placement]
+
+
 class DemandSupply:
     """Free parts by name of node or claim; what is taken of them is free no more.
 
     `came` are nodes that came for a demand, with its name: until its pods are bound they are for it alone. Else each
-    class would choose anew among the nodes that come, and one that chose badly would ask for more.
+    class would choose anew among the nodes that come, and one that chose badly would ask for more. `changed` are the
+    names of which something is not as in the supply before.
     """
 
-    def __init__(self, free: Mapping[str, FreeNode], holders: Mapping[str, _Holder], came: Mapping[str, str]) -> None:
+    def __init__(
+        self, free: Mapping[str, FreeNode], served: _Served, came: Mapping[str, str], changed: AbstractSet[str]
+    ) -> None:
         self._free = dict(free)
-        self._holders = holders
+        self._served = served
         self._came = came
-        self._served: dict[Placement, tuple[str, ...]] = {}
+        self.changed = changed
+        self.taken: set[str] = set()
+        """Of which a part is free no more."""
+        self._came_for: dict[str, list[str]] = {}
+        for name in sorted(came):
+            self._came_for.setdefault(came[name], []).append(name)
 
     def copy(self) -> "DemandSupply":
         """The same, to be taken from alone."""
-        other = DemandSupply(self._free, self._holders, self._came)
-        other._served = self._served
-        return other
+        return DemandSupply(self._free, self._served, self._came, self.changed)
+
+    @property
+    def names(self) -> Collection[str]:
+        """Of all nodes and claims."""
+        return self._free.keys()
+
+    def serves(self, placement: Placement, name: str) -> bool:
+        return name in self._served.names(placement)
+
+    def served(self, placement: Placement) -> set[str]:
+        """Names of what pods of that placement may use, those that came for a demand and those that are full too."""
+        return self._served.names(placement)
 
     def serving(self, placement: Placement) -> list[FreeNode]:
         """What pods of that placement may use, by name, without the nodes that came for a demand."""
-        names = self._served.get(placement)
-        if names is None:
-            everybodys = ((name, holder) for name, holder in self._holders.items() if name not in self._came)
-            found = (name for name, holder in everybodys if holder.serves(placement))
-            names = self._served[placement] = tuple(sorted(found))
+        names = (name for name in sorted(self.served(placement)) if name not in self._came)
         return [free for name in names if any((free := self._free[name]).gpus)]
+
+    def kinds(self, placement: Placement) -> list[tuple[str, int | None]]:
+        """Kinds of GPU of that, with MiB of one of them; None where that is not known."""
+        return self._served.kinds(placement, self._came)
+
+    def everybodys(self, name: str) -> FreeNode | None:
+        """What is free there; None where it is not there, or came for a demand."""
+        return None if name in self._came else self._free.get(name)
 
     def came_for(self, demand: str) -> list[tuple[FreeNode, Node]]:
         """Nodes that came for a demand and have something free, with their free parts, by name."""
-        names = sorted(name for name, each in self._came.items() if each == demand and name in self._free)
-        found = ((self._free[name], self._holders[name].of) for name in names)
+        names = [name for name in self._came_for.get(demand, ()) if name in self._free]
+        found = ((self._free[name], self._served.holders[name].of) for name in names)
         return [(free, node) for free, node in found if isinstance(node, Node)]
 
     def gpu_memory(self, name: str) -> int | None:
         """MiB of one GPU of the node or claim; None where it is not known."""
-        return self._holders[name].gpu_memory_mib
+        return self._served.holders[name].gpu_memory_mib
+
+    def take(self, uses: Iterable[NodeUse]) -> None:
+        for use in uses:
+            self._free[use.node] = use.taken_from(self._free[use.node])
+            self.taken.add(use.node)
 
     def uses(self, filled: Iterable[FilledNode], needs: Mapping[str, PodNeed]) -> tuple[NodeUse, ...]:
         """What these pods take where they lie, of nodes that are here and may hold them."""
@@ -76,28 +155,22 @@ class DemandSupply:
         found = (NodeUse.of(free, held, needs) for free, held in there if len(held) == len(free.gpus))
         return tuple(use for use in found if use is not None)
 
-    def take(self, uses: Iterable[NodeUse]) -> None:
-        for use in uses:
-            self._free[use.node] = use.taken_from(self._free[use.node])
-
-    def give_back(self, uses: Iterable[NodeUse]) -> None:
-        for use in uses:
-            self._free[use.node] = use.taken_from(self._free[use.node], -1)
-
-    def reserve(self, uses: Iterable[NodeUse]) -> tuple[NodeUse, ...]:
-        """Takes what is free of it, node by node, and gives back what that is."""
-        kept = tuple(use for use in uses if (free := self._free.get(use.node)) is not None and use.fits(free))
-        self.take(kept)
-        return kept
-
 
 class Supplies:
     """The supply of one snapshot after the other; of nodes that did not change it is not read again."""
 
     def __init__(self) -> None:
         self._ledger: GpuLedger | None = None
+        self._begin()
+
+    def _begin(self) -> None:
         self._free: dict[str, FreeNode] = {}
+        """Of nodes."""
         self._holders: dict[str, _Holder] = {}
+        self._coming: Mapping[str, tuple[FreeNode, PoolShape]] = {}
+        """Of claims."""
+        self._served = _Served()
+        self._came: Mapping[str, str] = {}
 
     def of(
         self,
@@ -112,22 +185,45 @@ class Supplies:
         Nobody else reads the ledger.
         """
         if ledger is not self._ledger:
-            self._ledger, self._free, self._holders = ledger, {}, {}
+            self._ledger = ledger
+            self._begin()
+        changed = self._came.keys() ^ came.keys()
+        self._came = dict(came)
         for name in self._free.keys() - ledger.names:
             del self._free[name], self._holders[name]
+            changed.add(name)
         for name in ledger.unread():
             self._read(name, ledger.account(name))
-        free, holders = dict(self._free), self._holders
+            changed.add(name)
+        before, self._coming = self._coming, self._claims(snapshot, shapes, failed_claims)
+        changed |= {
+            name for name in before.keys() | self._coming.keys() if before.get(name) != self._coming.get(name)
+        }
+        for name in changed:
+            self._served.put(name, self._holder(name))
+        free = {name: free for name, (free, _) in self._coming.items()} | self._free
+        return DemandSupply(free, self._served, came, changed)
+
+    def keep(self, placements: Collection[Placement]) -> None:
+        """Forgets what serves other placements."""
+        self._served.keep(placements)
+
+    def _claims(
+        self, snapshot: Snapshot, shapes: Sequence[PoolShape], failed_claims: Collection[str]
+    ) -> Mapping[str, tuple[FreeNode, PoolShape]]:
         claims = [claim for claim in snapshot.node_claims if claim.name not in failed_claims]
-        if claims:
-            holders = dict(holders)
-            nodes = {node.name: node for node in snapshot.nodes}
-            resource = snapshot.environment.spec.gpu_resource
-            coming = [claim for claim in claims if not _devices(nodes.get(claim.node_name), resource)]
-            for node, shape in _spares(coming, shapes, resource):
-                free.setdefault(node.name, node)
-                holders.setdefault(node.name, _Holder(shape, shape.gpu_memory_mib))
-        return DemandSupply(free, holders, came)
+        if not claims:
+            return {}
+        nodes = {node.name: node for node in snapshot.nodes}
+        resource = snapshot.environment.spec.gpu_resource
+        coming = [claim for claim in claims if not _devices(nodes.get(claim.node_name), resource)]
+        return {free.name: (free, shape) for free, shape in _spares(coming, shapes, resource)}
+
+    def _holder(self, name: str) -> _Holder | None:
+        if name not in self._holders and name in self._coming:
+            _, shape = self._coming[name]
+            return _Holder(shape, shape.kind, shape.gpu_memory_mib)
+        return self._holders.get(name)
 
     def _read(self, name: str, account: GpuAccount | None) -> None:
         self._free.pop(name, None)
@@ -137,7 +233,7 @@ class Supplies:
         milli = account.likely_free_milli
         if account.shareable and account.kind and any(milli):
             self._free[name] = free_node(account, milli)
-            self._holders[name] = _Holder(account.node, account.memory_mib)
+            self._holders[name] = _Holder(account.node, account.kind, account.memory_mib)
 
 
 def _devices(node: Node | None, resource: str) -> int:

@@ -7,7 +7,6 @@ from plimsoll.plan.class_needs import Kinds
 from plimsoll.plan.class_packing import PackedClass
 from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.node_need import NodePacking, PodNeed
-from plimsoll.plan.node_use import NodeUse
 from plimsoll.plan.pool_shape import PoolShape
 
 
@@ -27,8 +26,6 @@ class PlannedClass:
     kinds: Kinds = field(default_factory=dict)
     needed: dict[str, PodNeed] = field(default_factory=dict)
     """The part of `needs` that is not refused."""
-    kept: tuple[NodeUse, ...] = ()
-    """What it has of existing nodes since the last round."""
     packed: PackedClass = field(default_factory=lambda: PackedClass(NodePacking()))
     warnings: tuple[str, ...] = ()
 

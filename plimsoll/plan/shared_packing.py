@@ -1,16 +1,16 @@
 """Packing all classes, which share what is free, and the room under limits."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 
 from plimsoll.model.labels import NODEPOOL
 from plimsoll.model.node import Node
-from plimsoll.plan.class_packing import Given, PackedClass, PromisedNode
+from plimsoll.plan.class_needs import KnownNeeds
+from plimsoll.plan.class_packing import PackedClass, PromisedNode
 from plimsoll.plan.class_packings import ClassPackings
 from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.demand_offer import DemandOffer
-from plimsoll.plan.demand_supply import DemandSupply
-from plimsoll.plan.node_need import FilledNode, FreeNode, PodNeed
+from plimsoll.plan.divided_supply import DividedSupply
+from plimsoll.plan.node_need import FreeNode
 from plimsoll.plan.planned_class import PlannedClass
 from plimsoll.plan.pool_limits import PoolLimits
 
@@ -22,15 +22,28 @@ class SharedPacking:
     `classes` are those with pods to pack, the most urgent first: they choose first.
     """
 
-    def __init__(self, classes: Sequence[PlannedClass], offer: DemandOffer, packings: ClassPackings) -> None:
+    def __init__(
+        self,
+        classes: Sequence[PlannedClass],
+        offer: DemandOffer,
+        packings: ClassPackings,
+        known: KnownNeeds,
+        before: DividedSupply,
+    ) -> None:
+        """`before` is how the last round left the supply."""
         self._classes = classes
         self._offer = offer
         self._packings = packings
+        self._known = known
+        self._begin_keeps = False
+        self._begin = self.divided = before.renewed(offer.supply, [each.of for each in classes])
+        """What `packed` of the classes leaves."""
+        self._promises = {each.of: self._promised(each) for each in classes}
 
     @property
     def forgotten(self) -> bool:
         """Whether something was asked for before, and it is not known of every class who was to go where."""
-        asked = any(self._promised(each) for each in self._classes)
+        asked = any(self._promises.values())
         return asked and not all(self._packings.last(each.of) for each in self._classes)
 
     @property
@@ -42,10 +55,11 @@ class SharedPacking:
         """Sets `packed` of every class."""
         self._pack(self._classes)
         grown = {each.of for each in self._classes if self._grown(each)}
-        if grown and any(each.kept for each in self._classes):
-            before, cost = [each.packed for each in self._classes], self._cost()
+        if grown and self._begin_keeps:
+            before, cost, divided = [each.packed for each in self._classes], self._cost(), self.divided
             self._pack(self._classes, first=grown)
             if self._cost() >= cost:
+                self.divided = divided
                 for each, packed in zip(self._classes, before, strict=True):
                     each.packed = packed
 
@@ -70,43 +84,46 @@ class SharedPacking:
         self, classes: Sequence[PlannedClass], first: Collection[DemandClass] = (), onto_promised: bool = False
     ) -> None:
         """Each class by itself; those that go `first` may take places of the classes behind them."""
-        limits, left = self._offer.limits.copy(), self._offer.supply.copy()
+        limits, divided = self._offer.limits.copy(), self._begin.copy()
         for each in classes:
-            each.needed = {uid: need for uid, need in each.needs.items() if uid not in each.refused}
+            each.needed = self._known.without(each.of, each.needs, each.refused.keys())
             last = self._packings.last(each.of)
-            each.kept = left.reserve(left.uses(_still(last, each.needed), each.needed)) if last is not None else ()
-        for number, each in enumerate(classes):
-            left.give_back(each.kept)
-            each.packed = self._packed(each, left, limits, onto_promised)
-            later = [other for other in classes[number + 1 :] if other.kept]
-            if later and (each.packed.unplaced or each.of in first):
-                self._take_over(each, later, left, limits)
+            if last is None:
+                divided.keep_nothing(each.of)
             else:
-                left.take(left.uses(each.packed.on_nodes, each.needed))
+                divided.keep(each.of, last, each.needed)
+        self._begin_keeps = any(divided.has(each.of) for each in classes)
+        for number, each in enumerate(classes):
+            each.packed = self._packed(each, divided, limits, onto_promised)
+            if each.packed.unplaced or each.of in first:
+                later = [other.of for other in classes[number + 1 :] if divided.has(other.of)]
+                divided = self._take_over(each, later, divided, limits) if later else divided
+            divided.keep(each.of, each.packed, each.needed)
             shapes = {shape.name: shape for shape in each.shapes}
             for node in each.packed.new:
                 limits.give(shapes[node.shape or ""], -1)
+        self.divided = divided
 
     def _take_over(
-        self, each: PlannedClass, later: Sequence[PlannedClass], left: DemandSupply, limits: PoolLimits
-    ) -> None:
+        self, each: PlannedClass, later: Sequence[DemandClass], divided: DividedSupply, limits: PoolLimits
+    ) -> DividedSupply:
         """Packs a class as if the later ones had no places yet; they keep what that leaves them."""
+        alone = divided.copy()
         for other in later:
-            left.give_back(other.kept)
-        alone = self._packed(each, left, limits, onto_promised=False)
-        if _worth(alone) < _worth(each.packed):
-            each.packed = alone
-        left.take(left.uses(each.packed.on_nodes, each.needed))
+            alone.release(other)
+        packed = self._packed(each, alone, limits, onto_promised=False)
+        if _worth(packed) >= _worth(each.packed):
+            return divided
+        each.packed = packed
+        alone.keep(each.of, packed, each.needed)
         for other in later:
-            other.kept = left.reserve(other.kept)
+            alone.again(other, divided)
+        return alone
 
-    def _packed(self, each: PlannedClass, left: DemandSupply, limits: PoolLimits, onto_promised: bool) -> PackedClass:
-        given = Given(
-            needs=tuple(each.needed.values()),
-            shapes=each.shapes,
-            free=tuple(left.serving(each.of.placement)),
-            promised=self._promised(each),
-        )
+    def _packed(
+        self, each: PlannedClass, divided: DividedSupply, limits: PoolLimits, onto_promised: bool
+    ) -> PackedClass:
+        given = divided.given(each.of, each.needed, each.shapes, self._promises[each.of])
         return self._packings.pack(each.of, given, limits, len(self._classes), onto_promised=onto_promised)
 
     def _promised(self, each: PlannedClass) -> tuple[PromisedNode, ...]:
@@ -118,14 +135,6 @@ class SharedPacking:
         pool, name = node.labels.get(NODEPOOL, ""), node.instance_type
         shape = next((each for each in self._offer.shapes if each.name == f"{pool}/{name}"), None)
         return PromisedNode(free, pool, (name,), shape, came=True)
-
-
-def _still(last: PackedClass, needs: Mapping[str, PodNeed]) -> Iterator[FilledNode]:
-    """Where pods of the last round that are still there lie on existing nodes."""
-    for node in last.on_nodes:
-        held = tuple(tuple(name for name in names if name in needs) for names in node.gpus)
-        if any(held):
-            yield replace(node, gpus=held)
 
 
 def _worth(packed: PackedClass) -> tuple[int, int]:
