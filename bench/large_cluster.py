@@ -34,7 +34,7 @@ class Situation:
     classes: int = 20
     """Of pods that wait; they differ by queue."""
     products: int = 1
-    """GPU products: nodes and classes have one after the other, and a class asks for its own where there are several."""
+    """GPU products: nodes and classes have one after the other; a class asks for its own where there are several."""
     free_milli: int = 0
     """Thousandths that one GPU of every node has free."""
     queue_limit: int = 0

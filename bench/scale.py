@@ -57,9 +57,7 @@ def changes(snapshot: Snapshot, situation: Situation, count: int, seed: int = 0)
         yield name, snapshot
 
 
-def _change(
-    pods: list[Pod], what: str, of_class: int, number: int, snapshot: Snapshot, situation: Situation
-) -> None:
+def _change(pods: list[Pod], what: str, of_class: int, number: int, snapshot: Snapshot, situation: Situation) -> None:
     """One pod of a class."""
     if what == "one more waits":
         pods.append(waiting_pod(10_000_000 + number, of_class, situation.products))

@@ -9,8 +9,10 @@ from plimsoll.plan.class_repair import ClassRepair
 from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.effort import Clock, Effort
 from plimsoll.plan.node_need import FreeNode, PodNeed
-from plimsoll.plan.packing_proof import PackingProof
+from plimsoll.plan.packing import Price
+from plimsoll.plan.packing_proof import PackingProof, ShareWorth
 from plimsoll.plan.pool_limits import PoolLimits
+from plimsoll.plan.pool_shape import PoolShape
 
 SECONDS: Final = 2.0
 """For the packing of one class."""
@@ -34,20 +36,31 @@ class _Made:
             return False
         return self._bare or self.limits == limits.state()
 
-    def outlasts(self, given: Given, limits: PoolLimits) -> bool:
-        """Whether all that changed is that less is free where the class has nothing."""
-        last = self.given
+    def stands(self, given: Given, limits: PoolLimits) -> bool:
+        """Whether a repair would change nothing: something else is free only where the class has nothing, and it needs
+        no more."""
+        last, unplaced = self.given, self.packed.unplaced
         same = last.needs == given.needs and last.shapes == given.shapes and last.promised == given.promised
         if not same or not (self._bare or self.limits == limits.state()):
             return False
         own = self.packed.pods_on_nodes
         changes = given.free.changes_since(last.free)
-        return not any((now and _roomier(now, then)) or (then and then.name in own) for then, now in changes)
+        return not any(
+            (then and then.name in own) or (unplaced and now and _roomier(now, then)) for then, now in changes
+        )
 
     @property
     def _bare(self) -> bool:
         """Whether limits do not matter to it."""
         return not self.packed.new and not self.packed.unplaced
+
+
+@dataclass(frozen=True, slots=True)
+class _Worth:
+    """What shares are worth, and by which pods, shapes and prices."""
+
+    of: tuple[tuple[PodNeed, ...], tuple[PoolShape, ...], tuple[Price, ...]]
+    worth: ShareWorth
 
 
 class ClassPackings:
@@ -64,10 +77,12 @@ class ClassPackings:
         """In the last round."""
         self._used: dict[DemandClass, list[_Made]] = {}
         """In this round."""
+        self._worths: dict[DemandClass, _Worth] = {}
 
     def begin(self, classes: Collection[DemandClass]) -> None:
         """A new round, over these classes; all others are forgotten."""
         self._last = {of: made for of, made in self._last.items() if of in classes}
+        self._worths = {of: worth for of, worth in self._worths.items() if of in classes}
         self._tried, self._used = self._used, {}
 
     def end(self, packed: Mapping[DemandClass, PackedClass]) -> None:
@@ -86,27 +101,24 @@ class ClassPackings:
         used = self._used.setdefault(of, [])
         if onto_promised and of not in self._last:
             packed = self._packer(given, limits, classes).pack_onto_promised(given.needs)
-            used.append(_Made(given, limits.state(), packed, self._gap(given, packed)))
+            used.append(_Made(given, limits.state(), packed, self._gap(of, given, packed)))
             return packed
         known = (*used, *self._tried.get(of, ()))
         made = next((each for each in known if each.answers(given, limits)), None)
         if made is None:
-            made = self._make(self._last.get(of), given, limits, classes)
+            made = self._make(of, given, limits, classes)
         if not any(each is made for each in used):
             used.append(made)
         return made.packed
 
-    def _make(self, last: _Made | None, given: Given, limits: PoolLimits, classes: int) -> _Made:
-        state = limits.state()
-        repaired = None
-        if last is not None and last.outlasts(given, limits):
-            return replace(last, given=given, limits=state)
+    def _make(self, of: DemandClass, given: Given, limits: PoolLimits, classes: int) -> _Made:
+        state, last, repaired = limits.state(), self._last.get(of), None
         if last is not None:
-            repaired = ClassRepair(last.packed, given, limits).pack()
-            if repaired is not None and (proven := _proven(last, given, repaired)) is not None:
+            repaired = last.packed if last.stands(given, limits) else ClassRepair(last.packed, given, limits).pack()
+            if repaired is not None and (proven := self._proven(of, last, given, repaired)) is not None:
                 return _Made(given, state, proven, last.gap)
         packed = self._packer(given, limits, classes).pack(given.needs)
-        gap = self._gap(given, packed)
+        gap = self._gap(of, given, packed)
         if repaired is not None and _cost(given, repaired) <= _cost(given, packed):
             gap += repaired.awaited(given) - packed.awaited(given)
             least = min(packed.packing.least, repaired.packing.gpus)
@@ -120,38 +132,45 @@ class ClassPackings:
         effort = Effort(seconds, self._clock)
         return ClassPacker(given.shapes, given.free.useful(given.needs), given.promised, limits.copy(), effort)
 
-    def _gap(self, given: Given, packed: PackedClass) -> int:
+    def _gap(self, of: DemandClass, given: Given, packed: PackedClass) -> int:
         """GPUs that a packing from nothing awaits above what is proven to be needed."""
         awaited = packed.awaited(given)
         if not awaited:
             return 0
         if not given.came and awaited == packed.packing.gpus:
             return packed.packing.gap
-        return max(0, awaited - _proof(given, packed, given.came).least_with_hosts())
+        return max(0, awaited - self._proof(of, given, packed, given.came).least_with_hosts())
 
+    def _proven(self, of: DemandClass, last: _Made, given: Given, repaired: PackedClass) -> PackedClass | None:
+        """The repaired packing with its bound, where nothing that packs all anew could prove to be better."""
+        awaited = repaired.awaited(given)
+        if awaited and (repaired.packing.gpus > last.packed.packing.gpus or _eased(last.given, given)):
+            proof = self._proof(of, given, repaired, given.came)
+            if awaited - proof.least > last.gap and awaited - proof.least_with_hosts() > last.gap:
+                return None
+            if given.came:
+                proof = self._proof(of, given, repaired, ())
+            least, bound = proof.least, max(0.0, proof.lower_bound)
+        elif awaited:
+            least, bound = repaired.packing.least, repaired.packing.lower_bound
+        else:
+            least, bound = 0, 0.0
+        least = min(least, repaired.packing.gpus)
+        bound = min(bound, least)
+        if (least, bound) == (repaired.packing.least, repaired.packing.lower_bound):
+            return repaired
+        return replace(repaired, packing=replace(repaired.packing, least=least, lower_bound=bound))
 
-def _proven(last: _Made, given: Given, repaired: PackedClass) -> PackedClass | None:
-    """The repaired packing with its bound, where nothing that packs all anew could prove to be better; else None."""
-    awaited = repaired.awaited(given)
-    if awaited and (repaired.packing.gpus > last.packed.packing.gpus or _eased(last.given, given)):
-        proof = _proof(given, repaired, given.came)
-        if awaited - proof.least > last.gap and awaited - proof.least_with_hosts() > last.gap:
-            return None
-        if given.came:
-            proof = _proof(given, repaired, ())
-        least, bound = proof.least, max(0.0, proof.lower_bound)
-    elif awaited:
-        least, bound = repaired.packing.least, repaired.packing.lower_bound
-    else:
-        least, bound = 0, 0.0
-    least = min(least, repaired.packing.gpus)
-    return replace(repaired, packing=replace(repaired.packing, least=least, lower_bound=min(bound, least)))
-
-
-def _proof(given: Given, packed: PackedClass, came: Sequence[FreeNode]) -> PackingProof:
-    needs = [need for need in given.needs if need.name not in packed.unplaced]
-    shapes = [as_node_shape(shape) for shape in given.shapes]
-    return PackingProof(needs, shapes, [*given.free.useful(needs), *came], packed.packing.prices)
+    def _proof(self, of: DemandClass, given: Given, packed: PackedClass, came: Sequence[FreeNode]) -> PackingProof:
+        needs = given.needs
+        if packed.unplaced:
+            needs = tuple(need for need in needs if need.name not in packed.unplaced)
+        shapes = [as_node_shape(shape) for shape in given.shapes]
+        prices, known = packed.packing.prices, self._worths.get(of)
+        if known is None or known.of != (needs, given.shapes, prices):
+            known = _Worth((needs, given.shapes, prices), ShareWorth(needs, shapes, prices))
+            self._worths[of] = known
+        return PackingProof(needs, shapes, [*given.free.useful(needs), *came], known.worth)
 
 
 def _cost(given: Given, packed: PackedClass) -> tuple[int, int, int]:

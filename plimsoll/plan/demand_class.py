@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -24,6 +24,14 @@ class DemandClass:
     queue: str = ""
     """Of KAI; empty: the pods are in none."""
     scheduler: str = ""
+    _hash: int = field(init=False, repr=False, compare=False)
+    """It is looked up many times over."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.placement, self.queue, self.scheduler)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def products(self) -> tuple[str, ...]:

@@ -232,14 +232,13 @@ class DemandRound:
         unplaced = dict.fromkeys(packed.unplaced, BLOCKED) if self._is_blocked(each) else packed.unplaced
         promised, on_nodes = packed.pods_on_promises, packed.pods_on_nodes
         came = {free.name for free, _ in self._offer.supply.came_for(each.of.name)}
-        blocked = shares and set(shares) <= set(each.by_queue)
+        blocked = shares and shares.keys() <= each.by_queue.keys()
         return Demand(
             of=each.of,
             pods=shares,
             nodes=planned_nodes(packed.new, each.shapes, each.needs),
             on_promises={name: uids for name, uids in promised.items() if name not in came},
-            on_nodes=on_nodes
-            | {name: uids for name, uids in promised.items() if name in came},
+            on_nodes=on_nodes | {name: uids for name, uids in promised.items() if name in came},
             refused=dict(sorted((unplaced | each.refused).items())),
             nameless=each.nameless,
             blocked=next(iter(each.by_queue.values())) if blocked else "",

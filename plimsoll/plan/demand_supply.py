@@ -1,87 +1,20 @@
 """What demand is packed into before anything is asked for: free parts of existing GPUs, and of claims on their way."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import Any
 
-from plimsoll.model.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
+from plimsoll.model.labels import WORKSPACE
 from plimsoll.model.node import Node
-from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.placement import Placement
-from plimsoll.model.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.claim_spares import claim_spares
 from plimsoll.plan.gpu_account import GpuAccount
 from plimsoll.plan.gpu_ledger import GpuLedger, free_node
 from plimsoll.plan.node_index import gpu_devices
-from plimsoll.plan.node_need import FilledNode, FreeNode, PodNeed, less
+from plimsoll.plan.node_need import FilledNode, FreeNode, PodNeed
 from plimsoll.plan.node_use import NodeUse
-from plimsoll.plan.packing_problem import GPU_MILLI
 from plimsoll.plan.pool_shape import PoolShape
-
-
-@dataclass(frozen=True, slots=True)
-class _Holder:
-    """Whose labels and taints say which pods it takes: a node, or the shape of a claim."""
-
-    of: Node | PoolShape
-    kind: str
-    gpu_memory_mib: int | None
-
-    @property
-    def gpus(self) -> tuple[str, int | None]:
-        """(kind, MiB of one GPU)"""
-        return self.kind, self.gpu_memory_mib
-
-    def serves(self, placement: Placement) -> bool:
-        if isinstance(self.of, PoolShape):
-            return self.of.serves(placement)
-        return not placement.kept_away(self.of.taints) and placement.allows(self.of.labels, self.of.name)
-
-
-class _Served:
-    """Which nodes and claims serve each placement, with the kinds of GPU that they have."""
-
-    def __init__(self) -> None:
-        self.holders: dict[str, _Holder] = {}
-        self._names: dict[Placement, set[str]] = {}
-        self._kinds: dict[Placement, Counter[tuple[str, int | None]]] = {}
-
-    def put(self, name: str, holder: _Holder | None) -> bool:
-        """Whether it serves, or might serve, others than before."""
-        old = self.holders.pop(name, None)
-        if holder is not None:
-            self.holders[name] = holder
-        if old == holder:
-            return False
-        for placement, names in self._names.items():
-            if old is not None and name in names:
-                names.discard(name)
-                self._kinds[placement][old.gpus] -= 1
-            if holder is not None and holder.serves(placement):
-                names.add(name)
-                self._kinds[placement][holder.gpus] += 1
-        return True
-
-    def names(self, placement: Placement) -> set[str]:
-        found = self._names.get(placement)
-        if found is None:
-            found = self._names[placement] = {name for name, each in self.holders.items() if each.serves(placement)}
-            self._kinds[placement] = Counter(self.holders[name].gpus for name in found)
-        return found
-
-    def kinds(self, placement: Placement, without: Iterable[str]) -> list[tuple[str, int | None]]:
-        """(kind, MiB of one GPU)"""
-        names = self.names(placement)
-        found = self._kinds[placement]
-        left_out = Counter(self.holders[name].gpus for name in without if name in names)
-        return [each for each, count in found.items() if count > left_out[each]]
-
-    def keep(self, placements: Collection[Placement]) -> None:
-        """Forgets all others."""
-        for placement in self._names.keys() - placements:
-            del self._names[placement], self._kinds[placement]
+from plimsoll.plan.served_placements import Holder, ServedPlacements
 
 
 class DemandSupply:
@@ -93,7 +26,7 @@ class DemandSupply:
     """
 
     def __init__(
-        self, free: Mapping[str, FreeNode], served: _Served, came: Mapping[str, str], changed: AbstractSet[str]
+        self, free: Mapping[str, FreeNode], served: ServedPlacements, came: Mapping[str, str], changed: AbstractSet[str]
     ) -> None:
         self._free = dict(free)
         self._served = served
@@ -166,10 +99,10 @@ class Supplies:
     def _begin(self) -> None:
         self._free: dict[str, FreeNode] = {}
         """Of nodes."""
-        self._holders: dict[str, _Holder] = {}
+        self._holders: dict[str, Holder] = {}
         self._coming: Mapping[str, tuple[FreeNode, PoolShape]] = {}
         """Of claims."""
-        self._served = _Served()
+        self._served = ServedPlacements()
         self._came: Mapping[str, str] = {}
 
     def of(
@@ -196,9 +129,7 @@ class Supplies:
             self._read(name, ledger.account(name))
             changed.add(name)
         before, self._coming = self._coming, self._claims(snapshot, shapes, failed_claims)
-        changed |= {
-            name for name in before.keys() | self._coming.keys() if before.get(name) != self._coming.get(name)
-        }
+        changed |= {name for name in before.keys() | self._coming.keys() if before.get(name) != self._coming.get(name)}
         for name in changed:
             self._served.put(name, self._holder(name))
         free = {name: free for name, (free, _) in self._coming.items()} | self._free
@@ -217,12 +148,12 @@ class Supplies:
         nodes = {node.name: node for node in snapshot.nodes}
         resource = snapshot.environment.spec.gpu_resource
         coming = [claim for claim in claims if not _devices(nodes.get(claim.node_name), resource)]
-        return {free.name: (free, shape) for free, shape in _spares(coming, shapes, resource)}
+        return {free.name: (free, shape) for free, shape in claim_spares(coming, shapes, resource)}
 
-    def _holder(self, name: str) -> _Holder | None:
+    def _holder(self, name: str) -> Holder | None:
         if name not in self._holders and name in self._coming:
             _, shape = self._coming[name]
-            return _Holder(shape, shape.kind, shape.gpu_memory_mib)
+            return Holder(shape, shape.kind, shape.gpu_memory_mib)
         return self._holders.get(name)
 
     def _read(self, name: str, account: GpuAccount | None) -> None:
@@ -233,52 +164,9 @@ class Supplies:
         milli = account.likely_free_milli
         if account.shareable and account.kind and any(milli):
             self._free[name] = free_node(account, milli)
-            self._holders[name] = _Holder(account.node, account.kind, account.memory_mib)
+            self._holders[name] = Holder(account.node, account.kind, account.memory_mib)
 
 
 def _devices(node: Node | None, resource: str) -> int:
     """Devices that pods may ask of the node; 0 where there is none, or it says nothing."""
     return (gpu_devices(node, resource) or 0) if node is not None else 0
-
-
-def _spares(
-    claims: Iterable[NodeClaim], shapes: Sequence[PoolShape], resource: str
-) -> Iterable[tuple[FreeNode, PoolShape]]:
-    """What claims of known shapes leave free for others than those they were made for."""
-    by_name = {shape.name: shape for shape in shapes}
-    for claim in claims:
-        shape = by_name.get(f"{claim.labels.get(NODEPOOL, '')}/{_instance_type(claim)}")
-        if shape is not None and not claim.deleting and WORKSPACE not in claim.labels:
-            spare = _spare(claim, shape, resource)
-            if spare is not None:
-                yield spare, shape
-
-
-def _instance_type(claim: NodeClaim) -> str:
-    """That it was launched as, or the only one that it may be."""
-    launched = claim.labels.get(INSTANCE_TYPE)
-    if launched:
-        return launched
-    return claim.instance_types[0] if len(claim.instance_types) == 1 else ""
-
-
-def _spare(claim: NodeClaim, shape: PoolShape, resource: str) -> FreeNode | None:
-    """What the pods that it was made for leave free; None where that is no GPU."""
-    resources = claim.spec.get("resources")
-    requests = resources.get("requests") if isinstance(resources, dict) else None
-    asked = requests if isinstance(requests, dict) else {}
-    gpus = shape.gpus - _amount(asked, resource, parse_devices)
-    if gpus <= 0:
-        return None
-    # Karpenter writes what DaemonSets take into the requests of a claim.
-    cpu_milli = min(shape.cpu_milli, max(0, shape.node_cpu_milli - _amount(asked, "cpu", parse_cpu_milli)))
-    memory_mib = min(shape.memory_mib, max(0, shape.node_memory_mib - _amount(asked, "memory", parse_memory_mib)))
-    pods = less(shape.pods, max(0, _amount(asked, "pods", parse_devices) - shape.overhead.pods))
-    return FreeNode(claim.name, shape.kind, (GPU_MILLI,) * gpus, cpu_milli, memory_mib, pods)
-
-
-def _amount(amounts: Mapping[str, Any], resource: str, parse: Any) -> int:
-    try:
-        return int(parse(amounts.get(resource, 0)))
-    except ValueError:
-        return 0

@@ -1,6 +1,7 @@
 """The supply as classes divide it: who has what of existing nodes, and what that leaves for each."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from plimsoll.plan.class_packing import Given, PackedClass, PromisedNode
@@ -76,17 +77,18 @@ class DividedSupply:
         before = self._supply
         changed = set(supply.names) if before is None else {*supply.changed, *supply.taken, *before.taken}
         for name in changed:
-            other._renew(name, supply.everybodys(name), classes)
+            other._renew(name, supply, classes)
         return other
 
-    def _renew(self, name: str, whole: FreeNode | None, classes: Iterable[DemandClass]) -> None:
+    def _renew(self, name: str, supply: DemandSupply, classes: Iterable[DemandClass]) -> None:
+        whole = supply.everybodys(name)
         if self._whole.get(name) == whole:
             self._log.append(name)  # it may serve others now
             return
         free = whole
         for of in classes:
             use = self._kept.get(of, _NOTHING).get(name)
-            if use is not None and free is not None and use.fits(free):
+            if use is not None and free is not None and supply.serves(of.placement, name) and use.fits(free):
                 free = use.taken_from(free)
             elif use is not None:
                 self._kept[of] = {other: use for other, use in self._kept[of].items() if other != name}
@@ -156,6 +158,8 @@ class DividedSupply:
         if seen is None:
             return self._all_parts(of)
         parts, changes = seen.given.free, dict[str, FreeNode | None]()
+        if len(self._log) == seen.at:
+            return parts
         for name in set(self._log[seen.at :]):
             now, then = self._part(of, name), parts.get(name)
             if now is not then and now != then:
@@ -171,9 +175,12 @@ class DividedSupply:
     ) -> Given:
         """What the class is packed from now; the same value as the last time where nothing of it changed."""
         free, seen = self.parts(of), self._seen.get(of)
-        given = Given(tuple(needs.values()), shapes, free, promised)
-        if seen is not None and seen.given.free is free and seen.given == given:
-            given = seen.given
+        asked = tuple(needs.values())
+        given = Given(asked, shapes, free, promised)
+        if seen is not None:
+            last = seen.given
+            if last.needs == asked:
+                given = last if last == given else replace(given, needs=last.needs)
         self._seen[of] = _Seen(len(self._log), given)
         return given
 

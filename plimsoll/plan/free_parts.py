@@ -1,7 +1,7 @@
 """What is free of nodes for one class: a value that is made of an earlier one by what is different."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from plimsoll.plan.node_need import FreeNode, PodNeed
@@ -33,11 +33,14 @@ class FreeParts:
     So what a change of one node costs does not depend on how many nodes there are.
     """
 
-    __slots__ = ("_ground", "_over")
+    __slots__ = ("_before", "_ground", "_over", "_since")
 
     def __init__(self, ground: Ground, over: Mapping[str, FreeNode | None]) -> None:
         self._ground = ground
         self._over = over
+        self._before: Mapping[str, FreeNode | None] | None = None
+        self._since: Collection[str] = ()
+        """Names of what is not as it was `before`."""
 
     @classmethod
     def of(cls, nodes: Iterable[FreeNode]) -> "FreeParts":
@@ -46,7 +49,11 @@ class FreeParts:
 
     def changed(self, changes: Mapping[str, FreeNode | None]) -> "FreeParts":
         """The same but for these nodes."""
-        return FreeParts(self._ground, {**self._over, **changes}) if changes else self
+        if not changes:
+            return self
+        found = FreeParts(self._ground, {**self._over, **changes})
+        found._before, found._since = self._over, changes.keys()
+        return found
 
     def get(self, name: str) -> FreeNode | None:
         found = self._over.get(name, _NOWHERE)
@@ -64,9 +71,13 @@ class FreeParts:
 
     def changes_since(self, other: "FreeParts") -> Iterator[Change]:
         """The nodes of which not the same is free."""
-        names = self._over.keys() | other._over.keys()
-        if self._ground is not other._ground:
-            names |= self._ground.nodes.keys() | other._ground.nodes.keys()
+        if self._over is other._over and self._ground is other._ground:
+            return
+        names: Collection[str] = self._since
+        if self._before is not other._over or self._ground is not other._ground:
+            names = self._over.keys() | other._over.keys()
+            if self._ground is not other._ground:
+                names = {*names, *self._ground.nodes, *other._ground.nodes}
         for name in names:
             before, after = other.get(name), self.get(name)
             if before is not after and before != after:
