@@ -4,34 +4,23 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Final, Self, TypeVar
+from dataclasses import replace
+from typing import Self, TypeVar
 
 import structlog
-import tenacity
 
-from plimsoll.apply.backend import Backend, open_backend
+from plimsoll.apply.capacity_stacks import CapacityStacks
 from plimsoll.apply.cluster_provider import ClusterProvider, open_provider
-from plimsoll.apply.delta import assign, check, only, stacks_for
-from plimsoll.apply.engine import Engine, find_pulumi
-from plimsoll.apply.environment import check_passphrase, engine_environment, make_work_folder
-from plimsoll.apply.errors import (
-    RETRYABLE,
-    BackendUnreachableError,
-    ClusterUnreachableError,
-    Failure,
-    FailureKind,
-    LeaseLostError,
-    LockedError,
-    StateChangedError,
-    UpdateInterruptedError,
-)
+from plimsoll.apply.delta import check, stacks_for
+from plimsoll.apply.environment import check_passphrase, make_work_folder
+from plimsoll.apply.errors import LeaseLostError, LockedError, UpdateInterruptedError
+from plimsoll.apply.execution import Execution
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.leaving import mark_leaving
 from plimsoll.apply.lifting import lift_gates
 from plimsoll.apply.locks import break_stale
 from plimsoll.apply.outcome import Outcome
+from plimsoll.apply.owned_resource import OWNED_KINDS, OwnedResource, owned
 from plimsoll.apply.review import Reviewer, is_going
 from plimsoll.apply.roster import Roster
 from plimsoll.apply.settings import ApplySettings
@@ -40,38 +29,13 @@ from plimsoll.apply.signals import Arming, send
 from plimsoll.apply.stack import CapacityStack
 from plimsoll.apply.state import Manifest
 from plimsoll.connection import Connection
-from plimsoll.model.errors import PlimsollError
 from plimsoll.model.labels import SHARD
 from plimsoll.model.plan import Lift, ObjectKey, Plan, Signal
-from plimsoll.provider.identity import Kind
 from plimsoll.provider.objects import Objects
 
-OWNED_KINDS: Final = (
-    Kind("karpenter.sh", "v1", "NodeClaim"),
-    Kind("karpenter.sh", "v1", "NodePool"),
-    Kind("apps", "v1", "Deployment"),
-    Kind("apps", "v1", "StatefulSet"),
-    Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"),
-    Kind("", "v1", "Pod"),
-    Kind("", "v1", "PodTemplate"),
-    Kind("autoscaling.x-k8s.io", "v1beta1", "CapacityBuffer"),
-    Kind("autoscaling.x-k8s.io", "v1", "ProvisioningRequest"),
-)
-"""What a Plan creates: looked for in the cluster when a state was lost."""
-_TRIES: Final = 3
 T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class OwnedResource:
-    """An object that a capacity stack owns."""
-
-    stack: str
-    key: ObjectKey
-    uid: str
-    urn: str
 
 
 class Applier:
@@ -183,25 +147,10 @@ class Applier:
         self._shards.wake()
         self.require_lease()
         mark_leaving(self._connection, plan.leaving)
-        outcomes: list[Outcome] = []
-        errors: list[PlimsollError] = []
-
-        def attempt() -> Outcome:
-            errors.clear()
-            left = only(plan, outcomes[-1].failed) if outcomes else plan
-            outcomes.append(self._apply_once(left, errors, created))
-            return outcomes[-1]
-
-        tenacity.Retrying(
-            retry=tenacity.retry_if_result(self._worth_another_try),
-            stop=tenacity.stop_after_attempt(_TRIES),
-            wait=tenacity.wait_exponential_jitter(multiplier=0.5, max=5.0),
-            retry_error_callback=lambda _: None,
-        )(attempt)
-        outcome = Outcome.merged(outcomes)
-        if errors and not (outcome.created or outcome.updated or outcome.deleted or outcome.forgotten):
-            raise errors[0]
-        return outcome
+        execution = Execution(
+            self._shards, room=self._settings.objects_per_shard, gate=self.require_lease, created=created
+        )
+        return execution.run(plan)
 
     def lift(self, lifts: Iterable[Lift]) -> None:
         """Takes capacity gates off pods, as `lifting.lift_gates`; nothing without the Lease."""
@@ -225,16 +174,8 @@ class Applier:
         Needs no Lease then, and no process where the backend is a folder or S3.
         """
         if self._shards:
-            states = [shard.state for shard in self._shards]
-        else:
-            backend = self._open_backend()
-            names = [name for name in backend.stacks() if self._settings.shard_number(name) is not None]
-            states = [state for name in names if (state := backend.read(name)) is not None]
-        return [
-            OwnedResource(state.stack, each.key, each.uid, each.urn)
-            for state in states
-            for each in sorted(state.resources.values(), key=lambda resource: str(resource.key))
-        ]
+            return owned(shard.state for shard in self._shards)
+        return owned(CapacityStacks(self._settings, self._lease.identity).states())
 
     def interrupt(self) -> None:
         """Begins a graceful end: running updates finish what they have begun and start nothing more.
@@ -269,17 +210,14 @@ class Applier:
             return
         settings = self._settings
         check_passphrase(settings)
-        pulumi, version = find_pulumi(settings.pulumi)
+        stacks = CapacityStacks(settings, self._lease.identity)
+        pulumi, _ = stacks.pulumi
         make_work_folder(settings)
         self._provider = open_provider(settings, pulumi)
-        backend = self._open_backend()
-        environment = engine_environment(settings, self._lease.identity) | dict(self._provider.environment)
-        existing = [name for name in backend.stacks() if settings.shard_number(name) is not None]
-        for name in dict.fromkeys([*map(settings.stack_name, range(settings.shards)), *existing]):
-            work_dir = settings.work_folder / name
+        for name in stacks.names():
             shard = Shard(
-                CapacityStack(name, work_dir, Engine(pulumi, version), environment, settings.secrets_provider),
-                backend,
+                stacks.stack(name, self._provider.environment),
+                stacks.backend,
                 self._reviewer,
                 self._provider,
                 policy_packs=settings.policy_packs,
@@ -289,41 +227,6 @@ class Applier:
                 on_idle=self._shards.arrange,
             )
             self._shards.add(shard)
-
-    def _open_backend(self) -> Backend:
-        def stack(name: str) -> CapacityStack:
-            pulumi, version = find_pulumi(self._settings.pulumi)
-            environment = engine_environment(self._settings, self._lease.identity)
-            work_dir = self._settings.work_folder / name
-            return CapacityStack(name, work_dir, Engine(pulumi, version), environment, self._settings.secrets_provider)
-
-        return open_backend(
-            self._settings.backend_url,
-            export=lambda name: stack(name).export(),
-            names=lambda: stack(self._settings.stack_name(0)).list_names(),
-        )
-
-    def _apply_once(self, plan: Plan, errors: list[PlimsollError], created: Callable[[ObjectKey], None]) -> Outcome:
-        self.require_lease()
-        states = {shard.name: shard.state for shard in self._shards}
-        parts = assign(plan, states, self._shards.ready(), self._settings.objects_per_shard)
-        futures = {name: self._shards[name].apply(part, created) for name, part in parts.items()}
-        self._shards.begun()
-        outcomes = []
-        for name, future in futures.items():
-            try:
-                outcomes.append(future.result())
-            except PlimsollError as error:
-                errors.append(error)
-                failure = _failure_of(error)
-                outcomes.append(Outcome(failed=MappingProxyType(dict.fromkeys(parts[name].keys, failure))))
-        self._shards.arrange()
-        return Outcome.merged(outcomes)
-
-    def _worth_another_try(self, outcome: Outcome) -> bool:
-        if self._stopping or not self._lease.held:
-            return False
-        return any(failure.kind in RETRYABLE for failure in outcome.failed.values())
 
     def require_lease(self) -> None:
         """Raises LeaseLostError or UpdateInterruptedError where nothing may be begun any more."""
@@ -346,15 +249,6 @@ class Applier:
 
 def _stopped() -> UpdateInterruptedError:
     return UpdateInterruptedError("the writer is stopping", "what was begun is finished; start it again to go on")
-
-
-def _failure_of(error: PlimsollError) -> Failure:
-    kind = FailureKind.NOT_STARTED
-    if isinstance(error, ClusterUnreachableError | BackendUnreachableError):
-        kind = FailureKind.UNREACHABLE
-    elif isinstance(error, StateChangedError):
-        kind = FailureKind.CONFLICT
-    return Failure(kind, error.message)
 
 
 def _all_of(futures: Iterable[Future[T]]) -> list[T]:

@@ -15,7 +15,6 @@ from plimsoll.apply.errors import (
     ApplyError,
     LeaseLostError,
     LockedError,
-    PlanMismatchError,
     StateChangedError,
     UpdateInterruptedError,
 )
@@ -23,14 +22,13 @@ from plimsoll.apply.keeper import StateKeeper
 from plimsoll.apply.outcome import Outcome, Timing
 from plimsoll.apply.review import Review, Reviewer, outcome_of
 from plimsoll.apply.stack import CapacityStack
+from plimsoll.apply.standby import MOST_MENDS, Standby
 from plimsoll.apply.state import Manifest, State, importable
 from plimsoll.apply.update import Operation, Update
 from plimsoll.apply.worker import Worker
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.plan import ObjectKey
 
-_START_SECONDS: Final = 120.0
-_MOST_MENDS: Final = 4
 _REST_SECONDS: Final = 30.0
 """After arming failed: deltas are applied cold meanwhile."""
 
@@ -60,13 +58,11 @@ class Shard:
         self.name = stack.name
         self._stack = stack
         self._keeper = StateKeeper(stack, backend, reviewer, gate=gate, unlock=unlock)
+        self._standby = Standby(stack, self._keeper, provider, policy_packs=policy_packs, gate=gate)
         self._backend = backend
         self._reviewer = reviewer
-        self._provider = provider
-        self._policy_packs = policy_packs
         self._history = history
         self._gate = gate
-        self._update: Update | None = None
         self._ready_at = 0.0
         self._arming = False
         self._arm_after = 0.0
@@ -91,8 +87,7 @@ class Shard:
 
     @property
     def armed(self) -> bool:
-        update = self._update
-        return update is not None and update.armed
+        return self._standby.armed
 
     @property
     def pid(self) -> int | None:
@@ -142,15 +137,11 @@ class Shard:
 
     def abort(self, error: ApplyError) -> None:
         """Interrupts what runs: an armed update ends untouched, a running one finishes what it has begun."""
-        update = self._update
-        if update is not None:
-            update.abort(error)
+        self._standby.abort(error)
 
     def interrupt(self) -> None:
         """SIGINT to the engine, whatever it does, unless it is about to end. Takes no lock."""
-        update = self._update
-        if update is None or not update.finishing:
-            self._stack.engine.interrupt()
+        self._standby.interrupt()
 
     def close(self) -> None:
         """Ends the update that was aborted, and awaits the tasks."""
@@ -199,18 +190,17 @@ class Shard:
 
     def _reviewed(self, part: Part) -> tuple[Update, State, Review]:
         """An armed update, the state that its engine has, and what the part comes to on it."""
-        for _ in range(_MOST_MENDS):
-            update = self._armed_update()
+        for _ in range(MOST_MENDS):
+            update = self._standby.take()
             self._ready_at = time.monotonic()
             state = self.state
             review = self._reviewer.review(part, state)
             if review.mends:
-                self._call_off()
+                self._standby.call_off()
                 self._keeper.mend(review.drop, review.adopt.values())
             elif self._keeper.changed():
                 log.warning("the state was changed by others: starting anew", stack=self.name)
-                self._update = None
-                update.abandon()
+                self._standby.abandon()
             else:
                 return update, state, review
         raise StateChangedError(
@@ -218,35 +208,9 @@ class Shard:
             "see who else changes it: `pulumi stack history`",
         )
 
-    def _armed_update(self) -> Update:
-        """The armed update; one is started where there is none, on a state without pending operations."""
-        for _ in range(_MOST_MENDS):
-            if self._update is not None:
-                if self._update.armed:
-                    return self._update
-                self._call_off()
-            self._gate()
-            self._keeper.prepare()
-            self._keeper.unlocking(self._start)
-            if self._keeper.read().interrupted:
-                self._call_off()
-                self._keeper.clear_pending()
-        raise PlanMismatchError(f"stack {self.name}: pending operations come back; run `pulumi refresh` on it")
-
-    def _start(self) -> None:
-        update = Update(self._stack, self._provider.inputs, self._provider.version, self._policy_packs)
-        update.start()
-        self._update = update
-        try:
-            update.wait_armed(_START_SECONDS)
-        except ApplyError:
-            self._update = None
-            update.join()
-            raise
-
     def _arm(self) -> None:
         try:
-            self._armed_update()
+            self._standby.take()
         except (LeaseLostError, UpdateInterruptedError) as error:
             log.debug("not armed", stack=self.name, reason=error.message)
         except PlimsollError as error:
@@ -255,23 +219,15 @@ class Shard:
         finally:
             self._arming = False
 
-    def _call_off(self) -> None:
-        update, self._update = self._update, None
-        if update is not None:
-            update.call_off()
-
     def _disarm(self) -> None:
-        if self._update is not None and self._update.executed:
-            self._settle()
-        self._call_off()
+        self._settle()
+        self._standby.call_off()
 
     def _settle(self) -> None:
         """After an update: awaits its end, brings the state and the history in order."""
-        update = self._update
-        if update is None or not update.executed:
+        update = self._standby.ended()
+        if update is None:
             return
-        update.join()
-        self._update = None
         if update.error is not None and not update.told:
             log.warning("the update did not end well", stack=self.name, error=update.error.message)
         try:
@@ -285,13 +241,13 @@ class Shard:
             log.warning("the stack could not be settled", stack=self.name, error=error.message)
 
     def _recover(self) -> None:
-        self._call_off()
+        self._standby.call_off()
         self._keeper.recover()
 
     def _adopt(self, objects: list[Manifest]) -> None:
         if not self.state.adoptable:
-            self._armed_update()  # makes the stack and its provider
-        self._call_off()
+            self._standby.take()  # makes the stack and its provider
+        self._standby.call_off()
         self._keeper.read()
         self._keeper.mend((), [(live, importable(live)) for live in objects])
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from plimsoll.apply import Applier, Outcome
-from plimsoll.apply.applier import OwnedResource
+from plimsoll.apply.owned_resource import OwnedResource
 from plimsoll.loop import BURST, Loop
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
