@@ -4,6 +4,9 @@ Karpenter first puts what asks for capacity onto nodes that are idle. A node tha
 trigger or replica of a buffer, for which it has made no NodeClaim yet, and it would make none until pods hold the GPUs
 of the node. While both ask it counts right. That is safe where nothing can take the GPUs meanwhile: the capacity gate
 holds every pod that the node could take.
+
+A buffer shrinks by an update, which takes a second or more. A pod that is let go may be put onto another node of the
+NodePool that has come meanwhile, and Karpenter would fill that one's buffer again. So all are awaited together.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,11 +14,14 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final
 
+from plimsoll.model.capacity_buffer import CapacityBuffer
+from plimsoll.model.condition import condition_of
 from plimsoll.model.labels import NODEPOOL
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.asked import Asked
+from plimsoll.plan.claim_progress import parse_time
 from plimsoll.plan.demand import Demand
 from plimsoll.plan.gated_pod import gated
 from plimsoll.plan.gpu_groups import node_of
@@ -23,7 +29,8 @@ from plimsoll.plan.node_ask import NodeAsk
 from plimsoll.plan.node_index import gpu_devices
 
 PATIENCE: Final = timedelta(seconds=30)
-"""How long what asks may go without a NodeClaim: three times Karpenter looks at what is armed."""
+"""How long what asks may go without a NodeClaim, and a node that is Ready without those beside it: three times
+Karpenter looks at what is armed."""
 
 
 def held_nodes(
@@ -43,15 +50,23 @@ def held_nodes(
         if each.outstanding > each.claimed and now < each.since + PATIENCE
     ]
     unclaimed += [(NodeAsk.of(node), now + PATIENCE) for demand in demands for node in demand.nodes]
+    coming = {each.ask.node_pool for each in waiting if each.outstanding and isinstance(each.thing, CapacityBuffer)}
     taken = {node_of(pod) for pod in snapshot.pods}
     found, ends = set(), list[datetime]()
     for node in snapshot.nodes:
         if node.name in names and node.name not in taken and not _open(node, demands):
             until = [end for ask, end in unclaimed if _answers(node, ask, snapshot.environment.spec.gpu_resource)]
+            if node.labels.get(NODEPOOL, "") in coming and (since := _ready_since(node)) and now < since + PATIENCE:
+                until.append(since + PATIENCE)
             if until:
                 found.add(node.name)
                 ends.append(max(until))
     return frozenset(found), min(ends, default=None)
+
+
+def _ready_since(node: Node) -> datetime | None:
+    ready = condition_of(node.conditions, "Ready")
+    return parse_time(ready.last_transition_time) if ready is not None else None
 
 
 def _answers(node: Node, ask: NodeAsk, gpu_resource: str) -> bool:

@@ -1,5 +1,6 @@
 """CapacityBuffers and ProvisioningRequests: one object for nodes that are alike."""
 
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -7,9 +8,11 @@ import pytest
 
 from plimsoll.model import labels
 from plimsoll.model.capacity_gate import CAPACITY_GATE
+from plimsoll.model.condition import Condition
+from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
 from plimsoll.model.taint import Taint
-from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod
+from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod, text
 
 HEADROOM = {"name": "warm", "nodePool": "gpu", "instanceType": TYPE, "gpus": 8, "nodes": 2}
 
@@ -22,6 +25,11 @@ def cluster(provisioner: str = "capacity-buffer", count: int = 33, **demand: Any
 def only(held: Cluster, kind: str) -> dict[str, Any]:
     (found,) = [manifest for (of, _), manifest in held.asking.items() if of == kind]
     return found
+
+
+def ready_since(name: str, time: datetime) -> Node:
+    ready = Condition(type="Ready", status="True", last_transition_time=text(time))
+    return node(name, at(4)).model_copy(update={"conditions": (ready,)})
 
 
 def test_nodes_that_are_alike_are_one_buffer() -> None:
@@ -85,6 +93,27 @@ def test_a_buffer_keeps_its_size_while_an_autoscaler_would_take_its_node_for_the
     assert plan.lifts
     held.objects.append(node("n2", at(8)))
     assert [update.manifest["spec"]["replicas"] for update in held.tick(at(9)).updates] == [1]
+
+
+def test_nodes_of_buffers_that_come_one_after_the_other_are_handed_over_together() -> None:
+    """A pod that is let go for the first may be put onto the second, whose buffer would be filled again."""
+    gated = {"schedulingGates": [{"name": CAPACITY_GATE}]}
+    pods = [share_pod(f"share-{number:03}", unschedulable=False, **gated) for number in range(33)]
+    held = Cluster(pool(), *pods, environment=demand_environment("capacity-buffer"))
+    held.tick(at(0))
+    held.objects += [claim(f"gpu-{number}", at(2), nodeName=f"n{number}") for number in (1, 2, 3)]
+    held.objects.append(ready_since("n1", at(70)))
+    plan = held.tick(at(71))
+    assert (plan.updates, plan.lifts, plan.next_look) == ((), (), at(100))
+    waiting = list(held.objects)
+    held.objects += [ready_since("n2", at(72)), ready_since("n3", at(73))]
+    plan = held.plan(at(74))
+    assert [update.manifest["spec"]["replicas"] for update in plan.updates] == [0]
+    assert len(plan.lifts) == 33
+    held.objects = waiting
+    plan = held.tick(at(101))
+    assert [update.manifest["spec"]["replicas"] for update in plan.updates] == [2], "not for ever"
+    assert plan.lifts
 
 
 def test_a_buffer_shrinks_with_its_demand() -> None:
