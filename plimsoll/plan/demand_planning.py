@@ -109,18 +109,36 @@ class DemandPlanner:
     def _plan(
         self, snapshot: Snapshot, classes: Mapping[DemandClass, ClassMembers], offer: DemandOffer
     ) -> tuple[Demand, ...]:
-        """Once more where a limit keeps pods out: then by who goes first, and not by how they pack."""
+        """Once more where nodes that came are not used by whom they came for, as pods were bound elsewhere, and others
+        would ask for new ones."""
         self._supplies.keep({of.placement for of in classes})
         divided, self._divided = self._divided, DividedSupply()  # nothing is known where this fails
+        planned, found = self._within_limits(snapshot, classes, offer, divided)
+        self._divided = planned.divided
+        if any(demand.nodes for demand in found) and (unused := offer.supply.unused(found)):
+            opened = replace(offer, supply=offer.supply.opened(unused))
+            again, others = self._within_limits(snapshot, classes, opened, DividedSupply())
+            if _cost(others) < _cost(found):
+                planned, found, self._divided = again, others, DividedSupply()
+        self._packings.end(planned.packed())
+        return found
+
+    def _within_limits(
+        self,
+        snapshot: Snapshot,
+        classes: Mapping[DemandClass, ClassMembers],
+        offer: DemandOffer,
+        divided: DividedSupply,
+    ) -> tuple[DemandRound, tuple[Demand, ...]]:
+        """Once more where a limit keeps pods out: then by who goes first, and not by how they pack."""
         planned = self._round(snapshot, classes, replace(offer, supply=offer.supply.copy()), divided)
         found = planned.demands()
         left_out = planned.rationed()
         if left_out:
-            planned = self._round(snapshot, classes, replace(offer, left_out=left_out), divided)
+            offer = replace(offer, supply=offer.supply.copy(), left_out=left_out)
+            planned = self._round(snapshot, classes, offer, divided)
             found = planned.demands()
-        self._packings.end(planned.packed())
-        self._divided = planned.divided
-        return found
+        return planned, found
 
     def _round(
         self,
@@ -172,6 +190,12 @@ class DemandPlanner:
             self._allowed = PoolShapes(snapshot)
         self._counted = True
         return self._allowed
+
+
+def _cost(found: Iterable[Demand]) -> tuple[int, int]:
+    """Pods that nothing is asked for, GPUs that are asked for."""
+    asked = [(len(demand.refused), sum(node.gpus for node in demand.nodes)) for demand in found]
+    return sum(refused for refused, _ in asked), sum(gpus for _, gpus in asked)
 
 
 def _promised(

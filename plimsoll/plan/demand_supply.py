@@ -1,6 +1,6 @@
 """What demand is packed into before anything is asked for: free parts of existing GPUs, and of claims on their way."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from plimsoll.model.labels import WORKSPACE
@@ -8,6 +8,7 @@ from plimsoll.model.node import Node
 from plimsoll.model.placement import Placement
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.claim_spares import claim_spares
+from plimsoll.plan.demand import Demand
 from plimsoll.plan.gpu_account import GpuAccount
 from plimsoll.plan.gpu_ledger import GpuLedger, free_node
 from plimsoll.plan.node_index import gpu_devices
@@ -41,6 +42,16 @@ class DemandSupply:
     def copy(self) -> "DemandSupply":
         """The same, to be taken from alone."""
         return DemandSupply(self._free, self._served, self._came, self.changed)
+
+    def unused(self, demands: Iterable[Demand]) -> frozenset[str]:
+        """Nodes that came for a demand, and that none of these has pods for."""
+        used = {name for demand in demands for name in demand.on_nodes}
+        return frozenset(name for name in self._came if name in self._free and name not in used)
+
+    def opened(self, nodes: Container[str]) -> "DemandSupply":
+        """A copy in which these nodes, which came for a demand, are everybody's."""
+        came = {name: demand for name, demand in self._came.items() if name not in nodes}
+        return DemandSupply(self._free, self._served, came, self.changed)
 
     @property
     def names(self) -> Collection[str]:

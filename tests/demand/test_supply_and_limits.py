@@ -178,3 +178,14 @@ def test_pods_of_ours_and_of_kai_are_no_demand() -> None:
     workspace = share("workspace", more_labels={"plimsoll.dev/workspace": "ws"})
     scaling = a_waiting_pod("scaling", gpus=1, namespace="kai-scale-adjust", scheduler="default-scheduler")
     assert demands(a_snapshot(ours, workspace, scaling, POOL)) == ()
+
+
+def test_a_node_that_came_for_others_is_used_once_those_have_no_pods_for_it() -> None:
+    """They were bound to nodes that came for somebody else, as schedulers do not know for whom a node came."""
+    pods = [share("a", "0.6", queue="a"), share("b", "0.6", queue="b")]
+    of_a = next(demand.name for demand in demands(a_snapshot(*pods, POOL)) if "uid-a" in demand.pods)
+    both = demands(a_snapshot(*pods, a_gpu_node(), POOL), came={"node": of_a})
+    assert {uid: demand.name for demand in both for uids in demand.on_nodes.values() for uid in uids} == {"uid-a": of_a}
+    assert types(*both) == [L4]
+    demand = only(demands(a_snapshot(pods[1], a_gpu_node(), POOL), came={"node": of_a}))
+    assert (demand.on_nodes, demand.nodes) == ({"node": ("uid-b",)}, ())
