@@ -161,13 +161,13 @@ class DemandRound:
             each.refused[uid] = each.by_queue[uid] = why
 
     def _pack(self, found: tuple[Gang, ...]) -> None:
-        """Twice where it is not known who was to go where, and more is asked for than if it were."""
+        """Twice where it is not known who was to go where, and less may be asked for in another order of classes."""
         classes = [each for each in self._classes if each.needs]
         shared = SharedPacking(classes, self._offer, self._packings, self._known, self.divided)
         left_out = [(dict(each.refused), dict(each.nameless)) for each in self._classes]
         self._pack_gangs(shared.pack, found)
         self.divided = shared.divided
-        if not shared.forgotten or self._cost(shared) == (0, 0):
+        if self._cost(shared) == (0, 0) or not shared.worth_another:
             return
         cost, before = self._cost(shared), [(each.refused, each.nameless, each.packed) for each in self._classes]
         for each, (refused, nameless) in zip(self._classes, left_out, strict=True):

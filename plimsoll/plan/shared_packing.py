@@ -41,10 +41,25 @@ class SharedPacking:
         self._promises = {each.of: self._promised(each) for each in classes}
 
     @property
-    def forgotten(self) -> bool:
-        """Whether something was asked for before, and it is not known of every class who was to go where."""
-        asked = any(self._promises.values())
-        return asked and not all(self._packings.last(each.of) for each in self._classes)
+    def worth_another(self) -> bool:
+        """Whether it is not known of every class who was to go where, and in another order less may be asked for.
+
+        So it may where something was asked for before, or where a class lacks GPUs that another took.
+        """
+        if all(self._packings.last(each.of) for each in self._classes):
+            return False
+        return any(self._promises.values()) or self._contested
+
+    @property
+    def _contested(self) -> bool:
+        """Whether a class asks for more, or has pods without a place, that could use a node that another was given."""
+        given = {each.of: {node.node for node in each.packed.on_nodes} for each in self._classes}
+        for each in self._classes:
+            if each.packed.new or each.packed.unplaced:
+                served = self._offer.supply.served(each.of.placement)
+                if any(name in served for of, names in given.items() if of != each.of for name in names):
+                    return True
+        return False
 
     @property
     def asked(self) -> int:
@@ -66,10 +81,14 @@ class SharedPacking:
     def pack_onto_promised(self) -> None:
         """The same where it is not known who was to go where: what others had of existing nodes may be taken now.
 
-        So each class goes first onto the nodes that came or come for it, and those with the least choice go first.
+        So each class goes first onto the nodes that came or come for it, and of those that are as urgent, the ones
+        with the least choice go first.
         """
-        choice = {each.of: len(self._offer.supply.serving(each.of.placement)) for each in self._classes}
-        self._pack(sorted(self._classes, key=lambda each: choice[each.of]), onto_promised=True)
+
+        def order(each: PlannedClass) -> tuple[int, int]:
+            return -each.members.priority, len(self._offer.supply.serving(each.of.placement))
+
+        self._pack(sorted(self._classes, key=order), onto_promised=True)
 
     def _grown(self, each: PlannedClass) -> bool:
         last = self._packings.last(each.of)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.pod import Pod
 from plimsoll.plan.demand import Demand
@@ -61,6 +63,15 @@ def test_two_classes_do_not_take_the_same_free_gpu() -> None:
     found = demands(a_snapshot(*pods, a_gpu_node(), POOL))
     assert sorted(len(each.on_nodes) for each in found) == [0, 1]
     assert types(*found) == [L4]
+
+
+@pytest.mark.parametrize("product", ["NVIDIA-A10G", "NVIDIA-L4"])
+def test_who_has_a_choice_leaves_the_gpu_to_those_who_have_none(product: str) -> None:
+    nodes = [a_gpu_node("a", "NVIDIA-A10G"), a_gpu_node("z", "NVIDIA-L4")]
+    choosy = share("choosy", "0.5", selector={"nvidia.com/gpu.product": product})
+    found = demands(a_snapshot(choosy, share("anywhere", "0.7"), POOL, *nodes))
+    assert not types(*found)
+    assert sum(len(uids) for demand in found for uids in demand.on_nodes.values()) == 2
 
 
 def test_a_node_that_is_tainted_or_not_selected_is_no_supply() -> None:
