@@ -12,7 +12,7 @@ from plimsoll.plan.node_filling import Filling
 from plimsoll.plan.node_need import UNBOUNDED, FreeNode, NodePacking, NodeShape, PodNeed
 from plimsoll.plan.node_opening import onto_shapes
 from plimsoll.plan.node_shapes import Load, ShapeChoice
-from plimsoll.plan.node_units import Unit, balanced, group, kinds_of, large_first, place, takes, unit_of
+from plimsoll.plan.node_units import Unit, balanced, group, kinds_of, large_first, largest_share_first, place, takes, unit_of
 from plimsoll.plan.packing import Bin, FreeGPU, Item, Packing, Price, pack_within, size_on
 from plimsoll.plan.packing_problem import GPU_MILLI
 
@@ -42,16 +42,28 @@ def pack_nodes_within(
     """
     needs, shapes = tuple(needs), tuple(shapes)
     nodes = tuple(node for node in nodes if node.pods > 0)
-    packing = _NodePacker(
+    packing = _pack_both_ways(
         needs,
         [replace(shape, pods=UNBOUNDED) for shape in shapes if shape.pods > 0],
         [replace(node, pods=UNBOUNDED) for node in nodes],
         effort,
-    ).pack()
+    )
     most = {shape.name: shape.pods for shape in shapes}
     room = {node.name: node.pods for node in nodes}
     over = (len(each.pods) > (room[each.node] if each.node else most[each.shape or ""]) for each in packing.nodes)
-    return _NodePacker(needs, shapes, nodes, effort).pack() if any(over) else packing
+    return _pack_both_ways(needs, shapes, nodes, effort) if any(over) else packing
+
+
+def _pack_both_ways(
+    needs: Sequence[PodNeed], shapes: Sequence[NodeShape], nodes: Sequence[FreeNode], effort: Effort
+) -> NodePacking:
+    """Pods on several GPUs first onto free nodes; where that is not proven best, the largest shares of all first."""
+    packing = _NodePacker(needs, shapes, nodes, effort).pack()
+    several = any(need.devices > 1 and not need.whole for need in needs)
+    if not nodes or not several or (packing.gpus <= packing.least and not packing.unplaced):
+        return packing
+    other = _NodePacker(needs, shapes, nodes, effort).pack(by_size=True)
+    return min(packing, other, key=lambda each: (len(each.unplaced), each.gpus))
 
 
 class _NodePacker:
@@ -83,9 +95,11 @@ class _NodePacker:
                     "node, or less CPU or memory, or declare a NodePool of larger nodes"
                 )
 
-    def pack(self) -> NodePacking:
-        ordered = sorted(self._needs.values(), key=large_first)
-        rest = [need for need in ordered if need.single or not place(self._existing, need)]
+    def pack(self, by_size: bool = False) -> NodePacking:
+        """`by_size` puts the largest shares onto free nodes first, those on one GPU among them."""
+        order = largest_share_first if by_size else large_first
+        ordered = sorted(self._needs.values(), key=order)
+        rest = [need for need in ordered if (need.single and not by_size) or not place(self._existing, need)]
         whole = [need for need in rest if need.whole]
         together = Filling()
         refused = group(together, [need for need in rest if not need.whole and not need.single], self._shapes)

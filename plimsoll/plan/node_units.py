@@ -169,3 +169,8 @@ def takes(shape: NodeShape, need: PodNeed) -> bool:
 def large_first(need: PodNeed) -> tuple[int, int, int, str]:
     """Sorts pods that are hard to place before others."""
     return (-need.devices, -min(need.milli.values(), default=0), -need.cpu_milli, need.name)
+
+
+def largest_share_first(need: PodNeed) -> tuple[int, int, int, str]:
+    """Sorts pods by what they take of each of their GPUs."""
+    return (-min(need.milli.values(), default=0), -need.devices, -need.cpu_milli, need.name)

@@ -207,3 +207,18 @@ def test_only_what_fits_an_empty_node_is_placed(asked: Any) -> None:
             for shape in SHAPES
         )
         assert (need.name in refused) == (not fits)
+
+
+def test_a_small_share_of_several_gpus_leaves_room_for_a_larger_one() -> None:
+    pods = [
+        PodNeed("a", {"L4": 500}, 1),
+        PodNeed("b", {"L4": 600}, 4),
+        PodNeed("c", {"L4": 100}, 2),
+        PodNeed("d", {"L4": 500}, 2),
+    ]
+    free = [
+        FreeNode("two", "L4", (1000,) * 2, 64000, 262144),
+        FreeNode("four", "L4", (1000,) * 4, 64000, 262144),
+    ]
+    packing = pack_nodes(pods, [NodeShape("new", "L4", 1, 4000, 16384)], free)
+    assert (packing.gpus, packing.unplaced) == (0, ())
