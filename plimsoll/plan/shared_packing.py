@@ -44,7 +44,7 @@ class SharedPacking:
     def worth_another(self) -> bool:
         """Whether it is not known of every class who was to go where, and in another order less may be asked for.
 
-        So it may where something was asked for before, or where a class lacks GPUs that another took.
+        So it may where something was asked for before, or where a class lacks GPUs that one with more choice took.
         """
         if all(self._packings.last(each.of) for each in self._classes):
             return False
@@ -52,14 +52,17 @@ class SharedPacking:
 
     @property
     def _contested(self) -> bool:
-        """Whether a class asks for more, or has pods without a place, that could use a node that another was given."""
-        given = {each.of: {node.node for node in each.packed.on_nodes} for each in self._classes}
-        for each in self._classes:
-            if each.packed.new or each.packed.unplaced:
-                served = self._offer.supply.served(each.of.placement)
-                if any(name in served for of, names in given.items() if of != each.of for name in names):
-                    return True
-        return False
+        """Whether a class asks for more, or has pods without a place, that could use a node that was given to another
+        with more to choose from."""
+        served = {each.of: self._offer.supply.served(each.of.placement) for each in self._classes}
+        lacking = [served[each.of] for each in self._classes if each.packed.new or each.packed.unplaced]
+        return any(
+            node.node in usable
+            for usable in lacking
+            for each in self._classes
+            if len(served[each.of]) > len(usable)
+            for node in each.packed.on_nodes
+        )
 
     @property
     def asked(self) -> int:
@@ -86,7 +89,7 @@ class SharedPacking:
         """
 
         def order(each: PlannedClass) -> tuple[int, int]:
-            return -each.members.priority, len(self._offer.supply.serving(each.of.placement))
+            return -each.members.priority, len(self._offer.supply.served(each.of.placement))
 
         self._pack(sorted(self._classes, key=order), onto_promised=True)
 
