@@ -12,7 +12,17 @@ from plimsoll.plan.node_filling import Filling
 from plimsoll.plan.node_need import UNBOUNDED, FreeNode, NodePacking, NodeShape, PodNeed
 from plimsoll.plan.node_opening import onto_shapes
 from plimsoll.plan.node_shapes import Load, ShapeChoice
-from plimsoll.plan.node_units import Unit, balanced, group, kinds_of, large_first, largest_share_first, place, takes, unit_of
+from plimsoll.plan.node_units import (
+    Unit,
+    balanced,
+    group,
+    kinds_of,
+    large_first,
+    largest_share_first,
+    place,
+    takes,
+    unit_of,
+)
 from plimsoll.plan.packing import Bin, FreeGPU, Item, Packing, Price, pack_within, size_on
 from plimsoll.plan.packing_problem import GPU_MILLI
 
