@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Final
 
 import orjson
@@ -80,6 +81,29 @@ class Asked:
 
     def deadline(self, seconds: int) -> datetime:
         return self.since + timedelta(seconds=seconds)
+
+
+class AskedObjects:
+    """What asks in one snapshot, read once for all who want to know."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    @cached_property
+    def things(self) -> tuple[Asking, ...]:
+        """By age, those under deletion too."""
+        return asking(self._snapshot)
+
+    @cached_property
+    def found(self) -> tuple[Asked, ...]:
+        """What they ask for, without those under deletion."""
+        things = (thing for thing in self.things if not thing.deleting)
+        return tuple(each for thing in things if (each := read_asked(thing)) is not None)
+
+    @cached_property
+    def came(self) -> Mapping[str, list[str]]:
+        """As `came_since`, for all of them."""
+        return came_since(self.found, self._snapshot)
 
 
 def read_asked(thing: Asking) -> Asked | None:

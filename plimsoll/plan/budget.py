@@ -11,6 +11,7 @@ from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.tenancy import tenancy_violation
 from plimsoll.model.verdict import Reason
 from plimsoll.model.workspace import Workspace
+from plimsoll.plan.asked import AskedObjects
 from plimsoll.plan.claim_gpus import claim_gpus, most_gpus
 from plimsoll.plan.demand_holding import DemandHolding
 from plimsoll.plan.node_index import index_of
@@ -113,14 +114,15 @@ def _devices(amounts: Mapping[str, str | int | float], key: str) -> int | None:
         return None
 
 
-def environment_room(snapshot: Snapshot) -> Room:
+def environment_room(snapshot: Snapshot, asked: AskedObjects) -> Room:
     """What the Environment's limits leave for demand beside what the engine has made."""
     environment = snapshot.environment.spec
     if environment.limits.gpus is None and environment.limits.nodes is None:
         return Room()
     types = OfferedTypes(snapshot, index_of(snapshot.nodes))
     ownership = Ownership(snapshot)
-    return Budget(environment, ownership.claims, ownership.pools, types, DemandHolding.of(snapshot, types)).room()
+    demand = DemandHolding.of(snapshot, types, asked)
+    return Budget(environment, ownership.claims, ownership.pools, types, demand).room()
 
 
 class NamespaceBudget:

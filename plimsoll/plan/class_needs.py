@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.node_need import PodNeed
+from plimsoll.plan.preemptibility import is_preemptible
+from plimsoll.plan.queue_load import NO_LOAD, QueueLoad
 from plimsoll.plan.shares import KindSizes, PodShare, size_by_kind
 from plimsoll.plan.shortlist import shortlist
 
@@ -17,6 +19,8 @@ Kinds = dict[str, int | None]
 class ClassNeeds:
     needs: dict[str, PodNeed] = field(default_factory=dict)
     """By UID."""
+    load: QueueLoad = NO_LOAD
+    """What all of them would take of their queue."""
     refused: dict[str, str] = field(default_factory=dict)
     """UID to why no kind of GPU can take it."""
     warnings: tuple[str, ...] = ()
@@ -74,7 +78,7 @@ def kinds_of(kinds: Iterable[tuple[str, int | None]]) -> Kinds:
 
 def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) -> ClassNeeds:
     """The needs of pods by UID. A share in MiB is a part of the real memory of each kind."""
-    found = ClassNeeds()
+    found, asked, firm = ClassNeeds(), 0, 0
     sizes: dict[tuple[int | None, int | None], KindSizes] = {}
     assumed: set[str] = set()
     for uid, each in pods.items():
@@ -85,6 +89,8 @@ def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) 
             size = sizes[key] = size_by_kind(share, kinds, assumed_milli)
         if size.milli:
             found.needs[uid] = PodNeed(uid, size.milli, share.devices, host.cpu_milli, host.memory_mib)
+            asked += (milli := milli_of(found.needs[uid]))
+            firm += 0 if is_preemptible(each.pod) else milli
             assumed.update(size.assumed)
         else:
             largest = max((memory for memory in kinds.values() if memory), default=0)
@@ -92,9 +98,15 @@ def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) 
                 f"asks {share}, and the largest GPU that could serve it has {largest} MiB: ask for less, or declare a "
                 "NodePool with larger GPUs"
             )
+    found.load = QueueLoad(asked, firm)
     if assumed:
         found.warnings = (
             f"gpu-memory is counted as {assumed_milli} thousandths of a GPU on {shortlist(sorted(assumed))}: the "
             "memory of these GPUs is not known (spec.demand.assumedShareMilli)",
         )
     return found
+
+
+def milli_of(need: PodNeed) -> int:
+    """Thousandths of GPUs that a pod would take of its queue."""
+    return need.devices * min(need.milli.values())

@@ -9,8 +9,8 @@ from plimsoll.model.gpu_demand import DemandReport, GPUDemandStatus
 from plimsoll.model.plan import SignalReason
 from plimsoll.model.provisioning_request import ProvisioningRequest
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.asked import Asked, came_since, read_asked
-from plimsoll.plan.asking import asking, signalled
+from plimsoll.plan.asked import Asked, AskedObjects, came_since
+from plimsoll.plan.asking import signalled
 from plimsoll.plan.batch_provisioner import BatchProvisioner
 from plimsoll.plan.budget import environment_room
 from plimsoll.plan.claim_monitor import ClaimMonitor, FollowedClaim
@@ -31,21 +31,29 @@ class DemandAsking:
     """One round over one snapshot. `delta` is given what it comes to."""
 
     def __init__(
-        self, snapshot: Snapshot, planner: DemandPlanner, delta: Delta, now: datetime, room: Room | None = None
+        self,
+        snapshot: Snapshot,
+        planner: DemandPlanner,
+        delta: Delta,
+        now: datetime,
+        *,
+        room: Room | None = None,
+        asked: AskedObjects | None = None,
     ) -> None:
-        """`room` is what the Environment's limits leave for demand; None: as the snapshot has it."""
+        """`room` is what the Environment's limits leave for demand, `asked` what asks; None: as the snapshot has it."""
         self._snapshot = snapshot
         self._settings = snapshot.environment.spec.demand
         self._planner = planner
         self._delta = delta
         self._now = now
-        self._room = room if room is not None else environment_room(snapshot)
-        self._things = asking(snapshot)
+        asked = asked or AskedObjects(snapshot)
+        self._room = room if room is not None else environment_room(snapshot, asked)
+        self._things = asked.things
         self._known = {each.name: each.status for each in snapshot.gpu_demands}
         self._provisioner = self._choose()
-        found = [each for thing in self._things if not thing.deleting and (each := read_asked(thing)) is not None]
-        own = [each for each in found if self._provisioner is not None and self._provisioner.makes(each.thing)]
-        self._new_nodes = came_since(own, snapshot)
+        found, makes = asked.found, self._provisioner.makes if self._provisioner is not None else None
+        own = [each for each in found if makes is not None and makes(each.thing)]
+        self._new_nodes = asked.came if len(own) == len(found) else came_since(own, snapshot)
         self._asked = [each.with_came(self._new_nodes.get(each.name, ())) for each in own]
         self._claims = ClaimMonitor(snapshot, self._asked, now)
         self._failing: dict[str, list[Failing]] = {}

@@ -6,8 +6,7 @@ from plimsoll.model.demand_settings import DemandProvisioner
 from plimsoll.model.labels import INSTANCE_TYPE, WORKSPACE
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.asked import came_since, read_asked
-from plimsoll.plan.asking import asking
+from plimsoll.plan.asked import AskedObjects
 from plimsoll.plan.claim_gpus import claim_gpus
 from plimsoll.plan.coming_claims import coming_claims
 from plimsoll.plan.offered_types import OfferedTypes
@@ -23,7 +22,7 @@ class DemandHolding:
     """Of nodes that are asked for and have no NodeClaim yet."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot, types: OfferedTypes) -> "DemandHolding":
+    def of(cls, snapshot: Snapshot, types: OfferedTypes, asked: AskedObjects | None = None) -> "DemandHolding":
         """Nothing where no limit bounds it, or demand asks for nothing."""
         limits, settings = snapshot.environment.spec.limits, snapshot.environment.spec.demand
         if settings.provisioner is DemandProvisioner.NONE or (limits.gpus is None and limits.nodes is None):
@@ -31,7 +30,7 @@ class DemandHolding:
         resource = snapshot.environment.spec.gpu_resource
         made = [_gpus(claim, resource, types) for claim in snapshot.node_claims if WORKSPACE not in claim.labels]
         nodes, gpus = 0, 0
-        for each, number in _unclaimed(snapshot):
+        for each, number in _unclaimed(snapshot, asked or AskedObjects(snapshot)):
             nodes, gpus = nodes + number, gpus + number * each
         return cls(sum(map(bool, made)), sum(made), nodes, gpus)
 
@@ -43,14 +42,12 @@ def _gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
     return known if known is not None else claim_gpus(claim, resource, types)
 
 
-def _unclaimed(snapshot: Snapshot) -> list[tuple[int, int]]:
+def _unclaimed(snapshot: Snapshot, asked: AskedObjects) -> list[tuple[int, int]]:
     """(GPUs of a node, nodes)."""
-    found = [each for thing in asking(snapshot) if not thing.deleting and (each := read_asked(thing)) is not None]
-    new = came_since(found, snapshot)
     coming = coming_claims(snapshot)
     unclaimed = []
-    for each in found:
-        outstanding = each.outstanding - len(new.get(each.name, ()))
+    for each in asked.found:
+        outstanding = each.outstanding - len(asked.came.get(each.name, ()))
         claimed = min(outstanding, coming[each.ask.node_pool])
         coming[each.ask.node_pool] -= claimed
         unclaimed.append((each.ask.gpus, outstanding - claimed))

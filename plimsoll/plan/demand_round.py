@@ -5,7 +5,7 @@ from itertools import chain
 
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.class_members import Classes, ClassMembers
-from plimsoll.plan.class_needs import KnownNeeds, class_needs, kinds_of
+from plimsoll.plan.class_needs import KnownNeeds, class_needs, kinds_of, milli_of
 from plimsoll.plan.class_packing import PackedClass
 from plimsoll.plan.class_packings import ClassPackings
 from plimsoll.plan.demand import Demand
@@ -130,7 +130,7 @@ class DemandRound:
         each.refused |= {uid: left.why for uid, left in left_out.items()}
         each.nameless |= {uid: left.nameless for uid, left in left_out.items()}
         found = self._known.of(each.of, each.members.shares, kinds, self._assumed)
-        each.needs = found.needs
+        each.needs, each.load = found.needs, found.load
         each.refused |= found.refused
         each.warnings = found.warnings
 
@@ -147,18 +147,19 @@ class DemandRound:
         return gangs(waiting, chain(spoken, running), self._members_of.groups, unreadable)
 
     def _ask_queues(self, found: tuple[Gang, ...], hopeless: Container[str]) -> None:
+        """Pod by pod only where a queue would not admit all."""
         if not self._snapshot.queues:
             return
-        pods = {uid: share for each in self._classes for uid, share in each.members.shares.items()}
-        asked = {
-            uid: (each.of.queue, need.devices * min(need.milli.values()))
-            for each in self._classes
-            for uid, need in each.needs.items()
-            if uid not in hopeless
-        }
+        tight = self._gate.tight((each.of.queue, each.load) for each in self._classes)
+        uids = {uid for each in self._classes if each.of.queue in tight for uid in each.needs}
+        if not uids:
+            return
+        uids |= {uid for gang in found if not uids.isdisjoint(gang.pods) for uid in gang.pods}
+        classes = {uid: each for uid in uids if uid not in hopeless and uid in (each := self._class_of(uid)).needs}
+        pods = {uid: each.members.shares[uid] for uid, each in classes.items()}
+        asked = {uid: (each.of.queue, milli_of(each.needs[uid])) for uid, each in classes.items()}
         for uid, why in refused_by_queues(self._gate, pods, asked, found).items():
-            each = self._class_of(uid)
-            each.refused[uid] = each.by_queue[uid] = why
+            classes[uid].refused[uid] = classes[uid].by_queue[uid] = why
 
     def _pack(self, found: tuple[Gang, ...]) -> None:
         """Twice where it is not known who was to go where, and less may be asked for in another order of classes."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import orjson
@@ -27,6 +28,8 @@ GIVEN_UP: Final = f"{GROUP}/given-up"
 NVIDIA: Final = "nvidia.com/"
 _GPU_TAINT: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _LEAST_CPU: Final = 100
+_SHORT: Final = 4096
+"""Characters of an annotation that is remembered: it may be anybody's."""
 
 
 class NodeAsk(Observed):
@@ -72,10 +75,8 @@ class NodeAsk(Observed):
     @classmethod
     def said_by(cls, annotations: Mapping[str, str]) -> "NodeAsk | None":
         """None where the annotation is not there or not ours."""
-        try:
-            return cls.model_validate(orjson.loads(annotations.get(ASK, "")))
-        except (orjson.JSONDecodeError, ValidationError):
-            return None
+        text = annotations.get(ASK, "")
+        return _said(text) if len(text) < _SHORT else _read(text)
 
     @property
     def text(self) -> str:
@@ -92,6 +93,17 @@ class NodeAsk(Observed):
         cpu = {"cpu": f"{self.cpu_milli or _LEAST_CPU}m"}
         memory = {"memory": f"{self.memory_mib}Mi"} if self.memory_mib else {}
         return {gpu_resource: str(self.gpus), **cpu, **memory}
+
+
+def _read(text: str) -> NodeAsk | None:
+    try:
+        return NodeAsk.model_validate(orjson.loads(text))
+    except (orjson.JSONDecodeError, ValidationError):
+        return None
+
+
+_said = lru_cache(maxsize=1024)(_read)
+"""Thousands of nodes are asked for in a few words."""
 
 
 def placing(ask: NodeAsk, placement: Placement) -> dict[str, Any]:

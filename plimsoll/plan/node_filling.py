@@ -20,7 +20,8 @@ class Filling:
         self._cpu = np.zeros(0, dtype=np.int64)
         self._memory = np.zeros(0, dtype=np.int64)
         self._pods = np.zeros(0, dtype=np.int64)
-        self._held: list[list[list[str]]] = []
+        self._held: dict[int, list[list[str]]] = {}
+        """Of the nodes that hold something."""
         self.add(sorted(nodes, key=lambda node: node.name))
 
     def add(self, nodes: Sequence[FreeNode]) -> None:
@@ -33,15 +34,15 @@ class Filling:
         # A GPU that a node does not have has nothing free, not even for a share of 0.
         gpus = np.full((len(self.nodes) + len(nodes), width), -1, dtype=np.int64)
         gpus[: len(self.nodes), : self._gpus.shape[1]] = self._gpus
-        for row, node in enumerate(nodes, start=len(self.nodes)):
-            gpus[row, : len(node.gpus)] = node.gpus
+        for count in {len(node.gpus) for node in nodes}:
+            rows = [row for row, node in enumerate(nodes, start=len(self.nodes)) if len(node.gpus) == count]
+            gpus[rows, :count] = [nodes[row - len(self.nodes)].gpus for row in rows]
         self._gpus = gpus
         self._kind = np.append(self._kind, [self._kinds[node.kind] for node in nodes])
         self._total = np.maximum(gpus, 0).sum(axis=1)
         self._cpu = np.append(self._cpu, [node.cpu_milli for node in nodes])
         self._memory = np.append(self._memory, [node.memory_mib for node in nodes])
         self._pods = np.append(self._pods, [node.pods for node in nodes])
-        self._held += [[[] for _ in node.gpus] for node in nodes]
         self.nodes += nodes
 
     def find(
@@ -71,7 +72,7 @@ class Filling:
         for (_, gpu), names in zip(fitting, pods, strict=False):
             free[gpu] -= milli
             self._total[row] -= milli
-            self._held[row][gpu] += names
+            self._holding(row)[gpu] += names
         self._take(row, cpu_milli, memory_mib, len({name for names in pods for name in names}))
 
     def put_on(self, row: int, gpu: int, need: PodNeed) -> bool:
@@ -83,7 +84,7 @@ class Filling:
             return False
         self._gpus[row, gpu] -= milli
         self._total[row] -= milli
-        self._held[row][gpu].append(need.name)
+        self._holding(row)[gpu].append(need.name)
         self._take(row, need.cpu_milli, need.memory_mib, 1)
         return True
 
@@ -95,12 +96,19 @@ class Filling:
 
     def held(self, row: int) -> tuple[tuple[str, ...], ...]:
         """The pods on each GPU of a node, sorted."""
-        return tuple(tuple(sorted(names)) for names in self._held[row])
+        held = self._held.get(row)
+        return tuple(tuple(sorted(names)) for names in held) if held else ((),) * len(self.nodes[row].gpus)
 
     def filled(self) -> list[FilledNode]:
         """The nodes that hold something, as existing ones."""
-        found = ((node, self.held(row)) for row, node in enumerate(self.nodes))
+        found = ((self.nodes[row], self.held(row)) for row in sorted(self._held))
         return [FilledNode(held, node.kind, node=node.name) for node, held in found if any(held)]
+
+    def _holding(self, row: int) -> list[list[str]]:
+        held = self._held.get(row)
+        if held is None:
+            held = self._held[row] = [[] for _ in self.nodes[row].gpus]
+        return held
 
     def _take(self, row: int, cpu_milli: int, memory_mib: int, pods: int) -> None:
         self._cpu[row] -= cpu_milli

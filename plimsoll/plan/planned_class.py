@@ -8,6 +8,7 @@ from plimsoll.plan.class_packing import PackedClass
 from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.node_need import NodePacking, PodNeed
 from plimsoll.plan.pool_shape import PoolShape
+from plimsoll.plan.queue_load import NO_LOAD, QueueLoad
 
 
 @dataclass
@@ -17,6 +18,8 @@ class PlannedClass:
     shapes: tuple[PoolShape, ...] = ()
     needs: dict[str, PodNeed] = field(default_factory=dict)
     """By UID."""
+    load: QueueLoad = NO_LOAD
+    """What all of these would take of the queue."""
     refused: dict[str, str] = field(default_factory=dict)
     """UID to why the pod is left out."""
     nameless: dict[str, str] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
 from plimsoll.model.workload import Workload
 from plimsoll.model.workspace import Workspace, WorkspaceRef
+from plimsoll.plan.asked import AskedObjects
 from plimsoll.plan.attempts import Trying
 from plimsoll.plan.budget import Budget
 from plimsoll.plan.capacity_gate import lifts
@@ -56,6 +57,7 @@ class _Round:
         self._verdicts = verdicts
         self._index = index_of(snapshot.nodes)
         self._ownership = Ownership(snapshot)
+        self._asked = AskedObjects(snapshot)
         judged = {(verdict.workspace.namespace, verdict.workspace.name): verdict for verdict in verdicts}
         self._accepted = [
             (workspace, verdict)
@@ -82,7 +84,7 @@ class _Round:
 
     def _choose_provisioner(self) -> Provisioner:
         snapshot, ownership = self._snapshot, self._ownership
-        demand = DemandHolding.of(snapshot, self._types)
+        demand = DemandHolding.of(snapshot, self._types, self._asked)
         self._budget = Budget(snapshot.environment.spec, ownership.claims, ownership.pools, self._types, demand)
         means = Means(snapshot.environment, ownership, self._budget, self._places)
         trying = Trying(snapshot, self._progress, self._now)
@@ -109,7 +111,7 @@ class _Round:
             # Also of those that are refused now, because they name an instance type.
             for workspace in sorted(self._snapshot.workspaces, key=by_age):
                 self._leftovers(workspace)
-        asking = DemandAsking(self._snapshot, self._planner, delta, self._now, self._room())
+        asking = DemandAsking(self._snapshot, self._planner, delta, self._now, room=self._room(), asked=self._asked)
         reports = asking.plan()
         asked = [each for each in delta.deletions if isinstance(each.owner, DemandRef)]
         capacity = [each for each in delta.deletions if not isinstance(each.owner, DemandRef)]

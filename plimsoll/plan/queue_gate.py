@@ -38,9 +38,7 @@ class QueueGate:
         tree = self._tree
         if not queue or not tree:
             return ""
-        unfit = self._unfit.get(queue)
-        if unfit is None:
-            unfit = self._unfit[queue] = self._why_unfit(queue)
+        unfit = self._unfit_why(queue)
         if unfit:
             return unfit
         for name in self._tree.lineage(queue):
@@ -66,6 +64,33 @@ class QueueGate:
         if not why:
             self._add(queue, QueueLoad(gpu_milli, 0 if preemptible else gpu_milli))
         return why
+
+    def tight(self, asked: Iterable[tuple[str, QueueLoad]]) -> set[str]:
+        """The queues of which not everything that is asked, (queue, what of it), would be admitted, in any order."""
+        if not self._tree:
+            return set()
+        asked = tuple(asked)
+        sums = defaultdict(QueueLoad, self._loads)
+        for queue, load in asked:
+            for name in self._tree.lineage(queue):
+                sums[name] += load
+        over = {name for name, load in sums.items() if self._passes(name, load)}
+        queues = {queue for queue, _ in asked if queue}
+        return {queue for queue in queues if self._unfit_why(queue) or over & set(self._tree.lineage(queue))}
+
+    def _passes(self, name: str, load: QueueLoad) -> bool:
+        """Whether a queue with so much would be over its limit, or its quota."""
+        if name not in self._tree:
+            return False
+        amounts = self._tree.amounts(name, Resource.GPU)
+        limit, quota = amounts.limit, amounts.quota
+        return (limit is not None and load.allocated > limit) or (quota is not None and load.non_preemptible > quota)
+
+    def _unfit_why(self, queue: str) -> str:
+        unfit = self._unfit.get(queue)
+        if unfit is None:
+            unfit = self._unfit[queue] = self._why_unfit(queue)
+        return unfit
 
     def _why_unfit(self, queue: str) -> str:
         """Why no work of the queue is scheduled at all; empty where it can be."""
