@@ -11,6 +11,8 @@ from plimsoll.model.node_pool import NodePool
 from plimsoll.model.pod import Pod
 from plimsoll.model.queue import Queue
 from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.queue_load import NO_LOAD
+from plimsoll.plan.queue_loads import QueueLoads
 
 GPUS: Final = 8
 PRODUCTS: Final = {
@@ -44,7 +46,7 @@ class Situation:
 def a_cluster(nodes: int, pods: int, waiting: int, situation: Situation) -> Snapshot:
     """Pods that run fill the GPUs of the nodes, alone or two together; every 50th node has four free GPUs."""
     running = pods - waiting
-    return Snapshot.model_construct(
+    snapshot = Snapshot.model_construct(
         environment=Environment.default(),
         nodes=tuple(Node.read(node_manifest(number, situation.products)) for number in range(nodes)),
         node_pools=(_node_pool(situation.products),),
@@ -52,8 +54,8 @@ def a_cluster(nodes: int, pods: int, waiting: int, situation: Situation) -> Snap
             *(Pod.read(running_manifest(number, nodes, running, situation.free_milli)) for number in range(running)),
             *(waiting_pod(number, number % situation.classes, situation.products) for number in range(waiting)),
         ),
-        queues=_queues(running, situation) if situation.queue_limit else (),
     )
+    return snapshot.model_copy(update={"queues": _queues(snapshot, situation)}) if situation.queue_limit else snapshot
 
 
 def waiting_pod(number: int, of_class: int, products: int = 1) -> Pod:
@@ -90,11 +92,12 @@ def running_manifest(number: int, nodes: int, running: int, free_milli: int = 0)
     )
 
 
-def _queues(running: int, situation: Situation) -> tuple[Queue, ...]:
-    """A queue for each class; the running pods are of the first twenty and take at most a GPU each."""
-    leaves = ((queue_name(number), running // 20 * (number < 20)) for number in range(max(20, situation.classes)))
-    limits = [(name, "all", used + situation.queue_limit) for name, used in leaves]
-    return tuple(_queue(name, parent, limit) for name, parent, limit in [("all", "", -1), *limits])
+def _queues(snapshot: Snapshot, situation: Situation) -> tuple[Queue, ...]:
+    """A queue for each class and for what runs, below one."""
+    loads = QueueLoads().update(snapshot, None)
+    names = [queue_name(number) for number in range(max(20, situation.classes))]
+    used = {name: -(-loads.get(name, NO_LOAD).allocated // 1000) for name in names}
+    return _queue("all", "", -1), *(_queue(name, "all", used[name] + situation.queue_limit) for name in names)
 
 
 def _queue(name: str, parent: str, limit: int) -> Queue:

@@ -1,7 +1,8 @@
 """What is free of nodes for one class: a value that is made of an earlier one by what is different."""
 
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from plimsoll.plan.node_need import FreeNode, PodNeed
@@ -16,15 +17,19 @@ class Ground:
 
     def __init__(self, nodes: Mapping[str, FreeNode]) -> None:
         self.nodes = nodes
-        self._ranked: tuple[list[int], list[FreeNode]] | None = None
 
-    def with_gpu_of(self, milli: int) -> list[FreeNode]:
-        """Nodes of which some GPU has so many thousandths free."""
-        if self._ranked is None:
-            ranked = sorted(self.nodes.values(), key=lambda node: -max(node.gpus))
-            self._ranked = [-max(node.gpus) for node in ranked], ranked
-        largest, nodes = self._ranked
-        return nodes[: bisect_right(largest, -milli)]
+    @cached_property
+    def alike(self) -> list[list[FreeNode]]:
+        """Nodes that are the same but for their names, those with the largest free GPU first."""
+        return alike(self.nodes.values())
+
+
+def alike(nodes: Iterable[FreeNode]) -> list[list[FreeNode]]:
+    """Nodes that are the same but for their names, those with the largest free GPU first."""
+    found: dict[tuple[object, ...], list[FreeNode]] = {}
+    for node in nodes:
+        found.setdefault((node.kind, node.gpus, node.cpu_milli, node.memory_mib, node.pods), []).append(node)
+    return sorted(found.values(), key=lambda several: -max(several[0].gpus))
 
 
 class FreeParts:
@@ -65,7 +70,7 @@ class FreeParts:
         yield from (node for node in over.values() if node is not None)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FreeParts) and (self is other or not any(self.changes_since(other)))
+        return isinstance(other, FreeParts) and (self is other or not any(True for _ in self.changes_since(other)))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -84,16 +89,18 @@ class FreeParts:
                 yield before, after
 
     def useful(self, needs: Iterable[PodNeed]) -> list[FreeNode]:
-        """Nodes that could take at least one of the pods, were it alone."""
+        """Nodes that could take at least one of the pods, were it alone; of nodes that are alike as many as pods."""
         needs = tuple(needs)
         milli = min((size for need in needs for size in need.milli.values()), default=0)
         if not milli:
             return []
         cpu_milli = min(need.cpu_milli for need in needs)
         memory_mib = min(need.memory_mib for need in needs)
-        over = self._over
-        found = [node for node in self._ground.with_gpu_of(milli) if node.name not in over]
-        found += [node for node in over.values() if node is not None and max(node.gpus) >= milli]
-        return [
-            node for node in found if node.cpu_milli >= cpu_milli and node.memory_mib >= memory_mib and node.pods > 0
-        ]
+        over, found = self._over, list[FreeNode]()
+        for several in (*self._ground.alike, *alike(node for node in over.values() if node is not None)):
+            one = several[0]
+            if max(one.gpus) < milli or one.cpu_milli < cpu_milli or one.memory_mib < memory_mib or one.pods < 1:
+                continue
+            there = (node for node in several if over.get(node.name, node) is node)
+            found += islice(there, len(needs))
+        return found

@@ -1,0 +1,46 @@
+"""Only queues that would not admit all are asked pod by pod: the answer is that of asking for every pod."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.plan.demand_admission import refused_by_queues
+from plimsoll.plan.queue_gate import QueueGate
+from plimsoll.plan.queue_load import NO_LOAD, QueueLoad
+from plimsoll.plan.shares import PodShare, read_shares
+from tests.builders import a_waiting_pod
+from tests.demand.test_stability import a_queue
+
+LEAVES = ("a", "b", "c", "d")
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> dict[str, PodShare]:
+    waiting = [
+        a_waiting_pod(
+            f"pod-{number:02}",
+            queue=draw(st.sampled_from([*LEAVES, "lost"])),
+            gpu_fraction=f"0.{draw(st.integers(1, 9))}",
+            priority=draw(st.sampled_from([0, 50, 125])),
+        )
+        for number in range(draw(st.integers(0, 12)))
+    ]
+    return {each.pod.uid: each for each in read_shares(waiting).found}
+
+
+@settings(max_examples=300, deadline=None)
+@given(pods(), st.data())
+def test_queues_with_room_for_all_need_no_order(found: dict[str, PodShare], data: st.DataObject) -> None:
+    limits = st.sampled_from([-1, 1, 2, 3])
+    queues = [a_queue(name, "", data.draw(limits)) for name in ("left", "right")]
+    queues += [a_queue(name, "left" if name in "ab" else "right", data.draw(limits)) for name in LEAVES]
+    loads = {name: QueueLoad(data.draw(st.sampled_from([0, 500, 1500]))) for name in LEAVES}
+    asked = {uid: (each.pod.labels["kai.scheduler/queue"], each.share.milli or 0) for uid, each in found.items()}
+    sums: dict[str, QueueLoad] = {}
+    for queue, milli in asked.values():
+        sums[queue] = sums.get(queue, NO_LOAD) + QueueLoad(milli, milli)
+    tight = QueueGate(queues, loads).tight(sums.items())
+    some = {uid: each for uid, each in asked.items() if each[0] in tight}
+    everything = refused_by_queues(QueueGate(queues, loads), found, asked, ())
+    assert {uid: why.partition(":")[0] for uid, why in everything.items()} == {
+        uid: why.partition(":")[0] for uid, why in refused_by_queues(QueueGate(queues, loads), found, some, ()).items()
+    }
