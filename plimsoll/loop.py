@@ -79,6 +79,8 @@ class Loop:
         self._planner = DemandPlanner()
         self._expectations = Expectations()
         self._stopping = threading.Event()
+        self._warned: frozenset[str] = frozenset()
+        """Warnings of the last plan, each of which is logged when it appears."""
 
     def tick(self) -> Tick:
         """One round. Raises what observing and applying raise; nothing is half-planned."""
@@ -94,6 +96,7 @@ class Loop:
         """What a look has come to: applied, lifted, reported."""
         if seen.plan is None:
             return Tick(seen.snapshot, None, Outcome())
+        self._warn(seen.plan)
         outcome = self._apply(seen.snapshot, seen.plan)
         if not outcome.empty:
             _log_delta(outcome, seen)
@@ -103,6 +106,11 @@ class Loop:
         self._expect(seen.snapshot, seen.plan, outcome)
         self._reporter.report(snapshot, seen.plan, seen.now, outcome.failed)
         return Tick(seen.snapshot, seen.plan, outcome, seen.seconds)
+
+    def _warn(self, plan: Plan) -> None:
+        before, self._warned = self._warned, frozenset(plan.warnings)
+        for warning in sorted(self._warned - before):
+            log.warning(warning)
 
     def _apply(self, snapshot: Snapshot, plan: Plan) -> Outcome:
         """What is armed and answered meanwhile is disarmed at once."""

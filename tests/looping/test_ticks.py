@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+from structlog.testing import capture_logs
+
 from plimsoll.apply import Applier, Outcome
 from plimsoll.apply.owned_resource import OwnedResource
 from plimsoll.loop import BURST, Loop
@@ -12,7 +14,7 @@ from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.observe.observer import Observer
 from plimsoll.report import Reporter
-from tests.builders import NC24, a_snapshot, a_workspace
+from tests.builders import NC24, a_snapshot, a_waiting_pod, a_workspace
 from tests.planning.cluster import after
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -124,3 +126,17 @@ def test_a_claim_that_came_and_went_unseen_does_not_hold_up_the_next_plan() -> N
     cluster.now += timedelta(seconds=1)
     cluster.seen = [before.model_copy(update={"gone": frozenset({f"uid-{name}"})})]
     assert loop.tick().plan is not None
+
+
+def test_what_is_warned_of_is_logged_when_it_appears() -> None:
+    calm = a_snapshot(nap=True)
+    adjuster = a_waiting_pod("node-scale-adjuster-1", namespace="kai-scheduler", node="n", phase="Running")
+    cluster = Cluster(a_snapshot(adjuster, nap=True))
+    loop = cluster.loop()
+    with capture_logs() as logs:
+        loop.tick()
+        loop.tick()
+        cluster.seen = [calm]
+        loop.tick()
+    [said] = [entry["event"] for entry in logs if entry["log_level"] == "warning"]
+    assert "KAI's node-scale-adjuster runs" in said
