@@ -5,7 +5,7 @@ existing GPUs are used than there are. Its dual prices are a proof that anyone c
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,16 +68,18 @@ class Generation:
         """Seconds."""
         return self._effort.left - self._reserve
 
-    def run(self, demand: Counts, supply: Counts, seconds: float = math.inf) -> bool:
+    def run(
+        self, demand: Counts, supply: Counts, seconds: float = math.inf, known: Iterable[Values] = ()
+    ) -> bool:
         """Sets `bound` for that demand and supply; ends after `seconds`, but for a few rounds that small programs get.
 
-        True where the linear program over all patterns is solved.
+        `known` are prices of items that are likely to prove a good bound. True where the linear program over all patterns is solved.
         """
         if self._limited:
             self.master.reduce(demand, supply)
         self.bound = Bound(0.0, np.zeros(len(demand)), np.zeros(len(supply)), exact=False)
         knapsacks = self._knapsacks(demand if self._limited else None)
-        for duals in () if self._limited else simple_duals(self._problem):
+        for duals in () if self._limited else (*known, *simple_duals(self._problem)):
             if self.bound.value == 0.0 or self.left > 0:
                 self._price(knapsacks, duals, demand, supply)
         enough = self.left - seconds

@@ -1,5 +1,6 @@
 """The search for the fewest new GPUs: bound, best fit, diving, integer program, each only where still needed."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from plimsoll.plan.packing_integer import choose_patterns
 from plimsoll.plan.packing_master import Master
 from plimsoll.plan.packing_problem import Patterns, Problem
 from plimsoll.plan.packing_rounding import dive, trimmed
+from plimsoll.plan.packing_sizes import Sizes
 
 _FEW_ITEMS = 300
 """Items up to which a tighter bound and the integer program are worth their time."""
@@ -20,6 +22,8 @@ _DIVES = (1.0, 0.8, 0.6, 0.9, 0.7)
 """From which part on each dive rounds a fraction up."""
 _BOUND_SHARE = 0.6
 """Of the time, for the bound; the rest is for whole GPUs."""
+_PROVEN_SECONDS = 0.3
+"""For the bound where it is met already: it can only become more exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +48,17 @@ def search(problem: Problem, effort: Effort) -> Found:
         nothing = Bound(0.0, np.zeros(len(problem.demand)), np.zeros(len(problem.supply)), exact=True)
         return Found(fitted, nothing, 0, 0)
     few = len(problem.demand) <= _FEW_ITEMS
+    sizes = None if few else Sizes.of(problem)
+    duals, seconds = [], math.inf
+    if sizes is not None:
+        by_size = search(sizes.problem, effort)
+        duals = [sizes.duals(by_size.bound.item_duals)]
+        fitted = min(fitted, sizes.dealt(problem, by_size.patterns), key=problem.new_bins)
+        seconds = _PROVEN_SECONDS if problem.new_bins(fitted) <= by_size.bound.gpus else math.inf
     master = _master(problem, fitted, () if few else replacements(problem))
     reserve = effort.left * (1 - _BOUND_SHARE)
     generation = Generation(problem, master, effort, reserve)
-    generation.run(problem.demand, problem.supply)
+    generation.run(problem.demand, problem.supply, seconds, duals)
     bound, least, best = generation.bound, generation.bound.gpus, fitted
     if count > least and few:
         limited = Generation(problem, master, effort, reserve, limited=True)

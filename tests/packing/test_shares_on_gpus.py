@@ -137,6 +137,25 @@ def test_many_different_sizes_on_several_kinds() -> None:
     assert packing.gap <= 1
 
 
+def test_few_sizes_on_many_sets_of_kinds() -> None:
+    random_numbers = random.Random(1)
+    kinds = [f"kind-{number}" for number in range(8)]
+    items = some_items(
+        *(
+            dict.fromkeys(
+                random_numbers.sample(kinds, random_numbers.randint(1, 7)),
+                random_numbers.choice([810, 650, 590, 550, 480, 470, 460, 440, 370, 350, 330, 320, 290, 230, 120, 60]),
+            )
+            for _ in range(3000)
+        )
+    )
+    packing = pack(items)
+    check(packing, items)
+    assert packing.gap <= 1
+    alone = pack([Item(item.name, {ANY: max(item.milli.values())}) for item in items])
+    assert packing.lower_bound >= alone.lower_bound - 1e-6
+
+
 def test_the_clock_ends_the_search() -> None:
     generator = random.Random(7)
     items = some_items(*(generator.randint(200, 400) for _ in range(400)))
