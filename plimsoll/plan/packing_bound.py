@@ -68,9 +68,7 @@ class Generation:
         """Seconds."""
         return self._effort.left - self._reserve
 
-    def run(
-        self, demand: Counts, supply: Counts, seconds: float = math.inf, known: Iterable[Values] = ()
-    ) -> bool:
+    def run(self, demand: Counts, supply: Counts, seconds: float = math.inf, known: Iterable[Values] = ()) -> bool:
         """Sets `bound` for that demand and supply; ends after `seconds`, but for a few rounds that small programs get.
 
         `known` are prices of items that are likely to prove a good bound. True where the linear program over all patterns is solved.
