@@ -71,7 +71,8 @@ class Generation:
     def run(self, demand: Counts, supply: Counts, seconds: float = math.inf, known: Iterable[Values] = ()) -> bool:
         """Sets `bound` for that demand and supply; ends after `seconds`, but for a few rounds that small programs get.
 
-        `known` are prices of items that are likely to prove a good bound. True where the linear program over all patterns is solved.
+        `known` are prices of items that are likely to prove a good bound.
+        True where the linear program over all patterns is solved.
         """
         if self._limited:
             self.master.reduce(demand, supply)
