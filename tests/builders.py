@@ -7,6 +7,7 @@ from plimsoll.model import labels
 from plimsoll.model.autoscaler import Autoscaler
 from plimsoll.model.daemon_set import DaemonSet
 from plimsoll.model.environment import Environment
+from plimsoll.model.gpu_demand import GPUDemand
 from plimsoll.model.host_load import HostLoad
 from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
@@ -449,4 +450,5 @@ def a_snapshot(*objects: Any, environment: Environment | None = None, nap: bool 
         queues=of(Queue),
         workloads=of(Workload),
         autoscalers=of(Autoscaler),
+        gpu_demands=of(GPUDemand),
     )

@@ -13,7 +13,9 @@ from pydantic.alias_generators import to_camel
 from plimsoll.model.base import Observed, ObservedObject
 
 MAX_LISTED: Final = 500
-"""Pods, patterns and objects that a status lists; the counts beside them are of all. Keeps it below 100 KiB."""
+"""Pods, patterns, places and objects that a status lists; the counts beside them are of all. Keeps it below 200 kB."""
+MAX_HELD: Final = 5000
+"""Shares in all places that a status lists."""
 
 
 class _Written(BaseModel):
@@ -50,6 +52,21 @@ class DemandPattern(_Written):
     """Thousandths of each, the largest first."""
     kinds: tuple[str, ...] = ()
     """Kinds of GPU that can hold them; empty: every one."""
+
+
+class DemandPlace(_Written):
+    """What is to go to a node: one that is there, or each of several alike that are to come."""
+
+    node: str = ""
+    """Of the Node, or of the NodeClaim on its way; empty: it is to come."""
+    node_pool: str = ""
+    """Of one to come."""
+    instance_type: str = ""
+    """Of one to come."""
+    nodes: int = Field(default=1, ge=1)
+    """So many alike."""
+    holds: tuple[tuple[int, ...], ...]
+    """Of each GPU, what is to share it: numbers in `requests`, from 0; who asks for several GPUs stands on each."""
 
 
 class DemandObject(_Written):
@@ -103,6 +120,11 @@ class GPUDemandStatus(_Written):
     """The bound of the linear program over patterns, in thousandths of a GPU."""
     patterns: tuple[DemandPattern, ...] = ()
     """What the new GPUs are to hold, at most 500."""
+    requests: tuple[str, ...] = ()
+    """What pods ask that `places` tell of, each once, at most 500."""
+    places: tuple[DemandPlace, ...] = ()
+    """Which pods are to go where, by what they ask: at most 500, with at most 5000 shares. An engine that starts anew
+    goes on from there."""
     object_count: int = 0
     objects: tuple[DemandObject, ...] = ()
     """At most 500."""

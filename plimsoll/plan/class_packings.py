@@ -30,6 +30,8 @@ class _Made:
     packed: PackedClass
     gap: int
     """GPUs that it awaits above what is proven to be needed; repairs may not make more of it."""
+    recalled: bool = False
+    """It began with what another engine left."""
 
     def answers(self, given: Given, limits: PoolLimits) -> bool:
         if self.given is not given and self.given != given:
@@ -95,24 +97,39 @@ class ClassPackings:
         return None if made is None else made.packed
 
     def pack(
-        self, of: DemandClass, given: Given, limits: PoolLimits, classes: int, *, onto_promised: bool = False
+        self,
+        of: DemandClass,
+        given: Given,
+        limits: PoolLimits,
+        classes: int,
+        *,
+        recalled: PackedClass | None = None,
+        onto_promised: bool = False,
     ) -> PackedClass:
-        """The packing of one of so many classes, within the limits; a class that is new goes first `onto_promised`."""
+        """The packing of one of so many classes, within the limits. A class that is new begins with what is `recalled`
+        of it, or goes first `onto_promised`.
+        """
+        if of in self._last:
+            recalled = None
         used = self._used.setdefault(of, [])
-        if onto_promised and of not in self._last:
+        if onto_promised and recalled is None and of not in self._last:
             packed = self._packer(given, limits, classes).pack_onto_promised(given.needs)
             used.append(_Made(given, limits.state(), packed, self._gap(of, given, packed)))
             return packed
-        known = (*used, *self._tried.get(of, ()))
+        began = recalled is not None
+        known = (*(each for each in used if each.recalled == began), *self._tried.get(of, ()))
         made = next((each for each in known if each.answers(given, limits)), None)
         if made is None:
-            made = self._make(of, given, limits, classes)
+            made = self._make(of, recalled, given, limits, classes)
         if not any(each is made for each in used):
             used.append(made)
         return made.packed
 
-    def _make(self, of: DemandClass, given: Given, limits: PoolLimits, classes: int) -> _Made:
-        state, last, repaired = limits.state(), self._last.get(of), None
+    def _make(
+        self, of: DemandClass, recalled: PackedClass | None, given: Given, limits: PoolLimits, classes: int
+    ) -> _Made:
+        state, last = limits.state(), self._last.get(of)
+        repaired = None if recalled is None else ClassRepair(recalled, given, limits).pack()
         if last is not None:
             repaired = last.packed if last.stands(given, limits) else ClassRepair(last.packed, given, limits).pack()
             if repaired is not None and (proven := self._proven(of, last, given, repaired)) is not None:
@@ -125,7 +142,7 @@ class ClassPackings:
             bound = min(packed.packing.lower_bound, least)
             packing = replace(repaired.packing, least=least, lower_bound=bound, prices=packed.packing.prices)
             packed = replace(repaired, packing=packing)
-        return _Made(given, state, packed, gap)
+        return _Made(given, state, packed, gap, recalled is not None)
 
     def _packer(self, given: Given, limits: PoolLimits, classes: int) -> ClassPacker:
         seconds = min(self._seconds, _ALL_SECONDS / classes)

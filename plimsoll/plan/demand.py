@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from plimsoll.plan.demand_class import DemandClass
-from plimsoll.plan.node_need import NodePacking
+from plimsoll.plan.node_need import FilledNode, NodePacking
 from plimsoll.plan.shares import PodShare
 
 
@@ -71,6 +71,8 @@ class Demand:
     """Promise to the UIDs of the pods that are to run there; promises of no pods do not stand here."""
     on_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Existing node, or NodeClaim on its way, to the UIDs of the pods that it has room for."""
+    places: tuple[FilledNode, ...] = ()
+    """The pods by GPU of each node: of one that is there by its name, of one to come as `NodePool/instance type`."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """UID to why nothing is asked for it, with what to change; pods by name."""
     nameless: Mapping[str, str] = field(default_factory=dict)

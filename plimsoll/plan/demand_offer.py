@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from plimsoll.model.gpu_demand import GPUDemandStatus
 from plimsoll.plan.class_packing import PromisedNode
 from plimsoll.plan.demand_supply import DemandSupply
 from plimsoll.plan.pool_limits import PoolLimits
@@ -21,5 +22,7 @@ class DemandOffer:
     """By name of the demand."""
     limits: PoolLimits
     warnings: tuple[str, ...] = ()
+    recalled: Mapping[str, GPUDemandStatus] = field(default_factory=dict)
+    """By name of the demand: where an engine before this one would have its pods go."""
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
     """By UID: pods that have to wait, for others go first under a limit."""

@@ -71,6 +71,8 @@ class DemandPlanner:
         self._divided = DividedSupply()
         """As the last round left the supply."""
         self._allowed: PoolShapes | None = None
+        self._began = False
+        """Whether something has been planned: from then on it is known who is to go where."""
 
     def demands(
         self,
@@ -103,6 +105,7 @@ class DemandPlanner:
             promised=promised,
             limits=limits,
             warnings=allowed.warnings,
+            recalled={} if self._began else {each.name: each.status for each in snapshot.gpu_demands},
         )
         return self._plan(snapshot, classes, offer)
 
@@ -121,6 +124,7 @@ class DemandPlanner:
             if _cost(others) < _cost(found):
                 planned, found, self._divided = again, others, DividedSupply()
         self._packings.end(planned.packed())
+        self._began = True
         return found
 
     def _within_limits(

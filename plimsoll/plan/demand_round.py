@@ -1,6 +1,6 @@
 """One planning of demand: from classes of pods to what each lacks."""
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from plimsoll.model.snapshot import Snapshot
@@ -12,6 +12,7 @@ from plimsoll.plan.demand import Demand
 from plimsoll.plan.demand_admission import refused_by_queues
 from plimsoll.plan.demand_class import DemandClass
 from plimsoll.plan.demand_offer import DemandOffer
+from plimsoll.plan.demand_places import nodes_with_pods
 from plimsoll.plan.divided_supply import DividedSupply
 from plimsoll.plan.effort import Effort
 from plimsoll.plan.gangs import Gang, gangs
@@ -22,8 +23,12 @@ from plimsoll.plan.planned_class import PlannedClass
 from plimsoll.plan.planned_nodes import planned_nodes
 from plimsoll.plan.queue_gate import QueueGate
 from plimsoll.plan.rationing import LeftOut, Rationed, as_free, ration
+from plimsoll.plan.recalled_places import recall
 from plimsoll.plan.shared_packing import SharedPacking
 from plimsoll.plan.unserved import BLOCKED, why_unserved
+
+_Outcome = tuple[dict[str, str], dict[str, str], PackedClass]
+"""`refused`, `nameless` and `packed` of a class."""
 
 
 class DemandRound:
@@ -162,23 +167,36 @@ class DemandRound:
             classes[uid].refused[uid] = classes[uid].by_queue[uid] = why
 
     def _pack(self, found: tuple[Gang, ...]) -> None:
-        """Twice where it is not known who was to go where, and less may be asked for in another order of classes."""
+        """Again where it is not known who was to go where, and less may be asked for in another way."""
         classes = [each for each in self._classes if each.needs]
+        if self._offer.recalled:
+            recall(classes, self._offer.recalled, self._offer.supply)
         shared = SharedPacking(classes, self._offer, self._packings, self._known, self.divided)
         left_out = [(dict(each.refused), dict(each.nameless)) for each in self._classes]
-        self._pack_gangs(shared.pack, found)
-        self.divided = shared.divided
-        if self._cost(shared) == (0, 0) or not shared.worth_another:
-            return
-        cost, before = self._cost(shared), [(each.refused, each.nameless, each.packed) for each in self._classes]
-        for each, (refused, nameless) in zip(self._classes, left_out, strict=True):
-            each.refused, each.nameless = refused, nameless
-        self._pack_gangs(shared.pack_onto_promised, found)
-        if self._cost(shared) < cost:
-            self.divided = shared.divided
-            return
-        for each, kept in zip(self._classes, before, strict=True):
+        best: tuple[tuple[int, int], list[_Outcome]] | None = None
+        for pack in self._ways(classes, shared):
+            for each, (refused, nameless) in zip(self._classes, left_out, strict=True):
+                each.refused, each.nameless = dict(refused), dict(nameless)
+            self._pack_gangs(pack, found)
+            cost = self._cost(shared)
+            if best is None or cost < best[0]:
+                best = cost, [(each.refused, each.nameless, each.packed) for each in self._classes]
+                self.divided = shared.divided
+            if cost == (0, 0):
+                return
+        assert best is not None, "there is one way at least"
+        for each, kept in zip(self._classes, best[1], strict=True):
             each.refused, each.nameless, each.packed = kept
+
+    def _ways(self, classes: Sequence[PlannedClass], shared: SharedPacking) -> Iterator[Callable[[], None]]:
+        """The likeliest first. What was recalled is not trusted: without it no more may be asked for."""
+        yield shared.pack
+        if shared.worth_another:
+            yield shared.pack_onto_promised
+        if any(each.recalled for each in classes):
+            for each in classes:
+                each.recalled = None
+            yield from self._ways(classes, shared)
 
     def _pack_gangs(self, pack: Callable[[], None], found: tuple[Gang, ...]) -> None:
         pack()
@@ -240,6 +258,7 @@ class DemandRound:
             nodes=planned_nodes(packed.new, each.shapes, each.needs),
             on_promises={name: uids for name, uids in promised.items() if name not in came},
             on_nodes=on_nodes | {name: uids for name, uids in promised.items() if name in came},
+            places=nodes_with_pods(packed, self._offer.promised.get(each.of.name, ())),
             refused=dict(sorted((unplaced | each.refused).items())),
             nameless=each.nameless,
             blocked=next(iter(each.by_queue.values())) if blocked else "",

@@ -5,6 +5,7 @@ from collections import Counter
 
 from plimsoll.model.gpu_demand import MAX_LISTED, DemandPattern, DemandPod, GPUDemandStatus
 from plimsoll.plan.demand import Demand
+from plimsoll.plan.demand_places import places
 
 
 def figures(demand: Demand) -> GPUDemandStatus:
@@ -17,6 +18,7 @@ def figures(demand: Demand) -> GPUDemandStatus:
         if held and (sizes := _sizes(demand, held)) is not None
     )
     pods = sorted({**demand.pods, **demand.spoken_for}.items())
+    requests, held = places(demand)
     return GPUDemandStatus(
         pod_count=len(pods),
         pods=tuple(DemandPod(uid=uid, share=str(each.share)) for uid, each in pods[:MAX_LISTED]),
@@ -27,6 +29,8 @@ def figures(demand: Demand) -> GPUDemandStatus:
             DemandPattern(gpus=count, shares=sizes, kinds=(kind,) if kind else ())
             for (sizes, kind), count in sorted(patterns.items(), key=lambda each: (-each[1], each[0]))[:MAX_LISTED]
         ),
+        requests=requests,
+        places=held,
     )
 
 

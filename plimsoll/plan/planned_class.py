@@ -29,6 +29,8 @@ class PlannedClass:
     kinds: Kinds = field(default_factory=dict)
     needed: dict[str, PodNeed] = field(default_factory=dict)
     """The part of `needs` that is not refused."""
+    recalled: PackedClass | None = None
+    """Its packing as an engine before this one left it."""
     packed: PackedClass = field(default_factory=lambda: PackedClass(NodePacking()))
     warnings: tuple[str, ...] = ()
 

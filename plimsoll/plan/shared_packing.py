@@ -46,7 +46,7 @@ class SharedPacking:
 
         So it may where something was asked for before, or where a class lacks GPUs that one with more choice took.
         """
-        if all(self._packings.last(each.of) for each in self._classes):
+        if all(self._last(each) for each in self._classes):
             return False
         return any(self._promises.values()) or self._contested
 
@@ -94,7 +94,7 @@ class SharedPacking:
         self._pack(sorted(self._classes, key=order), onto_promised=True)
 
     def _grown(self, each: PlannedClass) -> bool:
-        last = self._packings.last(each.of)
+        last = self._last(each)
         return last is not None and each.packed.packing.gpus > last.packing.gpus
 
     def _cost(self) -> tuple[int, int, int]:
@@ -109,7 +109,7 @@ class SharedPacking:
         limits, divided = self._offer.limits.copy(), self._begin.copy()
         for each in classes:
             each.needed = self._known.without(each.of, each.needs, each.refused.keys())
-            last = self._packings.last(each.of)
+            last = self._last(each)
             if last is None:
                 divided.keep_nothing(each.of)
             else:
@@ -146,7 +146,13 @@ class SharedPacking:
         self, each: PlannedClass, divided: DividedSupply, limits: PoolLimits, onto_promised: bool
     ) -> PackedClass:
         given = divided.given(each.of, each.needed, each.shapes, self._promises[each.of])
-        return self._packings.pack(each.of, given, limits, len(self._classes), onto_promised=onto_promised)
+        return self._packings.pack(
+            each.of, given, limits, len(self._classes), recalled=each.recalled, onto_promised=onto_promised
+        )
+
+    def _last(self, each: PlannedClass) -> PackedClass | None:
+        """What the last round came to, or that of an engine before this one."""
+        return self._packings.last(each.of) or each.recalled
 
     def _promised(self, each: PlannedClass) -> tuple[PromisedNode, ...]:
         """On their way, or come and not used up."""

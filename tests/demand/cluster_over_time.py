@@ -1,11 +1,13 @@
 """A cluster as a provisioner and a scheduler change it: pods come, are bound and go, nodes come or fail to."""
 
+from plimsoll.model.gpu_demand import GPUDemand
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
 from plimsoll.model.queue import Queue
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.demand import Demand, Promise
 from plimsoll.plan.demand_planning import DemandPlanner
+from plimsoll.plan.demand_status import figures
 from plimsoll.plan.node_overhead import allocatable_cpu_milli
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot
 from tests.demand.test_properties import MEMORY, TYPES, check, milli_of, promises_of
@@ -28,6 +30,7 @@ class Cluster:
         self._limit, self._queues, self._roomy = limit, queues, roomy
         self._taken = {name: [0] * int(node.allocatable["nvidia.com/gpu"]) for name, node in self.nodes.items()}
         self._made = 0
+        self._told: tuple[GPUDemand, ...] = ()
 
     @property
     def snapshot(self) -> Snapshot:
@@ -35,7 +38,7 @@ class Cluster:
         used = sum(len(self._taken[name]) for name in of_pool)
         limits = {"nvidia.com/gpu": self._limit} if self._limit is not None else None
         pool = a_node_pool("pool", TYPES, limits=limits, used={"nvidia.com/gpu": used})
-        return a_snapshot(*self.waiting.values(), *self.bound, *self.nodes.values(), *self._queues, pool)
+        return a_snapshot(*self.waiting.values(), *self.bound, *self.nodes.values(), *self._queues, pool, *self._told)
 
     def planned(self, planner: DemandPlanner) -> tuple[Demand, ...]:
         """What a planner says of the cluster as it is; every plan has to be right."""
@@ -51,6 +54,7 @@ class Cluster:
     def plan(self) -> list[Promise]:
         """Plans, asks for what is new, and retires what nobody is to use; what was asked for."""
         self.found = self.planned(self.planner)
+        self._told = tuple(told(demand) for demand in self.found)
         wanted = {name for demand in self.found for name in demand.on_promises}
         busy = {name for demand in self.found for name in demand.on_nodes}
         self.promises = [promise for promise in self.promises if promise.name in wanted]
@@ -111,3 +115,8 @@ class Cluster:
             for uid in uids
             if uid in self.waiting and node in self.nodes
         ]
+
+
+def told(demand: Demand) -> GPUDemand:
+    """Its object, as it is read back."""
+    return GPUDemand.read({"metadata": {"name": demand.name}, "status": figures(demand).as_manifest()})
