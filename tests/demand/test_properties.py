@@ -131,8 +131,9 @@ def test_what_is_promised_is_not_asked_for_again(found: list[Pod], there: list[N
     again = demands(snapshot, promises)
     assert not [node for demand in again for node in demand.nodes]
     assert {name for demand in again for name in demand.on_promises} == {promise.name for promise in promises}
+    # Not where each is: what is promised is filled first where classes want the same existing GPUs.
     for first, second in zip(planned, again, strict=True):
-        assert (first.refused, first.on_nodes, places(first)) == (second.refused, second.on_nodes, places(second))
+        assert (first.refused, places(first)) == (second.refused, places(second))
 
 
 @settings(max_examples=60, deadline=None)
