@@ -21,6 +21,8 @@ class InstanceType:
     """Memory of ONE GPU, MiB."""
     product: str
     vcpus: int | None = None
+    memory_mib: int | None = None
+    """Nominal memory of the host, MiB; None where it is not known."""
     price_per_hour: float | None = None
     """Price of one instance for an hour, in any one currency; None where it is not known."""
     source: str = TABLE

@@ -124,6 +124,7 @@ def _read(item: Mapping[str, Any], region: str) -> InstanceType | str:
         gpu_memory_mib=memory,
         product=f"{device.get('Manufacturer', '')} {device.get('Name', '')}".strip() or "unknown",
         vcpus=(item.get("VCpuInfo") or {}).get("DefaultVCpus"),
+        memory_mib=(item.get("MemoryInfo") or {}).get("SizeInMiB"),
         source=f"EC2 in {region}",
     )
 

@@ -95,7 +95,7 @@ class Catalog:
     def with_types(self, types: Iterable[InstanceType]) -> Self:
         """A catalog with live types merged over this one: their figures win, and contradictions are kept to be told.
 
-        Where a live type does not say its cloud, vCPUs or price, what was known of them stays.
+        Where a live type does not say its cloud, vCPUs, host memory or price, what was known of them stays.
         """
         merged = dict(self._types)
         differences = list(self.differences)
@@ -112,6 +112,7 @@ class Catalog:
                 name=known.name,
                 cloud=live.cloud or known.cloud,
                 vcpus=live.vcpus or known.vcpus,
+                memory_mib=live.memory_mib or known.memory_mib,
                 price_per_hour=known.price_per_hour if live.price_per_hour is None else live.price_per_hour,
             )
         return type(self)(merged.values(), differences)
@@ -231,6 +232,7 @@ def _builtin() -> Catalog:
             gpus=int(row["gpus"]),
             gpu_memory_mib=int(row["gpu_memory_mib"]),
             vcpus=int(row["vcpus"]),
+            memory_mib=int(row["memory_mib"]) if row["memory_mib"] else None,
             product=row["product"],
         )
         for row in rows

@@ -17,7 +17,7 @@ from plimsoll.plan.daemon_overhead import DaemonOverhead
 from plimsoll.plan.gpu_labels import GpuLabels
 from plimsoll.plan.node_index import NodeIndex, index_of
 from plimsoll.plan.node_need import UNBOUNDED
-from plimsoll.plan.node_overhead import allocatable_cpu_milli
+from plimsoll.plan.node_overhead import allocatable
 from plimsoll.plan.offered_types import CLOUDS, OfferedType, OfferedTypes
 from plimsoll.plan.pool_shape import PoolShape, same_product
 from plimsoll.plan.reported_memory import reported_memory_mib
@@ -89,8 +89,7 @@ class PoolShapes:
         assert offered.gpus is not None
         live = self._types.nodes_of(name)
         listed = self._catalog.lookup(name)
-        vcpus = listed.vcpus if listed is not None else None
-        by_catalog = allocatable_cpu_milli(vcpus * 1000) if vcpus else UNBOUNDED
+        by_catalog = allocatable(listed)
         return PoolShape(
             node_pool=said.pool.name,
             weight=said.pool.weight,
@@ -98,8 +97,8 @@ class PoolShapes:
             gpus=offered.gpus.count,
             kind=product or offered.gpus.product,
             gpu_memory_mib=_memory(offered),
-            cpu_milli=_least(live, "cpu", parse_cpu_milli) or by_catalog,
-            memory_mib=_least(live, "memory", parse_memory_mib) or UNBOUNDED,
+            cpu_milli=_least(live, "cpu", parse_cpu_milli) or by_catalog.cpu_milli,
+            memory_mib=_least(live, "memory", parse_memory_mib) or by_catalog.memory_mib,
             pods=_pods(live, offered.gpus.count),
             price=listed.price_per_hour if listed is not None else None,
             taints=said.taints,

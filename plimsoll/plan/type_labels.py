@@ -52,6 +52,8 @@ def _figures(listed: InstanceType | None) -> Iterator[tuple[str, str]]:
         return
     if listed.vcpus:
         yield "cpu", str(listed.vcpus)
+    if listed.memory_mib:
+        yield "memory", str(listed.memory_mib)
     if listed.nvidia:
         yield "gpu-count", str(listed.gpus)
         yield "gpu-manufacturer", "nvidia"

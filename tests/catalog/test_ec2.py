@@ -27,10 +27,18 @@ def test_types_with_gpus_and_the_memory_of_one(tmp_path: Path) -> None:
     assert "m5.large" not in found
     p5 = found["p5.48xlarge"]
     assert (p5.cloud, p5.gpus, p5.gpu_memory_mib, p5.product) == ("aws", 8, 81920, "NVIDIA H100")
-    assert (p5.vcpus, p5.source) == (192, "EC2 in eu-west-1")
+    assert (p5.vcpus, p5.memory_mib, p5.source) == (192, 2097152, "EC2 in eu-west-1")
     merged = Catalog.builtin().with_types(found.values())
     assert (live := merged.lookup("g6.xlarge")) is not None
     assert live.gpu_memory_mib == found["g6.xlarge"].gpu_memory_mib < 24576
+
+
+def test_the_table_has_the_host_that_ec2_tells(tmp_path: Path) -> None:
+    told = {each.name: (each.vcpus, each.memory_mib) for each in ec2_types(tmp_path, NOW, "us-east-1").types}
+    table = {each.name: (each.vcpus, each.memory_mib) for each in Catalog.builtin().types if each.cloud == "aws"}
+    both = told.keys() & table.keys()
+    assert len(both) > 20
+    assert {name: table[name] for name in both} == {name: told[name] for name in both}
 
 
 def test_each_region_is_asked_and_kept_for_itself(tmp_path: Path, requests: Requests) -> None:

@@ -78,7 +78,12 @@ def test_a_live_type_wins_and_what_it_does_not_say_stays() -> None:
     found = merged.lookup("standard_nc24ads_a100_v4")
     assert found is not None
     assert (found.gpu_memory_mib, found.product, found.source) == (81559, "NVIDIA-A100-SXM4-80GB", "a node")
-    assert (found.name, found.cloud, found.vcpus) == ("Standard_NC24ads_A100_v4", "azure", 24)
+    assert (found.name, found.cloud, found.vcpus, found.memory_mib) == (
+        "Standard_NC24ads_A100_v4",
+        "azure",
+        24,
+        220 * 1024,
+    )
     assert Catalog.builtin().lookup("Standard_NC24ads_A100_v4") != found
 
 

@@ -20,10 +20,12 @@ CHOICES = [
     (AWS, MIXED, f"{AWS}/instance-gpu-count", "8", "p4d.24xlarge"),
     (AWS, MIXED, f"{AWS}/instance-gpu-name", "a10g", "g5.12xlarge"),
     (AWS, MIXED, f"{AWS}/instance-cpu", "96", "p4d.24xlarge"),
+    (AWS, MIXED, f"{AWS}/instance-memory", "1179648", "p4d.24xlarge"),
     (AZURE, SIZES, f"{AZURE}/sku-gpu-name", "A100", SIZES[0]),
     (AZURE, SIZES, f"{AZURE}/sku-version", "5", "Standard_NC40ads_H100_v5"),
     (AZURE, SIZES, f"{AZURE}/sku-name", SIZES[2], SIZES[2]),
     (AZURE, SIZES, f"{AZURE}/sku-cpu", "24", SIZES[0]),
+    (AZURE, SIZES, f"{AZURE}/sku-memory", "327680", SIZES[1]),
 ]
 
 

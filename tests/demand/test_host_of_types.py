@@ -1,0 +1,61 @@
+"""CPU and memory of types that no node tells of: what the catalog has, less what nodes keep."""
+
+import pytest
+
+from plimsoll.plan.catalog import Catalog
+from plimsoll.plan.demand_planning import demands
+from plimsoll.plan.node_need import UNBOUNDED
+from plimsoll.plan.node_overhead import Allocatable, allocatable
+from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod
+
+SIZES = ("g6.xlarge", "g6.2xlarge", "g6.8xlarge", "p4d.24xlarge")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "wanted"),
+    [
+        ("1", "1Gi", "g6.xlarge"),
+        ("1", "13Gi", "g6.xlarge"),
+        ("1", "16Gi", "g6.2xlarge"),
+        ("4", "1Gi", "g6.2xlarge"),
+        ("1", "100Gi", "g6.8xlarge"),
+        ("1", "900Gi", "p4d.24xlarge"),
+    ],
+)
+def test_a_share_goes_to_the_smallest_type_that_has_its_memory(cpu: str, memory: str, wanted: str) -> None:
+    pod = a_waiting_pod(gpu_fraction="0.5", cpu=cpu, memory=memory)
+    (demand,) = demands(a_snapshot(pod, a_node_pool("pool", SIZES)))
+    (node,) = demand.nodes
+    others = set(SIZES[: SIZES.index(wanted)])
+    assert not others & {node.instance_type, *node.alternatives}
+    assert wanted in {node.instance_type, *node.alternatives}
+
+
+def test_shares_that_one_node_cannot_hold_by_memory_get_two() -> None:
+    pods = [a_waiting_pod(f"pod-{number}", gpu_fraction="0.5", memory="10Gi") for number in range(2)]
+    (demand,) = demands(a_snapshot(*pods, a_node_pool("pool", ["g6.xlarge"])))
+    assert [node.instance_type for node in demand.nodes] == ["g6.xlarge"] * 2
+
+
+def test_a_pod_that_no_type_has_the_memory_for_is_told() -> None:
+    pod = a_waiting_pod(gpu_fraction="0.5", memory="900Gi")
+    (demand,) = demands(a_snapshot(pod, a_node_pool("pool", ["g6.xlarge"])))
+    assert not demand.nodes
+    assert "memory" in " ".join(demand.reasons)
+
+
+def test_what_a_live_node_says_counts() -> None:
+    pod = a_waiting_pod(gpu_fraction="0.5", memory="15Gi")
+    node = a_gpu_node("live", "NVIDIA-L4", memory=23034, host_memory="15500Mi", instance_type="g6.xlarge")
+    busy = a_waiting_pod("busy", gpus=1, node="live", phase="Running")
+    (demand,) = demands(a_snapshot(pod, busy, node, a_node_pool("pool", ["g6.xlarge"])))
+    assert [each.instance_type for each in demand.nodes] == ["g6.xlarge"]
+
+
+def test_what_nodes_keep() -> None:
+    catalog = Catalog.builtin()
+    # 16384 - 7.5 % - 255 - 110 * 11 - 100; 225280 - 7.5 % - (1024 + 819.2 + 819.2 + 6881.28 + 1884.16) - 100
+    assert allocatable(catalog.lookup("g6.xlarge")) == Allocatable(3920, 13590)
+    assert allocatable(catalog.lookup("Standard_NC24ads_A100_v4")) == Allocatable(23870, 196856)
+    assert allocatable(catalog.lookup("Standard_NC8_A2")) == Allocatable(7910, UNBOUNDED)
+    assert allocatable(None) == Allocatable(UNBOUNDED, UNBOUNDED)
