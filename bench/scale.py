@@ -29,10 +29,12 @@ from rich.table import Table
 
 from bench.large_cluster import PRODUCTS, Situation, a_cluster, queue_name, waiting_pod
 from plimsoll.cli.output import Format, Output, print_json
+from plimsoll.model.gpu_demand import GPUDemand
 from plimsoll.model.pod import Pod
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.demand import Demand, Promise
 from plimsoll.plan.demand_planning import DemandPlanner
+from plimsoll.plan.demand_status import figures
 from plimsoll.plan.node_ask import NodeAsk
 
 _AIM_MS = 50
@@ -71,6 +73,11 @@ def _change(pods: list[Pod], what: str, of_class: int, number: int, snapshot: Sn
         pods[at] = pods[at].model_copy(update={"node_name": node.name, "conditions": ()})
 
 
+def _told(demand: Demand) -> GPUDemand:
+    """The demand as the cluster keeps it."""
+    return GPUDemand.model_validate({"metadata": {"name": demand.name}, "status": figures(demand)})
+
+
 def main(
     nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs")] = 10_000,
     pods: Annotated[int, typer.Option(help="pods in all")] = 100_000,
@@ -105,7 +112,8 @@ def main(
         updates[f"{name}, all on its way"].append(seconds)
         asked += sum(len(demand.nodes) for demand in last)
         coming = _asked(coming, last)
-    again = DemandPlanner(clock=time.perf_counter).demands(changed_snapshot, coming)
+    told = changed_snapshot.model_copy(update={"gpu_demands": tuple(_told(demand) for demand in last)})
+    again = DemandPlanner(clock=time.perf_counter).demands(told, coming)
     anew = DemandPlanner(clock=time.perf_counter).demands(changed_snapshot)
     row: dict[str, Any] = {
         "nodes": nodes,

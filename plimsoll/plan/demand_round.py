@@ -4,6 +4,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from itertools import chain
 
 from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.blocked_types import BLOCKED, is_blocked, why_blocked
 from plimsoll.plan.class_members import Classes, ClassMembers
 from plimsoll.plan.class_needs import KnownNeeds, class_needs, kinds_of, milli_of
 from plimsoll.plan.class_packing import PackedClass
@@ -25,7 +26,7 @@ from plimsoll.plan.queue_gate import QueueGate
 from plimsoll.plan.rationing import LeftOut, Rationed, as_free, ration
 from plimsoll.plan.recalled_places import recall
 from plimsoll.plan.shared_packing import SharedPacking
-from plimsoll.plan.unserved import BLOCKED, why_unserved
+from plimsoll.plan.unserved import why_unserved
 
 _Outcome = tuple[dict[str, str], dict[str, str], PackedClass]
 """`refused`, `nameless` and `packed` of a class."""
@@ -128,7 +129,9 @@ class DemandRound:
         kinds = each.kinds = kinds_of(there)
         if each.members.shares and not kinds:
             why = why_unserved(placement, self._offer.shapes, len(self._snapshot.node_pools))
-            each.refused |= dict.fromkeys(each.members.shares, BLOCKED if self._is_blocked(each) else why)
+            each.refused |= dict.fromkeys(
+                each.members.shares, BLOCKED if is_blocked(each, self._offer.blocked) else why
+            )
             return
         given_up = self._offer.left_out
         left_out = {uid: given_up[uid] for uid in each.members.shares if uid in given_up} if given_up else {}
@@ -136,12 +139,8 @@ class DemandRound:
         each.nameless |= {uid: left.nameless for uid, left in left_out.items()}
         found = self._known.of(each.of, each.members.shares, kinds, self._assumed)
         each.needs, each.load = found.needs, found.load
-        each.refused |= found.refused
+        each.refused |= found.refused | why_blocked(each, found.refused, self._offer.blocked, self._assumed)
         each.warnings = found.warnings
-
-    def _is_blocked(self, each: PlannedClass) -> bool:
-        """Whether all types that could serve the class are blocked."""
-        return not each.shapes and any(shape.serves(each.of.placement) for shape in self._offer.blocked)
 
     def _gangs(self) -> tuple[Gang, ...]:
         may_be = (each.members.shares for each in self._classes if each.members.may_be_in_gangs)
@@ -248,7 +247,7 @@ class DemandRound:
 
     def _demand(self, each: PlannedClass) -> Demand:
         packed, shares = each.packed, each.members.shares
-        unplaced = dict.fromkeys(packed.unplaced, BLOCKED) if self._is_blocked(each) else packed.unplaced
+        unplaced = packed.unplaced | why_blocked(each, packed.unplaced, self._offer.blocked, self._assumed)
         promised, on_nodes = packed.pods_on_promises, packed.pods_on_nodes
         came = {free.name for free, _ in self._offer.supply.came_for(each.of.name)}
         blocked = shares and shares.keys() <= each.by_queue.keys()

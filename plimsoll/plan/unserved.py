@@ -2,16 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from plimsoll.model.placement import Placement
 from plimsoll.plan.pool_shape import PoolShape
 from plimsoll.plan.shortlist import shortlist
-
-BLOCKED: Final = (
-    "every instance type that could serve it failed to come and is blocked for a while: see status.blocked of its "
-    "GPUDemand, or let a NodePool offer another type"
-)
 
 
 def why_unserved(placement: Placement, shapes: Sequence[PoolShape], pools: int) -> str:

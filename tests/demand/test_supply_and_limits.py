@@ -131,6 +131,19 @@ def test_blocked_types_are_the_reason_whatever_else_there_is() -> None:
         assert "blocked for a while" in demand.refused["uid-pod"]
 
 
+def test_a_blocked_type_is_the_reason_where_it_alone_is_large_enough() -> None:
+    """By GPU memory, GPUs of one node, or the memory of the host."""
+    pool = a_node_pool("pool", (L4, "p4de.24xlarge"))
+    large = {"gpu_memory": "60000"}, {"gpu_fraction": "0.5", "gpu_fraction_num_devices": "8"}
+    for pod in (*(a_waiting_pod(**each) for each in large), share(memory="900Gi")):
+        assert types(only(demands(a_snapshot(pod, pool)))) == ["p4de.24xlarge"]
+        demand = only(demands(a_snapshot(pod, pool), blocked_types=[("p4de.24xlarge", "pool")]))
+        assert "blocked for a while" in demand.refused["uid-pod"]
+    for pod in (share(memory="9000Gi"), a_waiting_pod(gpu_memory="200000")):
+        demand = only(demands(a_snapshot(pod, pool), blocked_types=[("p4de.24xlarge", "pool")]))
+        assert "blocked" not in demand.refused["uid-pod"]
+
+
 def test_taints_of_a_pool_are_told() -> None:
     pool = a_node_pool("pool", (L4,), taints=[{"key": "dedicated", "effect": "NoSchedule"}])
     demand = only(demands(a_snapshot(share(), pool)))
