@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -17,6 +17,22 @@ from stacks.working_copy import make
 from tests.e2e.admission import prepare_admission
 from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube
+
+_TOLD_LINES = 30
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that fails tells the end of the logs of its sandboxes, which go with the run."""
+    report = yield
+    if report.failed:
+        for sandbox in {each for each in getattr(item, "funcargs", {}).values() if isinstance(each, Sandbox)}:
+            for log in sorted(sandbox.folder.logs.glob("*.log")):
+                lines = log.read_text(errors="replace").splitlines()[-_TOLD_LINES:]
+                report.sections.append((f"end of {log.name} of sandbox {sandbox.name}", "\n".join(lines)))
+    return report
 
 
 @pytest.fixture(scope="session", autouse=True)
