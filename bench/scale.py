@@ -24,6 +24,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -138,11 +139,14 @@ def main(
     if output is Format.JSON:
         print_json(row)
         return
-    table = Table(*(name for name in row if name != "updateMs"))
-    table.add_row(*(str(value) for name, value in row.items() if name != "updateMs"))
-    Console().print(table)
+    table = Table.grid(padding=(0, 2))
+    for name, value in row.items():
+        if name != "updateMs":
+            table.add_row(name, str(value))
+    updates_table = Table("change", "median, ms", "at most, ms", title="The next plan", box=SIMPLE)
     for what, times in row["updateMs"].items():
-        Console().print(f"{what}: {times['median']} ms to the next plan, at most {times['max']}, aim {_AIM_MS} ms")
+        updates_table.add_row(what, str(times["median"]), str(times["max"]))
+    Console().print(table, updates_table)
 
 
 def _timed(planner: DemandPlanner, snapshot: Snapshot, coming: list[Promise]) -> tuple[float, tuple[Demand, ...]]:
