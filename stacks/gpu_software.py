@@ -1,6 +1,7 @@
 """What a cluster already runs to make GPUs visible."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from typing import Any, Final
 
 import pulumi
@@ -19,12 +20,9 @@ def find_gpu_software(release: str, namespace: str) -> ExistingGpuSoftware:
 
     Raises PlimsollError where the cluster does not answer.
     """
-    connection = Connection.open(context=pulumi.Config("kubernetes").get("context"))
-    try:
+    with closing(Connection.open(context=pulumi.Config("kubernetes").get("context"))) as connection:
         daemons = connection.request("GET", _DAEMON_SETS)["items"]
         operators = connection.request("GET", _DEPLOYMENTS, query={"labelSelector": _OPERATOR})
-    finally:
-        connection.close()
     return classify(daemons, operators["items"], release, namespace)
 
 

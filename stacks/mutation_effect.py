@@ -7,6 +7,7 @@ for good. Neither a MutatingAdmissionPolicy nor its binding has a status: what t
 import asyncio
 import time
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Any, Final
 
 import orjson
@@ -51,11 +52,8 @@ async def _tell(policy: MutationPolicy, context: str | None) -> None:
 
 
 def _seen(policy: MutationPolicy, context: str | None) -> bool:
-    connection = Connection.open(context=context)
-    try:
+    with closing(Connection.open(context=context)) as connection:
         return until_effective(connection, policy)
-    finally:
-        connection.close()
 
 
 def until_effective(connection: Connection, policy: MutationPolicy, seconds: float = SECONDS) -> bool:

@@ -27,10 +27,10 @@ class Sizes:
         """None where there is one kind, or some GPUs exist, or kinds differ in what a share takes of them."""
         kinds = [problem.bin_types[index].kind for index in problem.new_types]
         sizes = problem.sizes[kinds]
-        least = sizes.max(axis=0)
-        if len(kinds) < 2 or problem.supply_types or ((sizes > 0) & (sizes != least)).any():
+        largest = sizes.max(axis=0)
+        if len(kinds) < 2 or problem.supply_types or ((sizes > 0) & (sizes != largest)).any():
             return None
-        distinct, size_of = np.unique(-least, return_inverse=True)
+        distinct, size_of = np.unique(-largest, return_inverse=True)
         demand = np.bincount(size_of, weights=problem.demand).astype(np.int64)
         bin_type = BinType(0, problem.bin_types[problem.new_types[0]].capacity)
         return cls(Problem(-distinct[None, :], demand, (bin_type,), problem.unit), tuple(int(each) for each in size_of))
@@ -65,7 +65,6 @@ class _Waiting:
     def __init__(self, problem: Problem, size_of: tuple[int, ...], left: Counts) -> None:
         self._left = left
         self._queues: dict[tuple[int, int], list[int]] = defaultdict(list)
-        self._types: list[list[int]] = []
         allowed = {index: problem.sizes[problem.bin_types[index].kind] > 0 for index in problem.new_types}
         self._types = [[index for index in allowed if allowed[index][item]] for item in range(len(size_of))]
         # The last of a queue is the first to go.

@@ -36,13 +36,13 @@ class ServedPlacements:
         self._names: dict[Placement, set[str]] = {}
         self._kinds: dict[Placement, Counter[tuple[str, int | None]]] = {}
 
-    def put(self, name: str, holder: Holder | None) -> bool:
-        """Whether it serves, or might serve, others than before."""
+    def put(self, name: str, holder: Holder | None) -> None:
+        """What is of that name now; None: nothing is any more."""
         old = self.holders.pop(name, None)
         if holder is not None:
             self.holders[name] = holder
         if old == holder:
-            return False
+            return
         for placement, names in self._names.items():
             if old is not None and name in names:
                 names.discard(name)
@@ -50,7 +50,6 @@ class ServedPlacements:
             if holder is not None and holder.serves(placement):
                 names.add(name)
                 self._kinds[placement][holder.gpus] += 1
-        return True
 
     def names(self, placement: Placement) -> set[str]:
         found = self._names.get(placement)

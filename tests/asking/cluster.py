@@ -6,6 +6,7 @@ from typing import Any
 
 from plimsoll.model import labels
 from plimsoll.model.capacity_buffer import CapacityBuffer
+from plimsoll.model.capacity_gate import CAPACITY_GATE
 from plimsoll.model.claim_event import ClaimEvent
 from plimsoll.model.environment import Environment
 from plimsoll.model.gpu_demand import GPUDemand, GPUDemandStatus
@@ -59,6 +60,11 @@ def share_pod(name: str, fraction: str = "0.5", *, unschedulable: bool = True, *
             "status": {"phase": "Pending", "conditions": [condition] if unschedulable else []},
         }
     )
+
+
+def gated_pod(name: str, fraction: str = "0.5") -> Pod:
+    """The same, held by the capacity gate: no scheduler has looked at it."""
+    return share_pod(name, fraction, unschedulable=False, schedulingGates=[{"name": CAPACITY_GATE}])
 
 
 def pool(name: str = "gpu", *types: str, weight: int = 0) -> NodePool:

@@ -7,12 +7,11 @@ import orjson
 import pytest
 
 from plimsoll.model import labels
-from plimsoll.model.capacity_gate import CAPACITY_GATE
 from plimsoll.model.condition import Condition
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
 from plimsoll.model.taint import Taint
-from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod, text
+from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, gated_pod, node, pool, share_pod, text
 
 HEADROOM = {"name": "warm", "nodePool": "gpu", "instanceType": TYPE, "gpus": 8, "nodes": 2}
 
@@ -80,8 +79,7 @@ def test_a_node_is_counted_as_soon_as_it_is_supply() -> None:
 
 def test_a_buffer_keeps_its_size_while_an_autoscaler_would_take_its_node_for_the_answer_to_the_rest() -> None:
     """Karpenter puts virtual pods onto idle nodes: a replica of which no node was made yet would never get one."""
-    gated = {"schedulingGates": [{"name": CAPACITY_GATE}]}
-    pods = [share_pod(f"share-{number:03}", unschedulable=False, **gated) for number in range(33)]
+    pods = [gated_pod(f"share-{number:03}") for number in range(33)]
     held = Cluster(pool(), *pods, environment=demand_environment("capacity-buffer"))
     held.tick(at(0))
     held.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]
@@ -97,8 +95,7 @@ def test_a_buffer_keeps_its_size_while_an_autoscaler_would_take_its_node_for_the
 
 def test_nodes_of_buffers_that_come_one_after_the_other_are_handed_over_together() -> None:
     """A pod that is let go for the first may be put onto the second, whose buffer would be filled again."""
-    gated = {"schedulingGates": [{"name": CAPACITY_GATE}]}
-    pods = [share_pod(f"share-{number:03}", unschedulable=False, **gated) for number in range(33)]
+    pods = [gated_pod(f"share-{number:03}") for number in range(33)]
     held = Cluster(pool(), *pods, environment=demand_environment("capacity-buffer"))
     held.tick(at(0))
     held.objects += [claim(f"gpu-{number}", at(2), nodeName=f"n{number}") for number in (1, 2, 3)]

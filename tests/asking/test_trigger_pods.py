@@ -6,15 +6,18 @@ import orjson
 import pytest
 
 from plimsoll.model import labels
-from plimsoll.model.capacity_gate import CAPACITY_GATE
 from plimsoll.model.gpu_group import SELECTED_NODE
 from plimsoll.model.plan import SignalReason
 from plimsoll.model.pod import Pod
-from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod
+from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, gated_pod, node, pool, share_pod
 
 
 def pods(count: int, fraction: str = "0.5") -> list[Pod]:
     return [share_pod(f"share-{number:03}", fraction) for number in range(count)]
+
+
+def gated_pods(name: str) -> list[Pod]:
+    return [gated_pod(f"{name}-{number}", "0.9") for number in range(8)]
 
 
 def triggers(cluster: Cluster) -> list[dict[str, Any]]:
@@ -260,11 +263,10 @@ def test_nodes_that_come_in_another_order_than_they_were_made_answer_all_trigger
 
 def test_a_node_is_held_while_an_autoscaler_would_take_it_for_the_answer_to_another_trigger() -> None:
     """Karpenter puts what is armed onto idle nodes: one armed trigger and one idle node come to no NodeClaim."""
-    gated = {"schedulingGates": [{"name": CAPACITY_GATE}]}
-    first = [share_pod(f"first-{number}", "0.9", unschedulable=False, **gated) for number in range(8)]
+    first = gated_pods("first")
     cluster = Cluster(pool(), *first)
     cluster.tick(at(0))
-    cluster.objects += [share_pod(f"later-{number}", "0.9", unschedulable=False, **gated) for number in range(8)]
+    cluster.objects += gated_pods("later")
     cluster.tick(at(1))
     assert len(triggers(cluster)) == 2
     cluster.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]
@@ -279,9 +281,8 @@ def test_a_node_is_held_while_an_autoscaler_would_take_it_for_the_answer_to_anot
 
 
 def test_a_node_is_not_held_where_a_pod_could_be_bound_to_it_nor_for_long() -> None:
-    gated = {"schedulingGates": [{"name": CAPACITY_GATE}]}
-    for pod, time in ((share_pod("ready", "0.9"), 5), (share_pod("held", "0.9", unschedulable=False, **gated), 40)):
-        first = [share_pod(f"first-{number}", "0.9", unschedulable=False, **gated) for number in range(8)]
+    for pod, time in ((share_pod("ready", "0.9"), 5), (gated_pod("held", "0.9"), 40)):
+        first = gated_pods("first")
         cluster = Cluster(pool(), *first, pod)
         cluster.tick(at(0))
         cluster.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]
@@ -290,11 +291,10 @@ def test_a_node_is_not_held_where_a_pod_could_be_bound_to_it_nor_for_long() -> N
 
 def test_a_node_is_not_held_once_a_pod_has_taken_a_part_of_it() -> None:
     """Its trigger would fit it no more, and Karpenter would buy another."""
-    gated = {"schedulingGates": [{"name": CAPACITY_GATE}]}
-    held = [share_pod(f"held-{number}", "0.9", unschedulable=False, **gated) for number in range(8)]
+    held = gated_pods("held")
     cluster = Cluster(pool(), *held)
     cluster.tick(at(0))
-    cluster.objects += [share_pod(f"later-{number}", "0.9", unschedulable=False, **gated) for number in range(8)]
+    cluster.objects += gated_pods("later")
     cluster.tick(at(1))
     taker = share_pod("taker", "0.1", unschedulable=False)
     taker = taker.model_copy(update={"annotations": {**taker.annotations, SELECTED_NODE: f"n1/{taker.uid}"}})
