@@ -1,5 +1,5 @@
 """`pulumi up` starts here."""
 
-from stacks.program import run
+from plimsoll.stacks.program import run
 
 run()

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from bench.trace import TracePod
-from plimsoll.model.environment import Environment
-from plimsoll.model.instance_type import InstanceType
-from plimsoll.model.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
-from plimsoll.model.node import Node
-from plimsoll.model.node_pool import NodePool
-from plimsoll.model.pod import Pod
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.cluster.instance_type import InstanceType
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.karpenter.node_pool import NodePool
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.demand import Demand, PlannedNode, Promise
-from plimsoll.plan.demand_planning import DemandPlanner
-from plimsoll.plan.node_ask import NodeAsk
+from plimsoll.plan.demand.demand import Demand, PlannedNode, Promise
+from plimsoll.plan.demand.planner import DemandPlanner
+from plimsoll.plan.requests.node_ask import NodeAsk
 
 _MIB: Final = 16384
 _POOL: Final = "gpus"

@@ -31,8 +31,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cluster import OURS, a_loop, apply, busy, cpu_seconds, install, mib, requests, run_command, settle
-from plimsoll.connection import Connection
-from plimsoll.model.labels import API_VERSION
+from plimsoll.kube.connection import Connection
+from plimsoll.labels import API_VERSION
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from plimsoll.model.environment import Environment
-from plimsoll.model.node import Node
-from plimsoll.model.node_pool import NodePool
-from plimsoll.model.pod import Pod
-from plimsoll.model.queue import Queue
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.kai.queue import Queue
+from plimsoll.model.karpenter.node_pool import NodePool
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.queue_load import NO_LOAD
-from plimsoll.plan.queue_loads import QueueLoads
+from plimsoll.plan.queues.load import NO_LOAD
+from plimsoll.plan.queues.loads import QueueLoads
 
 GPUS: Final = 8
 PRODUCTS: Final = {

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.trace import TracePod, read_nodes
-from plimsoll.model.errors import PlimsollError
-from plimsoll.plan.node_filling import Filling
-from plimsoll.plan.node_need import NodeShape, PodNeed
-from plimsoll.plan.node_packing import pack_nodes
-from plimsoll.plan.node_units import group
-from plimsoll.plan.packing import ANY
+from plimsoll.errors import PlimsollError
+from plimsoll.packing.gpus.pack import ANY
+from plimsoll.packing.nodes.filling import Filling
+from plimsoll.packing.nodes.need import NodeShape, PodNeed
+from plimsoll.packing.nodes.pack import pack_nodes
+from plimsoll.packing.nodes.units import group
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.large_cluster import Situation, a_cluster
-from plimsoll.cli.output import Format, Output, print_json
-from plimsoll.observe import kinds
-from plimsoll.observe.pod_store import PodStore
-from plimsoll.plan.demand_planning import DemandPlanner
+from plimsoll.cli.shared.output import Format, Output, print_json
+from plimsoll.observe.cluster import kinds
+from plimsoll.observe.cluster.pod_store import PodStore
+from plimsoll.plan.demand.planner import DemandPlanner
 
 _SIZES = ("50m", "100m", "250m", "500m", "1", "2")
 _CHANGES = 9

@@ -28,12 +28,12 @@ from rich.console import Console
 from rich.table import Table
 
 from demo.stage import Stage, declare
-from plimsoll.connection import APPLY_PATCH, Connection
-from plimsoll.model.errors import PlimsollError
-from plimsoll.model.labels import API_VERSION
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.connection import APPLY_PATCH, Connection
+from plimsoll.labels import API_VERSION
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
-from stacks.working_copy import make
+from plimsoll.stacks.working_copy import make
 
 NAMESPACE = "inference"
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"

@@ -26,8 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cluster import OURS, a_loop, apply, busy, install, mib, requests, run_command, settle
-from plimsoll.connection import Connection
-from plimsoll.model.labels import API_VERSION
+from plimsoll.kube.connection import Connection
+from plimsoll.labels import API_VERSION
 from plimsoll.sandbox import Sandbox, node_list, nodes
 
 OPENB = Path(__file__).parents[2] / "shared" / "data" / "openb" / "openb_node_list_gpu_node.csv"
@@ -109,7 +109,7 @@ def observe() -> None:
     """The loop without the applier."""
     from datetime import UTC, datetime
 
-    from plimsoll.cli.watching import open_observer
+    from plimsoll.cli.shared.watching import open_observer
     from plimsoll.model.plan import Plan
     from plimsoll.plan.validating import validate
     from plimsoll.report import Reporter

@@ -10,12 +10,12 @@ from typing import Any, Final
 import orjson
 
 from bench.large_cluster import GPUS, node_manifest, node_pool_manifest, running_manifest, waiting_manifest
-from plimsoll.connection import Connection
-from plimsoll.model.labels import API_VERSION, SHARD
+from plimsoll.kube.connection import Connection
+from plimsoll.labels import API_VERSION, SHARD
 from plimsoll.model.plan import ObjectKey, Plan
-from plimsoll.observe.listing import PIECE
-from plimsoll.observe.snapshots import Stores
-from plimsoll.observe.store import Store
+from plimsoll.observe.cluster.listing import PIECE
+from plimsoll.observe.cluster.snapshots import Stores
+from plimsoll.observe.cluster.store import Store
 
 Raw = dict[str, Any]
 """A manifest."""

@@ -28,12 +28,12 @@ from rich.table import Table
 
 from bench.large_cluster import waiting_manifest
 from bench.stored_cluster import StoredCluster, a_stored_cluster, pod_group, stored_pod
-from plimsoll.cli.output import Format, Output, print_json
+from plimsoll.cli.shared.output import Format, Output, print_json
+from plimsoll.loop.expectations import Expectations
+from plimsoll.loop.outlook import with_claims
 from plimsoll.model.plan import Plan
-from plimsoll.plan.demand import Demand
-from plimsoll.plan.demand_planning import DemandPlanner
-from plimsoll.plan.expectations import Expectations
-from plimsoll.plan.outlook import with_claims
+from plimsoll.plan.demand.demand import Demand
+from plimsoll.plan.demand.planner import DemandPlanner
 from plimsoll.plan.planning import plan as make_plan
 from plimsoll.plan.validating import validate
 from plimsoll.policy.withholding import withhold

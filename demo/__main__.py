@@ -14,10 +14,10 @@ from rich.table import Table
 
 from demo import brought, provisioned
 from demo.stage import PROJECT, Stage
-from plimsoll.cli.output import print_error
-from plimsoll.model.errors import PlimsollError
+from plimsoll.cli.shared.output import print_error
+from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import Sandbox
-from stacks.working_copy import make
+from plimsoll.stacks.working_copy import make
 
 CONSOLE = Console()
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 
 PROJECT = Path(__file__).resolve().parents[1]
 

@@ -28,10 +28,10 @@ from plimsoll.apply.shard import Shard
 from plimsoll.apply.signals import Arming, send
 from plimsoll.apply.stack import CapacityStack
 from plimsoll.apply.state import Manifest
-from plimsoll.connection import Connection
-from plimsoll.model.labels import SHARD
+from plimsoll.kube.connection import Connection
+from plimsoll.kube.objects import Objects
+from plimsoll.labels import SHARD
 from plimsoll.model.plan import Lift, ObjectKey, Plan, Signal
-from plimsoll.provider.objects import Objects
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ import yaml
 from plimsoll.apply.engine_home import user_home
 from plimsoll.apply.errors import ProviderMissingError
 from plimsoll.apply.settings import ApplySettings, plugin_version
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _INSTALL_SECONDS: Final = 300

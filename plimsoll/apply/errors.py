@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 
 
 class ApplyError(PlimsollError):

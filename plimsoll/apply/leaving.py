@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from plimsoll.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.kube.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
 from plimsoll.model.plan import LeavingPod
 
 COST: Final = {"controller.kubernetes.io/pod-deletion-cost": "-1000"}

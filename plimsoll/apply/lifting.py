@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import structlog
 
-from plimsoll.connection import STRATEGIC_MERGE_PATCH, Connection, ConnectionFailedError, RequestError
-from plimsoll.model.capacity_gate import CAPACITY_GATE, LIFTED
+from plimsoll.kube.connection import STRATEGIC_MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.model.api.capacity_gate import CAPACITY_GATE, LIFTED
 from plimsoll.model.plan import Lift
 
 WRITERS: Final = 16

@@ -8,26 +8,20 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from plimsoll.apply.delta import Part
-from plimsoll.apply.errors import (
-    ClusterUnreachableError,
-    Failure,
-    FailureKind,
-    PlanMismatchError,
-    object_failure,
-)
+from plimsoll.apply.errors import ClusterUnreachableError, Failure, FailureKind, PlanMismatchError, object_failure
 from plimsoll.apply.outcome import Outcome, Timing
 from plimsoll.apply.program import Order
 from plimsoll.apply.registration import Declared
 from plimsoll.apply.state import Manifest, State, declare, importable, urn_of
 from plimsoll.apply.update import Operation
-from plimsoll.connection import ConnectionFailedError, RequestError
-from plimsoll.model.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
+from plimsoll.kube.awaiting import SKIP_AWAIT
+from plimsoll.kube.connection import ConnectionFailedError, RequestError
+from plimsoll.kube.identity import Kind, kind_of
+from plimsoll.kube.objects import NoSuchKindError, Objects
+from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
+from plimsoll.model.api.workspace import WorkspaceRef
 from plimsoll.model.owner import Owner
 from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update
-from plimsoll.model.workspace import WorkspaceRef
-from plimsoll.provider.awaiting import SKIP_AWAIT
-from plimsoll.provider.identity import Kind, kind_of
-from plimsoll.provider.objects import NoSuchKindError, Objects
 from plimsoll.provider.operations import PATCH_FIELD_MANAGER
 
 _SIDE_BY_SIDE: Final = 16

@@ -11,13 +11,7 @@ import structlog
 from plimsoll.apply.backend import Backend
 from plimsoll.apply.cluster_provider import ClusterProvider
 from plimsoll.apply.delta import Part
-from plimsoll.apply.errors import (
-    ApplyError,
-    LeaseLostError,
-    LockedError,
-    StateChangedError,
-    UpdateInterruptedError,
-)
+from plimsoll.apply.errors import ApplyError, LeaseLostError, LockedError, StateChangedError, UpdateInterruptedError
 from plimsoll.apply.keeper import StateKeeper
 from plimsoll.apply.outcome import Outcome, Timing
 from plimsoll.apply.review import Review, Reviewer, outcome_of
@@ -26,7 +20,7 @@ from plimsoll.apply.standby import MOST_MENDS, Standby
 from plimsoll.apply.state import Manifest, State, importable
 from plimsoll.apply.update import Operation, Update
 from plimsoll.apply.worker import Worker
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 from plimsoll.model.plan import ObjectKey
 
 _REST_SECONDS: Final = 30.0

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 import structlog
 
-from plimsoll.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.kube.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
 from plimsoll.model.plan import ObjectKey, Signal
 
 WRITERS: Final = 8

@@ -11,10 +11,10 @@ from plimsoll.apply.errors import StateUnreadableError
 from plimsoll.apply.program import PROVIDER_NAME
 from plimsoll.apply.registration import Declared
 from plimsoll.apply.settings import PROJECT
-from plimsoll.model.errors import PlimsollError
-from plimsoll.model.labels import DEMAND, FIELD_MANAGER, HEADROOM, WORKSPACE, WORKSPACE_NAMESPACE
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.identity import id_of, kind_of, type_of
+from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model.plan import ObjectKey
-from plimsoll.provider.identity import id_of, kind_of, type_of
 from plimsoll.provider.state import state_of
 
 _STACK_TYPE: Final = "pulumi:pulumi:Stack"

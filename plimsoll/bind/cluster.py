@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.bind.pods import pods_of
-from plimsoll.connection import Connection
-from plimsoll.model.binder import BinderSettings
-from plimsoll.model.node import Node
-from plimsoll.model.pod import Pod
-from plimsoll.observe.batcher import Batcher
-from plimsoll.observe.health import Health
-from plimsoll.observe.kinds import NODES
-from plimsoll.observe.store import Store
-from plimsoll.observe.watching import Watch
+from plimsoll.kube.connection import Connection
+from plimsoll.model.api.binder import BinderSettings
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.observe.cluster.batcher import Batcher
+from plimsoll.observe.cluster.health import Health
+from plimsoll.observe.cluster.kinds import NODES
+from plimsoll.observe.cluster.store import Store
+from plimsoll.observe.cluster.watching import Watch
 
 _FORGET_SECONDS = 30.0
 """After that a write that no watch has shown is taken as undone."""

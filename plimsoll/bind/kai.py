@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from plimsoll.connection import Connection, RequestError
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.connection import Connection, RequestError
 
 _DEPLOYMENTS: Final = "/apis/apps/v1/deployments"
 _BIND_REQUESTS: Final = "/apis/scheduling.run.ai/v1alpha2/bindrequests"

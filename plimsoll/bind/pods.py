@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from plimsoll.model.binder import BinderSettings
-from plimsoll.model.gpu_group import GPU_GROUP
-from plimsoll.model.pod import Pod
-from plimsoll.model.share_pod import SharePod, obstacle_of
-from plimsoll.observe.kinds import Kind
-from plimsoll.observe.pod_manifests import trimmed_pod
+from plimsoll.gpu_group import GPU_GROUP
+from plimsoll.model.api.binder import BinderSettings
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster.share_pod import SharePod, obstacle_of
+from plimsoll.observe.cluster.kinds import Kind
+from plimsoll.observe.pods.pod_manifests import trimmed_pod
 
 _FINISHED = ("Succeeded", "Failed")
 

@@ -12,8 +12,8 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from plimsoll.cli.output import FAILED, INTERRUPTED, print_error
-from plimsoll.model.errors import PlimsollError
+from plimsoll.cli.shared.output import FAILED, INTERRUPTED, print_error
+from plimsoll.errors import PlimsollError
 
 COMMANDS = {
     "plan": ("plimsoll.cli.plan", "What the next delta would be, from the cluster or from files; nothing is applied."),

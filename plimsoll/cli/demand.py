@@ -7,9 +7,9 @@ from typing import Annotated, Final
 
 import typer
 
-from plimsoll.cli.options import Context, Kubeconfig
-from plimsoll.cli.output import REFUSED, SETTLED, Format, Output, print_json
-from plimsoll.model.errors import PlimsollError
+from plimsoll.cli.shared.options import Context, Kubeconfig
+from plimsoll.cli.shared.output import REFUSED, SETTLED, Format, Output, print_json
+from plimsoll.errors import PlimsollError
 from plimsoll.model.snapshot import Snapshot
 
 app = typer.Typer(add_completion=False)
@@ -43,15 +43,15 @@ def demand(
     Exit code 2 when something cannot be provided: a request that cannot be read, that fits nowhere, or that its queue
     would not admit.
     """
-    from plimsoll.cli.demand_plot import print_picture
     from plimsoll.cli.demand_report import as_json, print_demands
-    from plimsoll.cli.demand_svg import as_html, as_svg
-    from plimsoll.plan.delta import Delta
-    from plimsoll.plan.demand_asking import DemandAsking
-    from plimsoll.plan.demand_planning import DemandPlanner
-    from plimsoll.plan.gpu_ledger import gpu_ledger
-    from plimsoll.plan.gpu_picture import gpu_picture
-    from plimsoll.plan.rivals import rival_warnings
+    from plimsoll.cli.picture.bars import gpu_picture
+    from plimsoll.cli.picture.plot import print_picture
+    from plimsoll.cli.picture.svg import as_html, as_svg
+    from plimsoll.plan.demand.planner import DemandPlanner
+    from plimsoll.plan.ledger.ledger import gpu_ledger
+    from plimsoll.plan.owned.delta import Delta
+    from plimsoll.plan.pods.rivals import rival_warnings
+    from plimsoll.plan.requests.round import DemandAsking
 
     if plot_to is not None and plot_to.suffix not in _DRAWN:
         raise PlimsollError(f"--plot-to {plot_to}: is no .html or .svg file", "give it one of these two endings")
@@ -76,11 +76,11 @@ def demand(
 
 def _snapshot(file: list[str] | None, kubeconfig: Path | None, context: str | None) -> Snapshot:
     if file:
-        from plimsoll.observe.manifests import snapshot_from_files
+        from plimsoll.observe.files.manifests import snapshot_from_files
 
         return snapshot_from_files(file)
-    from plimsoll.connection import Connection
-    from plimsoll.observe.reading import read_cluster
+    from plimsoll.kube.connection import Connection
+    from plimsoll.observe.cluster.reading import read_cluster
 
     return read_cluster(Connection.open(kubeconfig, context))
 

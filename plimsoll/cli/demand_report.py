@@ -8,11 +8,11 @@ from rich import box
 from rich.table import Column, Table
 from rich.text import Text
 
-from plimsoll.cli.output import OUT
-from plimsoll.model.gpu_demand import DemandPhase
-from plimsoll.plan.demand import Demand, PlannedNode
-from plimsoll.plan.shares import PodShare
-from plimsoll.plan.shortlist import counted
+from plimsoll.cli.shared.output import OUT
+from plimsoll.model.api.gpu_demand import DemandPhase
+from plimsoll.plan.demand.demand import Demand, PlannedNode
+from plimsoll.plan.pods.shares import PodShare
+from plimsoll.text import counted
 
 Phases = Mapping[str, DemandPhase]
 """By name of the demand."""

@@ -9,17 +9,25 @@ import pulumi.automation as auto
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from plimsoll.cli.options import Backend, Context, EnvironmentName, Kubeconfig, PassphraseFile, Provider, WorkFolder
-from plimsoll.cli.output import ERR, OUT
-from plimsoll.cli.writer import Writer, WriterOptions, open_writer
-from plimsoll.model.errors import PlimsollError
+from plimsoll.cli.shared.options import (
+    Backend,
+    Context,
+    EnvironmentName,
+    Kubeconfig,
+    PassphraseFile,
+    Provider,
+    WorkFolder,
+)
+from plimsoll.cli.shared.output import ERR, OUT
+from plimsoll.cli.shared.writer import Writer, WriterOptions, open_writer
+from plimsoll.errors import PlimsollError
 from plimsoll.model.plan import Plan
-from plimsoll.plan.asking import asking
-from plimsoll.plan.delta import key_of
-from plimsoll.plan.finalizing import finalizing
-from plimsoll.plan.ownership import Ownership
-from plimsoll.plan.shortlist import shortlist
+from plimsoll.plan.owned.asking import asking
+from plimsoll.plan.owned.delta import key_of
+from plimsoll.plan.owned.ownership import Ownership
 from plimsoll.plan.validating import validate
+from plimsoll.report.finalizing import finalizing
+from plimsoll.text import shortlist
 
 app = typer.Typer(add_completion=False)
 

@@ -6,12 +6,12 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plimsoll.cli.output import ERR, OUT, REFUSED, Format, print_json
-from plimsoll.model.instance_type import InstanceType
-from plimsoll.model.node_gpus import NodeGpus
-from plimsoll.plan.catalog import Candidate
-from plimsoll.plan.estimator import Estimate, Infeasible, ModelNeed
-from plimsoll.plan.presets import DISK_HEADROOM_GIB
+from plimsoll.cli.shared.output import ERR, OUT, REFUSED, Format, print_json
+from plimsoll.model.cluster.instance_type import InstanceType
+from plimsoll.model.cluster.node_gpus import NodeGpus
+from plimsoll.plan.catalog.catalog import Candidate
+from plimsoll.plan.estimating.estimator import Estimate, Infeasible, ModelNeed
+from plimsoll.plan.estimating.presets import DISK_HEADROOM_GIB
 
 
 class Model(NamedTuple):

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from plimsoll.cli.options import Context, Kubeconfig
-from plimsoll.cli.output import REFUSED, SETTLED, Format, Output, print_json
-from plimsoll.model.errors import PlimsollError
+from plimsoll.cli.shared.options import Context, Kubeconfig
+from plimsoll.cli.shared.output import REFUSED, SETTLED, Format, Output, print_json
+from plimsoll.errors import PlimsollError
+from plimsoll.model.api.workspace import WorkspaceRef
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.workspace import WorkspaceRef
 
 app = typer.Typer(add_completion=False)
 
@@ -43,21 +43,21 @@ def workspace(
 
     Exit code 2 when it is refused.
     """
-    from plimsoll.cli.clouds import with_cloud_types
-    from plimsoll.cli.explain_object import as_json
-    from plimsoll.cli.explain_report import print_story
+    from plimsoll.cli.shared.clouds import with_cloud_types
+    from plimsoll.cli.story.as_object import as_json
+    from plimsoll.cli.story.report import print_story
     from plimsoll.plan.explaining import explain
 
     events: list[dict[str, Any]] = []
     if file:
-        from plimsoll.observe.manifests import snapshot_from_files
+        from plimsoll.observe.files.manifests import snapshot_from_files
 
         snapshot = snapshot_from_files(file)
         ref = _find(snapshot, name, namespace)
     else:
-        from plimsoll.connection import Connection
-        from plimsoll.observe.events import events_about
-        from plimsoll.observe.reading import read_cluster
+        from plimsoll.kube.connection import Connection
+        from plimsoll.observe.cluster.events import events_about
+        from plimsoll.observe.cluster.reading import read_cluster
 
         connection = Connection.open(kubeconfig, context)
         try:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from plimsoll.cli.options import Context, Kubeconfig
-from plimsoll.cli.output import REFUSED, SETTLED, Format, Output, print_json
+from plimsoll.cli.shared.options import Context, Kubeconfig
+from plimsoll.cli.shared.output import REFUSED, SETTLED, Format, Output, print_json
 
 app = typer.Typer(add_completion=False)
 
@@ -25,15 +25,15 @@ def gpus(
     Exit code 2 where something does.
     """
     from plimsoll.cli.gpus_report import as_json, print_ledger
-    from plimsoll.plan.gpu_ledger import gpu_ledger
+    from plimsoll.plan.ledger.ledger import gpu_ledger
 
     if file:
-        from plimsoll.observe.manifests import snapshot_from_files
+        from plimsoll.observe.files.manifests import snapshot_from_files
 
         snapshot = snapshot_from_files(file)
     else:
-        from plimsoll.connection import Connection
-        from plimsoll.observe.reading import read_cluster
+        from plimsoll.kube.connection import Connection
+        from plimsoll.observe.cluster.reading import read_cluster
 
         connection = Connection.open(kubeconfig, context)
         try:

@@ -8,19 +8,19 @@ import yaml
 from rich.padding import Padding
 from rich.text import Text
 
-from plimsoll.cli.options import Context, Kubeconfig
-from plimsoll.cli.output import OUT, REFUSED, SETTLED, Format, Output, print_json
 from plimsoll.cli.queues_report import next_as_json, next_line
+from plimsoll.cli.shared.options import Context, Kubeconfig
+from plimsoll.cli.shared.output import OUT, REFUSED, SETTLED, Format, Output, print_json
 from plimsoll.model.plan import Creation, Plan, Update
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
-from plimsoll.plan.node_ask import NodeAsk
 from plimsoll.plan.planning import plan as plan_round
-from plimsoll.plan.queue_order import NextGpu, next_gpu
-from plimsoll.plan.queue_standing import standing
-from plimsoll.plan.shortlist import counted
+from plimsoll.plan.queues.order import NextGpu, next_gpu
+from plimsoll.plan.queues.standing import standing
+from plimsoll.plan.requests.node_ask import NodeAsk
 from plimsoll.plan.validating import validate
 from plimsoll.policy.withholding import withhold
+from plimsoll.text import counted
 
 app = typer.Typer(add_completion=False)
 
@@ -41,12 +41,12 @@ def plan(
     Exit code 2 when an intent is refused.
     """
     if file:
-        from plimsoll.cli.clouds import with_cloud_types
-        from plimsoll.observe.manifests import snapshot_from_files
+        from plimsoll.cli.shared.clouds import with_cloud_types
+        from plimsoll.observe.files.manifests import snapshot_from_files
 
         snapshot = with_cloud_types(snapshot_from_files(file))
     else:
-        from plimsoll.cli.watching import open_observer
+        from plimsoll.cli.shared.watching import open_observer
 
         with open_observer(kubeconfig, context) as (_, observer):
             snapshot = observer.snapshot()

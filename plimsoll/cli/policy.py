@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 from rich.table import Column, Table
 
-from plimsoll.cli.findings import print_findings
-from plimsoll.cli.output import ERR, OUT, REFUSED, SETTLED, Format, print_json
-from plimsoll.model.errors import PlimsollError
-from plimsoll.plan.shortlist import counted
+from plimsoll.cli.shared.findings import print_findings
+from plimsoll.cli.shared.output import ERR, OUT, REFUSED, SETTLED, Format, print_json
+from plimsoll.errors import PlimsollError
 from plimsoll.policy.located import Located
+from plimsoll.text import counted
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -57,8 +57,8 @@ def check(
 
     Objects of kinds that no rule reads are passed over and counted. Exit codes: 0 clean, 2 findings, 1 a bad file.
     """
-    from plimsoll.observe.checked_objects import checked_objects
-    from plimsoll.observe.policy_config import read_policy_config
+    from plimsoll.observe.files.checked_objects import checked_objects
+    from plimsoll.observe.files.policy_config import read_policy_config
     from plimsoll.policy.checking import Checker
     from plimsoll.policy.rule_set import RULES
     from plimsoll.policy.world import world_of

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from plimsoll.cli.options import Context, Kubeconfig
-from plimsoll.cli.output import Format, Output, print_json
-from plimsoll.model.errors import InvalidObjectError, PlimsollError
+from plimsoll.cli.shared.options import Context, Kubeconfig
+from plimsoll.cli.shared.output import Format, Output, print_json
+from plimsoll.errors import InvalidObjectError, PlimsollError
 
 app = typer.Typer(add_completion=False)
 
@@ -32,16 +32,16 @@ def queues(
     if ctx.invoked_subcommand is not None:
         return
     from plimsoll.cli.queues_report import as_json, print_tree
-    from plimsoll.plan.queue_order import next_gpu
-    from plimsoll.plan.queue_standing import standing
+    from plimsoll.plan.queues.order import next_gpu
+    from plimsoll.plan.queues.standing import standing
 
     if file:
-        from plimsoll.observe.manifests import snapshot_from_files
+        from plimsoll.observe.files.manifests import snapshot_from_files
 
         snapshot = snapshot_from_files(file)
     else:
-        from plimsoll.connection import Connection
-        from plimsoll.observe.reading import read_cluster
+        from plimsoll.kube.connection import Connection
+        from plimsoll.observe.cluster.reading import read_cluster
 
         connection = Connection.open(kubeconfig, context)
         try:
@@ -73,8 +73,8 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
 
     Exit code 2 where something is.
     """
-    from plimsoll.cli.findings import print_findings
-    from plimsoll.plan.queue_checks import check_queues, is_queue
+    from plimsoll.cli.shared.findings import print_findings
+    from plimsoll.plan.queues.checks import check_queues, is_queue
 
     manifests = list(_from_files(file)) if file else _from_cluster(kubeconfig, context)
     there = {each["metadata"].get("name") for each in manifests if is_queue(each)}
@@ -85,9 +85,9 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
 
 
 def _from_files(paths: list[str]) -> Iterator[dict[str, Any]]:
-    from plimsoll.observe.documents import ManifestError, read_documents
-    from plimsoll.observe.manifests import objects_of
-    from plimsoll.plan.queue_checks import require_object
+    from plimsoll.observe.files.documents import ManifestError, read_documents
+    from plimsoll.observe.files.manifests import objects_of
+    from plimsoll.plan.queues.checks import require_object
 
     for document in read_documents(paths):
         for place, manifest in objects_of(document):
@@ -99,8 +99,8 @@ def _from_files(paths: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _from_cluster(kubeconfig: Any, context: str | None) -> list[dict[str, Any]]:
-    from plimsoll.connection import Connection
-    from plimsoll.observe.queue_objects import queue_objects
+    from plimsoll.kube.connection import Connection
+    from plimsoll.observe.cluster.queue_objects import queue_objects
 
     connection = Connection.open(kubeconfig, context)
     try:

@@ -6,12 +6,12 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cli.output import OUT
-from plimsoll.model.queue import UNLIMITED
-from plimsoll.plan.queue_order import NextGpu
-from plimsoll.plan.queue_standing import NOTHING, QueuedPod, Standing
-from plimsoll.plan.queue_tree import MILLI, Resource
-from plimsoll.plan.shortlist import shortlist
+from plimsoll.cli.shared.output import OUT
+from plimsoll.model.kai.queue import UNLIMITED
+from plimsoll.plan.queues.order import NextGpu
+from plimsoll.plan.queues.standing import NOTHING, QueuedPod, Standing
+from plimsoll.plan.queues.tree import MILLI, Resource
+from plimsoll.text import shortlist
 
 _COLUMNS: Final = {
     "quota": "quota",

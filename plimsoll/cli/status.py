@@ -6,19 +6,19 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cli.logs import log_to_stderr
-from plimsoll.cli.options import Context, Kubeconfig
-from plimsoll.cli.output import OUT, Format, Output, print_json
-from plimsoll.model.condition import condition_of
-from plimsoll.model.environment import Environment
-from plimsoll.model.gpu_demand import GPUDemand
-from plimsoll.model.node_claim import NodeClaim
+from plimsoll.cli.shared.logs import log_to_stderr
+from plimsoll.cli.shared.options import Context, Kubeconfig
+from plimsoll.cli.shared.output import OUT, Format, Output, print_json
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.api.gpu_demand import GPUDemand
+from plimsoll.model.api.workspace import ConditionType, Workspace
+from plimsoll.model.cluster.workload import Workload
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.meta.condition import condition_of
 from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.model.verdict import Reason
-from plimsoll.model.workload import Workload
-from plimsoll.model.workspace import ConditionType, Workspace
-from plimsoll.plan.rivals import rival_warnings
-from plimsoll.plan.shortlist import shortlist
+from plimsoll.plan.pods.rivals import rival_warnings
+from plimsoll.text import shortlist
 
 SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet", "GPUDemand")
 PHASES = ("Ready", "Initialized", "Registered", "Launched")
@@ -37,8 +37,8 @@ def status(
     output: Output = Format.TEXT,
 ) -> None:
     """Workspaces, their nodes and what the engine made for them, as the cluster has it now."""
-    from plimsoll.connection import Connection
-    from plimsoll.observe.reading import read_cluster
+    from plimsoll.kube.connection import Connection
+    from plimsoll.observe.cluster.reading import read_cluster
 
     log_to_stderr()
     snapshot = read_cluster(Connection.open(kubeconfig, context), only=SHOWN, required=("Workspace",))

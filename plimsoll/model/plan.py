@@ -4,9 +4,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from plimsoll.model.base import Observed, identify
-from plimsoll.model.finding import Finding
-from plimsoll.model.gpu_demand import DemandReport
+from plimsoll.model.api.gpu_demand import DemandReport
+from plimsoll.model.meta.base import Observed, identify
+from plimsoll.model.meta.finding import Finding
 from plimsoll.model.owner import Owner
 from plimsoll.model.verdict import Verdict
 

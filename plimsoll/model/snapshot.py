@@ -4,25 +4,25 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from plimsoll.model.autoscaler import Autoscaler
-from plimsoll.model.base import Observed
-from plimsoll.model.capacity_buffer import CapacityBuffer
-from plimsoll.model.claim_event import ClaimEvent
-from plimsoll.model.daemon_set import DaemonSet
-from plimsoll.model.environment import Environment
-from plimsoll.model.gpu_demand import GPUDemand
-from plimsoll.model.host_load import HostLoad
-from plimsoll.model.instance_type import InstanceType
-from plimsoll.model.node import Node
-from plimsoll.model.node_claim import NodeClaim
-from plimsoll.model.node_pool import NodePool
-from plimsoll.model.pod import Pod
-from plimsoll.model.pod_group import PodGroup
-from plimsoll.model.provisioning_request import ProvisioningRequest
-from plimsoll.model.queue import Queue
-from plimsoll.model.template import PodTemplate
-from plimsoll.model.workload import Workload
-from plimsoll.model.workspace import Workspace, WorkspaceRef
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.api.gpu_demand import GPUDemand
+from plimsoll.model.api.workspace import Workspace, WorkspaceRef
+from plimsoll.model.cluster.autoscaler import Autoscaler
+from plimsoll.model.cluster.daemon_set import DaemonSet
+from plimsoll.model.cluster.host_load import HostLoad
+from plimsoll.model.cluster.instance_type import InstanceType
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster.workload import Workload
+from plimsoll.model.kai.pod_group import PodGroup
+from plimsoll.model.kai.queue import Queue
+from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
+from plimsoll.model.karpenter.claim_event import ClaimEvent
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.karpenter.node_pool import NodePool
+from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
+from plimsoll.model.karpenter.template import PodTemplate
+from plimsoll.model.meta.base import Observed
 
 
 class InvalidWorkspace(Observed):

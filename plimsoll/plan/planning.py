@@ -3,39 +3,39 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from plimsoll.model.environment import Provisioner as Kind
-from plimsoll.model.labels import NODEPOOL, SPEC_HASH
+from plimsoll.labels import NODEPOOL, SPEC_HASH
+from plimsoll.model.api.environment import Provisioner as Kind
+from plimsoll.model.api.workspace import Workspace, WorkspaceRef
+from plimsoll.model.cluster.workload import Workload
 from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import Deletion, LeavingPod, ObjectKey, Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
-from plimsoll.model.workload import Workload
-from plimsoll.model.workspace import Workspace, WorkspaceRef
-from plimsoll.plan.asked import AskedObjects
-from plimsoll.plan.attempts import Trying
-from plimsoll.plan.budget import Budget
-from plimsoll.plan.capacity_gate import lifts
-from plimsoll.plan.catalog import did_you_mean
-from plimsoll.plan.claim_progress import ClaimProgress
-from plimsoll.plan.delta import Delta, key_of
-from plimsoll.plan.demand_asking import DemandAsking
-from plimsoll.plan.demand_holding import DemandHolding
-from plimsoll.plan.demand_planning import DemandPlanner
-from plimsoll.plan.indexed_pods import marked_pods
-from plimsoll.plan.node_claims import NodeClaimProvisioner
-from plimsoll.plan.node_index import index_of
-from plimsoll.plan.offered_types import OfferedType, OfferedTypes
-from plimsoll.plan.ownership import Owned, Ownership, alive, by_age
-from plimsoll.plan.pod_places import PodPlaces
-from plimsoll.plan.pool_limits import Room
-from plimsoll.plan.provisioner import Means, Provisioner, Wish
-from plimsoll.plan.rivals import rival_warnings
-from plimsoll.plan.scaling import autoscaled, scaled
-from plimsoll.plan.shortlist import counted, shortlist
-from plimsoll.plan.static_node_pool import StaticNodePoolProvisioner
-from plimsoll.plan.supply import brought_supply
-from plimsoll.plan.whole_replicas import startable, whole_replicas
-from plimsoll.plan.workload import LEADER_WORKER_SET, Scale, workload_kind, workload_manifest
+from plimsoll.plan.catalog.catalog import did_you_mean
+from plimsoll.plan.catalog.offered import OfferedType, OfferedTypes
+from plimsoll.plan.demand.planner import DemandPlanner
+from plimsoll.plan.limits.budget import Budget
+from plimsoll.plan.limits.demand_holding import DemandHolding
+from plimsoll.plan.nodes.index import index_of
+from plimsoll.plan.owned.attempts import Trying
+from plimsoll.plan.owned.delta import Delta, key_of
+from plimsoll.plan.owned.ownership import Owned, Ownership, alive, by_age
+from plimsoll.plan.owned.progress import ClaimProgress
+from plimsoll.plan.pods.indexed import marked_pods
+from plimsoll.plan.pods.places import PodPlaces
+from plimsoll.plan.pods.rivals import rival_warnings
+from plimsoll.plan.pools.limits import Room
+from plimsoll.plan.provisioning.node_claims import NodeClaimProvisioner
+from plimsoll.plan.provisioning.provisioner import Means, Provisioner, Wish
+from plimsoll.plan.provisioning.static_pool import StaticNodePoolProvisioner
+from plimsoll.plan.requests.asked import AskedObjects
+from plimsoll.plan.requests.gate import lifts
+from plimsoll.plan.requests.round import DemandAsking
+from plimsoll.plan.workspaces.autoscaled import autoscaled, scaled
+from plimsoll.plan.workspaces.brought_supply import brought_supply
+from plimsoll.plan.workspaces.whole_replicas import startable, whole_replicas
+from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET, Scale, workload_kind, workload_manifest
+from plimsoll.text import counted, shortlist
 
 
 def plan(snapshot: Snapshot, verdicts: Sequence[Verdict], now: datetime, planner: DemandPlanner | None = None) -> Plan:

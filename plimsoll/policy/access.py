@@ -6,8 +6,8 @@ NodePools and GPUs in all depend on nodes: the loop alone judges them.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from plimsoll.model.labels import GROUP
-from plimsoll.model.tenancy import (
+from plimsoll.labels import GROUP
+from plimsoll.model.api.tenancy import (
     NAMESPACE_NOT_NAMED,
     NONE_ALLOWED,
     QUEUE_NOT_ALLOWED,

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from plimsoll.model.labels import DO_NOT_DISRUPT
-from plimsoll.model.quantity import parse_quantity
+from plimsoll.labels import DO_NOT_DISRUPT
 from plimsoll.policy.cel import POD_VARIABLES, matches, setting, value
 from plimsoll.policy.fields import (
     Manifest,
@@ -22,6 +21,7 @@ from plimsoll.policy.fields import (
 from plimsoll.policy.pod_templates import DEFAULT_SCHEDULER, SHARE_ANNOTATIONS
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
 from plimsoll.policy.world import KAI_SCHEDULER, World
+from plimsoll.quantity import parse_quantity
 
 TRIGGER_LABEL: Final = "/trigger-type"
 """How the label of a trigger pod ends, ours and TensorFusion's."""

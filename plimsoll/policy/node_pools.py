@@ -6,16 +6,16 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import Field
 
-from plimsoll.model.base import Declared
-from plimsoll.model.finding import Severity
-from plimsoll.model.labels import GPU_COUNT, INSTANCE_TYPE
-from plimsoll.model.lasting import CHANGING_KEYS, HASHES, MOMENTS, OWN, changes_by_itself
-from plimsoll.model.quantity import parse_devices
-from plimsoll.plan.catalog import Catalog
+from plimsoll.labels import GPU_COUNT, INSTANCE_TYPE
+from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta.finding import Severity
+from plimsoll.model.meta.lasting import CHANGING_KEYS, HASHES, MOMENTS, OWN, changes_by_itself
+from plimsoll.plan.catalog.catalog import Catalog
 from plimsoll.policy.cel import matches, option, texts, value
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, section, text
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject
 from plimsoll.policy.world import World
+from plimsoll.quantity import parse_devices
 
 CONSOLIDATION_RULE: Final = "node-pool-consolidation"
 TAINT_RULE: Final = "node-pool-gpu-taint"

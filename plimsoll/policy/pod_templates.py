@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from plimsoll.model.labels import QUEUE
-from plimsoll.model.quantity import parse_quantity
-from plimsoll.model.share import GPU_FRACTION, GPU_MEMORY_SHARE
+from plimsoll.labels import QUEUE
+from plimsoll.model.kai.share import GPU_FRACTION, GPU_MEMORY_SHARE
 from plimsoll.policy.fields import Manifest, is_list, items, join, section, text
+from plimsoll.quantity import parse_quantity
 
 NVIDIA: Final = "nvidia.com/"
 """`nvidia.com/gpu`, `nvidia.com/gpu.shared`, `nvidia.com/mig-1g.10gb` ..."""

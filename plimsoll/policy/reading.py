@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from plimsoll.model.labels import GROUP
-from plimsoll.plan.queue_users import queue_uses
+from plimsoll.labels import GROUP
+from plimsoll.plan.queues.users import queue_uses
 from plimsoll.policy.charts import CHART_FILE_KIND, charts
 from plimsoll.policy.fields import Manifest, group_of, is_kind, kind_of
 from plimsoll.policy.images import VALUES_KIND

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, NamedTuple
 
-from plimsoll.model.base import Declared
-from plimsoll.model.finding import Finding, Severity
-from plimsoll.model.labels import GROUP
+from plimsoll.labels import GROUP
+from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta.finding import Finding, Severity
 from plimsoll.policy.fields import Manifest
 from plimsoll.policy.world import World
 

@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from plimsoll.model.base import Declared, describe_errors
-from plimsoll.model.errors import PlimsollError
-from plimsoll.model.finding import Severity
-from plimsoll.model.policies import Policies
+from plimsoll.errors import PlimsollError
+from plimsoll.model.api.policies import Policies
+from plimsoll.model.meta.base import Declared, describe_errors
+from plimsoll.model.meta.finding import Severity
 from plimsoll.policy import (
     access,
     budgets,

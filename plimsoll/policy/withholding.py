@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from plimsoll.model.finding import Finding, Severity
+from plimsoll.model.api.policies import Policies
+from plimsoll.model.meta.finding import Finding, Severity
 from plimsoll.model.plan import Creation, ObjectKey, Plan, Update, Withheld
-from plimsoll.model.policies import Policies
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.policy.checking import Checker
 from plimsoll.policy.rule_set import RULES, InvalidPoliciesError

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from plimsoll.model.labels import GROUP
+from plimsoll.labels import GROUP
 from plimsoll.policy.fields import Manifest, is_kind, section
 
 KAITO_GROUP: Final = "kaito.sh"

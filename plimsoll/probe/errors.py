@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 
 FAILED: Final = 1
 NO_GPU: Final = 3

@@ -5,7 +5,7 @@ import sys
 import threading
 from pathlib import Path
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 from plimsoll.probe.errors import FAILED, ProbeError
 from plimsoll.probe.finding import find_gpu, sources
 from plimsoll.probe.pod import OwnPod

@@ -10,7 +10,7 @@ from typing import Annotated
 import structlog
 import typer
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 from plimsoll.provider.server import serve
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 import orjson
 import yaml
 
-from plimsoll.model.errors import PlimsollError
-from plimsoll.provider.identity import id_of, kind_of, metadata_of, name_of, namespace_of
-from plimsoll.provider.objects import Object
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.identity import id_of, kind_of, metadata_of, name_of, namespace_of
+from plimsoll.kube.objects import Object
 from plimsoll.provider.session import Session
 from plimsoll.provider.values import Asset, Properties, Secret, plain, secret_texts
 

@@ -4,8 +4,8 @@ import base64
 import re
 from typing import Any, Literal, NamedTuple
 
-from plimsoll.model.quantity import parse_quantity
 from plimsoll.provider.values import Properties, is_unknown
+from plimsoll.quantity import parse_quantity
 
 _SERVER_SET = (
     "creationTimestamp",

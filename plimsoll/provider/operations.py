@@ -4,10 +4,9 @@ from typing import Any, Final
 
 import tenacity
 
-from plimsoll.connection import RequestError
-from plimsoll.provider.awaiting import SKIP_AWAIT
-from plimsoll.provider.diff import Path, declared, prune
-from plimsoll.provider.identity import (
+from plimsoll.kube.awaiting import SKIP_AWAIT
+from plimsoll.kube.connection import RequestError
+from plimsoll.kube.identity import (
     annotation,
     id_of,
     kind_of,
@@ -18,9 +17,10 @@ from plimsoll.provider.identity import (
     new_field_manager,
     parse_id,
 )
-from plimsoll.provider.managed_fields import owned_by_apply, take_over
-from plimsoll.provider.objects import NoSuchKindError, Object
-from plimsoll.provider.readiness import NotReadyError
+from plimsoll.kube.managed_fields import owned_by_apply, take_over
+from plimsoll.kube.objects import NoSuchKindError, Object
+from plimsoll.kube.readiness import NotReadyError
+from plimsoll.provider.diff import Path, declared, prune
 from plimsoll.provider.session import Call, Session
 from plimsoll.provider.state import API_VERSION, FIELD_MANAGER, InitializationFailedError, State, state_of
 from plimsoll.provider.values import Properties, has_unknowns, mark_secrets, plain

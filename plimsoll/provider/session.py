@@ -11,10 +11,10 @@ from weakref import WeakSet
 
 import orjson
 
-from plimsoll.model.errors import PlimsollError
-from plimsoll.provider.awaiting import Interruption, Waiting
-from plimsoll.provider.kubeconfig import Kubeconfig, SettingsError
-from plimsoll.provider.objects import Objects
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.awaiting import Interruption, Waiting
+from plimsoll.kube.kubeconfig import Kubeconfig, SettingsError
+from plimsoll.kube.objects import Objects
 
 _MOST_SESSIONS: Final = 256
 _PREFIX: Final = "kubernetes:config:"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 from plimsoll.provider.values import Properties, mark_secrets
 
 INPUTS: Final = "__inputs"

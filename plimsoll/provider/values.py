@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from google.protobuf import struct_pb2
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 
 _SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
 _SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"

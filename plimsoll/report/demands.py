@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import structlog
 
-from plimsoll.connection import APPLY_PATCH, Connection, ConnectionFailedError, RequestError
-from plimsoll.model.gpu_demand import DemandReport, GPUDemandStatus
-from plimsoll.model.labels import API_VERSION
+from plimsoll.kube.connection import APPLY_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.labels import API_VERSION
+from plimsoll.model.api.gpu_demand import DemandReport, GPUDemandStatus
 from plimsoll.report.statuses import QUERY, TIMEOUT, path_of
 
 KIND: Final = "GPUDemand"

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, NamedTuple
 
-from plimsoll.model.condition import condition_of
-from plimsoll.model.environment import Environment
-from plimsoll.model.gpu_demand import DemandPhase, DemandReport, GPUDemandStatus
-from plimsoll.model.labels import API_VERSION, GROUP
+from plimsoll.labels import API_VERSION, GROUP
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.api.gpu_demand import DemandPhase, DemandReport, GPUDemandStatus
+from plimsoll.model.api.workspace import ConditionType, WorkspaceRef, WorkspaceStatus
+from plimsoll.model.meta.condition import condition_of
 from plimsoll.model.owner import DemandRef, Owner
 from plimsoll.model.plan import ObjectKey, Plan, Withheld
 from plimsoll.model.verdict import Reason, Verdict
-from plimsoll.model.workspace import ConditionType, WorkspaceRef, WorkspaceStatus
-from plimsoll.plan.shortlist import counted, shortlist
+from plimsoll.text import counted, shortlist
 
 NOTE_LENGTH: Final = 1024
 """Bytes that the apiserver takes."""

@@ -7,15 +7,15 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from plimsoll.model.gpu_demand import ClaimStage, DemandPhase, GPUDemandStatus
-from plimsoll.model.labels import NODEPOOL
-from plimsoll.model.node_claim import NodeClaim
+from plimsoll.labels import NODEPOOL
+from plimsoll.model.api.gpu_demand import ClaimStage, DemandPhase, GPUDemandStatus
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.karpenter.node_claim import NodeClaim
 from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import ObjectKey, Plan, SignalReason
-from plimsoll.model.pod import Pod
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.asking import asking, signalled
-from plimsoll.plan.claim_progress import parse_time
+from plimsoll.plan.owned.asking import asking, signalled
+from plimsoll.plan.owned.progress import parse_time
 
 TRIGGERS: Final = ("Pod", "CapacityBuffer", "ProvisioningRequest")
 """Kinds that ask an autoscaler for the capacity of demand."""

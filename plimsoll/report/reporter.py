@@ -6,14 +6,13 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from plimsoll.connection import Connection, ConnectionFailedError, RequestError
-from plimsoll.model.environment import Environment
+from plimsoll.kube.connection import Connection, ConnectionFailedError, RequestError
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.api.workspace import WorkspaceRef, WorkspaceStatus
 from plimsoll.model.plan import ObjectKey, Plan, Withheld
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.workspace import WorkspaceRef, WorkspaceStatus
-from plimsoll.plan.conditions import differs, environment_status, refused_status, status_of
-from plimsoll.plan.finalizing import finalizing
-from plimsoll.plan.holdings import Holdings, Made
+from plimsoll.plan.workspaces.holdings import Holdings, Made
+from plimsoll.report.conditions import differs, environment_status, refused_status, status_of
 from plimsoll.report.demands import KIND as DEMAND
 from plimsoll.report.demands import DemandWriter
 from plimsoll.report.events import (
@@ -26,6 +25,7 @@ from plimsoll.report.events import (
     withheld_event,
 )
 from plimsoll.report.finalizers import FinalizerWriter
+from plimsoll.report.finalizing import finalizing
 from plimsoll.report.recorder import Recorder
 from plimsoll.report.statuses import TIMEOUT, StatusWrite, StatusWriter, path_of
 

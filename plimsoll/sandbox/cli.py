@@ -13,8 +13,8 @@ import psutil
 import typer
 from rich.table import Table
 
-from plimsoll.cli.output import ERR, OUT, Format, Output, print_json
-from plimsoll.model.errors import PlimsollError
+from plimsoll.cli.shared.output import ERR, OUT, Format, Output, print_json
+from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import installing, screen
 from plimsoll.sandbox.parts import names
 from plimsoll.sandbox.sandbox import DEFAULT_NAME, Sandbox
@@ -217,7 +217,7 @@ def _warn_of_ended(processes: list[ProcessState]) -> None:
 
 
 if __name__ == "__main__":
-    from plimsoll.cli.output import FAILED, print_error
+    from plimsoll.cli.shared.output import FAILED, print_error
 
     try:
         app()

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from plimsoll.model import labels
+from plimsoll import labels
 
 
 class GpuModel(NamedTuple):

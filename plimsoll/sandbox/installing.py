@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import building, home, parts, toolchain
 from plimsoll.sandbox.parts import PARTS, BinFolder, Part, Program
 

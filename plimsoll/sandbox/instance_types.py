@@ -4,7 +4,7 @@ import csv
 from importlib.resources import files
 from typing import Any, Final
 
-from plimsoll.model import labels
+from plimsoll import labels
 from plimsoll.sandbox.gpu_models import discovery_labels, gpu_models
 
 ZONES: Final = ("zone-a", "zone-b")

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from plimsoll.model import labels
-from plimsoll.model.errors import PlimsollError
+from plimsoll import labels
+from plimsoll.errors import PlimsollError
 from plimsoll.sandbox.gpu_models import GpuModel, discovery_labels, gpu_models
 
 COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")

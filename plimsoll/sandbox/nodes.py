@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from plimsoll.connection import Connection, RequestError
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.connection import Connection, RequestError
 from plimsoll.sandbox.node_list import ListedNode, manifest
 
 READY_SECONDS: Final = 180

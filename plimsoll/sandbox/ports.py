@@ -4,7 +4,7 @@ import socket
 from contextlib import ExitStack
 from typing import Final
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 
 LOOPBACK: Final = "127.0.0.1"
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import psutil
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import certificates, identities, installing, instance_types, programs, shell, state, supervisor
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.parts import names

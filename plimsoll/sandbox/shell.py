@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.state import Settings, State
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from tenacity import AsyncRetrying, stop_after_attempt, wait_fixed
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import certificates, identities, job_sets, leader_worker_sets, ports, processes, webhooks
 from plimsoll.sandbox.child import Child
 from plimsoll.sandbox.folder import Folder

@@ -15,7 +15,7 @@ from typing import Final
 import orjson
 import structlog
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import state
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.startup import PortTakenError, Startup, in_stopping_order

@@ -9,7 +9,7 @@ from typing import Final
 
 import psutil
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import home
 from plimsoll.sandbox.parts import Part, names, part
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import orjson
 
+from plimsoll import labels
 from plimsoll.apply.review import stamped
 from plimsoll.apply.state import State, declare, provider_urn, stack_urn, urn_of
-from plimsoll.connection import RequestError
-from plimsoll.model import labels
+from plimsoll.kube.connection import RequestError
+from plimsoll.kube.identity import Kind, kind_of
+from plimsoll.kube.objects import Mapping, NoSuchKindError, Objects
+from plimsoll.model.api.workspace import WorkspaceRef
 from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update
-from plimsoll.model.workspace import WorkspaceRef
-from plimsoll.provider.identity import Kind, kind_of
-from plimsoll.provider.objects import Mapping, NoSuchKindError, Objects
 
 STACK = "capacity-test-0"
 

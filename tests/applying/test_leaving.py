@@ -6,8 +6,8 @@ import pytest
 from kubernetes import client
 
 from plimsoll.apply.leaving import mark_leaving
-from plimsoll.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
 from plimsoll.model.plan import LeavingPod
 
 PODS = [LeavingPod(namespace="team", name=name, uid=f"uid-{name}") for name in ("a", "b")]

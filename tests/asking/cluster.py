@@ -4,21 +4,21 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from plimsoll.model import labels
-from plimsoll.model.capacity_buffer import CapacityBuffer
-from plimsoll.model.capacity_gate import CAPACITY_GATE
-from plimsoll.model.claim_event import ClaimEvent
-from plimsoll.model.environment import Environment
-from plimsoll.model.gpu_demand import GPUDemand, GPUDemandStatus
-from plimsoll.model.node import Node
-from plimsoll.model.node_claim import NodeClaim
-from plimsoll.model.node_pool import NodePool
+from plimsoll import labels
+from plimsoll.model.api.capacity_gate import CAPACITY_GATE
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.api.gpu_demand import GPUDemand, GPUDemandStatus
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.kai.queue import Queue
+from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
+from plimsoll.model.karpenter.claim_event import ClaimEvent
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.karpenter.node_pool import NodePool
+from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
+from plimsoll.model.karpenter.template import PodTemplate
 from plimsoll.model.plan import Plan
-from plimsoll.model.pod import Pod
-from plimsoll.model.provisioning_request import ProvisioningRequest
-from plimsoll.model.queue import Queue
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.template import PodTemplate
 from plimsoll.plan.planning import plan as make_plan
 from tests.builders import an_environment
 

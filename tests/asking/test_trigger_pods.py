@@ -5,10 +5,10 @@ from typing import Any
 import orjson
 import pytest
 
-from plimsoll.model import labels
-from plimsoll.model.gpu_group import SELECTED_NODE
+from plimsoll import labels
+from plimsoll.gpu_group import SELECTED_NODE
+from plimsoll.model.cluster.pod import Pod
 from plimsoll.model.plan import SignalReason
-from plimsoll.model.pod import Pod
 from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, gated_pod, node, pool, share_pod
 
 

@@ -5,8 +5,8 @@ from typing import Any, cast
 import pytest
 
 from plimsoll.apply.signals import Arming, send
-from plimsoll.connection import Connection, RequestError
-from plimsoll.model.gpu_demand import DemandPhase, DemandReport, GPUDemandStatus
+from plimsoll.kube.connection import Connection, RequestError
+from plimsoll.model.api.gpu_demand import DemandPhase, DemandReport, GPUDemandStatus
 from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import ObjectKey, Signal, SignalReason
 from plimsoll.report.demands import DemandWriter

@@ -4,18 +4,18 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
-from plimsoll.model.binder import BinderSettings
-from plimsoll.model.condition import Condition
-from plimsoll.model.gpu_group import RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
-from plimsoll.model.node import Node
-from plimsoll.model.pod import Pod
-from plimsoll.model.reservation import ReservationSettings
-from plimsoll.model.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE
-from plimsoll.model.share_pod import SharePod
-from plimsoll.plan.bind_planner import BindPlan, BindPlanner
-from plimsoll.plan.bind_step import Bind, BindStep, Claim, Collect, Evict, MarkUnknown, Reserve, Say, Unclaim
-from plimsoll.plan.reservation import reservation_manifest
-from plimsoll.plan.share_claim import claimed, unclaim_patch
+from plimsoll.bind.planning.claims import claimed, unclaim_patch
+from plimsoll.bind.planning.planner import BindPlan, BindPlanner
+from plimsoll.bind.planning.reservation import reservation_manifest
+from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Collect, Evict, MarkUnknown, Reserve, Say, Unclaim
+from plimsoll.gpu_group import RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
+from plimsoll.model.api.binder import BinderSettings
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster.share_pod import SharePod
+from plimsoll.model.kai.reservation import ReservationSettings
+from plimsoll.model.kai.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE
+from plimsoll.model.meta.condition import Condition
 from tests.builders import a_node, metadata
 
 SETTINGS = BinderSettings(reservation=ReservationSettings(image="example/plimsoll:1"))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from plimsoll.model.binder import BinderSettings
-from plimsoll.model.gpu_group import GPU_GROUP, RESERVED_GPU, SELECTED_NODE, VISIBLE_DEVICES
-from plimsoll.model.reservation import ReservationSettings
-from plimsoll.plan.bind_step import Bind, Claim, Reserve, Said
-from plimsoll.plan.gpu_groups import gpu_groups
+from plimsoll.bind.planning.steps import Bind, Claim, Reserve, Said
+from plimsoll.gpu_group import GPU_GROUP, RESERVED_GPU, SELECTED_NODE, VISIBLE_DEVICES
+from plimsoll.model.api.binder import BinderSettings
+from plimsoll.model.kai.reservation import ReservationSettings
+from plimsoll.plan.pods.gpu_groups import gpu_groups
 from tests.binding.cluster import Cluster, a_gpu_node, a_plain_pod, a_share
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.cli.bind import read_settings
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 
 
 def test_options_stand_over_the_file(tmp_path: Path) -> None:

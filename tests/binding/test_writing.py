@@ -7,13 +7,13 @@ import pytest
 from plimsoll.bind.cluster import Cluster
 from plimsoll.bind.handing import ForeignConfigMapError, hand_over
 from plimsoll.bind.kai import KaiBinderError, groups_of_bind_requests, refuse_beside_kai
+from plimsoll.bind.planning.placement import ShareSpot
+from plimsoll.bind.planning.reservation import reservation_manifest
+from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Collect, Evict, MarkUnknown, Reserve, Said, Say, Unclaim
 from plimsoll.bind.writing import Writing
-from plimsoll.connection import Connection, ConnectionFailedError, RequestError
-from plimsoll.model.gpu_group import RESERVED_GPU
-from plimsoll.model.pod import Pod
-from plimsoll.plan.bind_step import Bind, BindStep, Claim, Collect, Evict, MarkUnknown, Reserve, Said, Say, Unclaim
-from plimsoll.plan.reservation import reservation_manifest
-from plimsoll.plan.share_placement import ShareSpot
+from plimsoll.gpu_group import RESERVED_GPU
+from plimsoll.kube.connection import Connection, ConnectionFailedError, RequestError
+from plimsoll.model.cluster.pod import Pod
 from tests.binding.cluster import SETTINGS, a_share
 
 POD = a_share("a").model_copy(update={"resource_version": "7"})

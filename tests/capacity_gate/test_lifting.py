@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.capacity_gate import CAPACITY_GATE, LIFTED
+from plimsoll.model.api.capacity_gate import CAPACITY_GATE, LIFTED
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.kai.pod_group import PodGroup
+from plimsoll.model.kai.queue import Queue
 from plimsoll.model.plan import Lift, ObjectKey
-from plimsoll.model.pod import Pod
-from plimsoll.model.pod_group import PodGroup
-from plimsoll.model.queue import Queue
-from plimsoll.plan.capacity_gate import lifts
-from plimsoll.plan.demand_planning import demands
+from plimsoll.plan.demand.planner import demands
+from plimsoll.plan.requests.gate import lifts
 from tests.builders import NC24, a_node, a_node_pool, a_snapshot, a_waiting_pod
 from tests.queues.manifests import amounts, queue
 

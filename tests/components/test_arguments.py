@@ -6,18 +6,18 @@ import pulumi
 import pytest
 from pulumi.provider.experimental.analyzer import Analyzer
 
-from components.environment import Environment
-from components.foundation import Foundation
-from components.gpu_discovery import GpuDiscovery
-from components.node_pool import NodePool
-from components.queue import Queue
-from components.workspace import Workspace
-from plimsoll.model.base import Declared
-from plimsoll.model.environment import EnvironmentSpec
-from plimsoll.model.gpu_discovery import GpuDiscoverySpec
-from plimsoll.model.node_pool_spec import NodePoolSpec
-from plimsoll.model.queue import QueueSpec
-from plimsoll.model.workspace import WorkspaceSpec
+from plimsoll.components.environment import Environment
+from plimsoll.components.foundation import Foundation
+from plimsoll.components.gpu_discovery import GpuDiscovery
+from plimsoll.components.node_pool import NodePool
+from plimsoll.components.queue import Queue
+from plimsoll.components.specs.gpu_discovery import GpuDiscoverySpec
+from plimsoll.components.specs.node_pool_spec import NodePoolSpec
+from plimsoll.components.workspace import Workspace
+from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.api.workspace import WorkspaceSpec
+from plimsoll.model.kai.queue import QueueSpec
+from plimsoll.model.meta.base import Declared
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.environment import Environment
-from components.gpu_discovery import GpuDiscovery
-from components.node_pool import NodePool
-from components.queue import Queue
-from components.training_runtime import ClusterTrainingRuntime, TrainingRuntime
-from components.workspace import Workspace
-from plimsoll.model.errors import InvalidObjectError
+from plimsoll.components.environment import Environment
+from plimsoll.components.gpu_discovery import GpuDiscovery
+from plimsoll.components.node_pool import NodePool
+from plimsoll.components.queue import Queue
+from plimsoll.components.training_runtime import ClusterTrainingRuntime, TrainingRuntime
+from plimsoll.components.workspace import Workspace
+from plimsoll.errors import InvalidObjectError
 from tests.components.declaring import declared
 
 KWOK = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}

@@ -7,9 +7,9 @@ import jsonschema
 import pytest
 import yaml
 
-from components.node_pool import NodePool, NodePoolArgs
-from components.queue import Queue, QueueArgs
-from components.training_runtime import ClusterTrainingRuntime, ClusterTrainingRuntimeArgs
+from plimsoll.components.node_pool import NodePool, NodePoolArgs
+from plimsoll.components.queue import Queue, QueueArgs
+from plimsoll.components.training_runtime import ClusterTrainingRuntime, ClusterTrainingRuntimeArgs
 from plimsoll.sandbox.parts import part
 from tests.components.declaring import declared, manifest
 from tests.components.templates import TORCH

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from plimsoll.model.base import Declared
-from plimsoll.model.crd import definitions, environment_definition, workspace_definition
-from plimsoll.model.structural import structural
+from plimsoll.components.specs.crd import definitions, environment_definition, workspace_definition
+from plimsoll.components.specs.structural import structural
+from plimsoll.model.meta.base import Declared
 
 FORBIDDEN = {"$ref", "$defs", "definitions", "anyOf", "oneOf", "allOf", "const", "title", "default", "examples"}
 

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from plimsoll.cli import app
-from plimsoll.cli.output import FAILED, REFUSED, SETTLED
-from plimsoll.model.errors import PlimsollError
+from plimsoll.cli.shared.output import FAILED, REFUSED, SETTLED
+from plimsoll.errors import PlimsollError
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "demand"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.environment import Environment
-from plimsoll.model.pod import Pod
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.cluster.pod import Pod
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 from tests.asking.cluster import TYPE, Cluster, at, claim, node, pool, share_pod

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.errors import InvalidObjectError
-from plimsoll.model.host_request import HostRequest
-from plimsoll.model.pod import Pod
+from plimsoll.errors import InvalidObjectError
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.meta.host_request import HostRequest
 from tests.builders import a_waiting_pod
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.environment import Environment
-from plimsoll.model.errors import InvalidObjectError
+from plimsoll.errors import InvalidObjectError
+from plimsoll.model.api.environment import Environment
 
 HEADROOM = {"name": "warm", "nodePool": "gpu", "instanceType": "p5.48xlarge", "gpus": 8, "nodes": 1}
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import orjson
 
+from plimsoll import labels
 from plimsoll.apply import Applier, ApplySettings, LeaseSettings
-from plimsoll.connection import Connection
-from plimsoll.model import labels
+from plimsoll.kube.connection import Connection
+from plimsoll.model.api.workspace import WorkspaceRef
 from plimsoll.model.plan import Creation, Deletion, ObjectKey, Plan, Update
-from plimsoll.model.workspace import WorkspaceRef
 from plimsoll.sandbox import Sandbox
 
 NODE_CLAIM = ("karpenter.sh/v1", "NodeClaim")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from components.access import AGGREGATED
-from plimsoll.connection import RequestError
-from plimsoll.model.crd import definitions
-from plimsoll.model.environment import EnvironmentSpec
-from plimsoll.model.tenancy import tenancy_violation
+from plimsoll.components.access import AGGREGATED
+from plimsoll.components.specs.crd import definitions
+from plimsoll.kube.connection import RequestError
+from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.api.tenancy import tenancy_violation
 from plimsoll.policy.rule_set import RULES
 from tests.e2e.awaiting import await_condition
 from tests.e2e.conftest import up_sandbox

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from plimsoll.apply import Applier, ApplySettings, FailureKind
-from plimsoll.model.labels import SHARD
+from plimsoll.labels import SHARD
 from plimsoll.sandbox import Sandbox
 from tests.e2e.awaiting import await_condition
 from tests.e2e.capacity import (

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.model.gpu_group import VISIBLE_DEVICES
-from plimsoll.model.reservation import NAMESPACE
+from plimsoll.gpu_group import VISIBLE_DEVICES
+from plimsoll.model.kai.reservation import NAMESPACE
 from plimsoll.sandbox import Sandbox
 from tests.components.declaring import GOLDEN
 from tests.e2e.awaiting import await_condition

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.connection import RequestError
-from plimsoll.model.crd import definitions
-from plimsoll.model.workspace import WorkspaceRef
+from plimsoll.components.specs.crd import definitions
+from plimsoll.kube.connection import RequestError
+from plimsoll.model.api.workspace import WorkspaceRef
 from plimsoll.report.events import Event
 from plimsoll.sandbox import Sandbox
 from tests.builders import gpu_labels

@@ -14,13 +14,13 @@ import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli.status import app as status_app
-from plimsoll.connection import Connection, RequestError
-from plimsoll.model.crd import definitions
-from plimsoll.model.errors import PlimsollError
+from plimsoll.components.specs.crd import definitions
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.connection import Connection, RequestError
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe.observer import Observer
-from plimsoll.observe.reading import read_cluster
+from plimsoll.observe.cluster.observer import Observer
+from plimsoll.observe.cluster.reading import read_cluster
 from plimsoll.plan.validating import validate
 from plimsoll.report import Reporter
 from plimsoll.sandbox import Sandbox

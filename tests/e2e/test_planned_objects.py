@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from plimsoll.connection import Connection
-from plimsoll.model.environment import Environment
+from plimsoll.kube.connection import Connection
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.api.workspace import Workspace
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.workspace import Workspace
-from plimsoll.observe.reading import read_cluster
+from plimsoll.observe.cluster.reading import read_cluster
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 from plimsoll.sandbox import Sandbox

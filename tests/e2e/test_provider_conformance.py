@@ -15,15 +15,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from plimsoll.provider import serve
 from plimsoll.sandbox import Sandbox
 from tests.e2e.kube import Kube
-from tests.e2e.programs import (
-    Deployment,
-    definition,
-    deployment,
-    plugin_is_here,
-    pod_template,
-    together,
-    unawaited,
-)
+from tests.e2e.programs import Deployment, definition, deployment, plugin_is_here, pod_template, together, unawaited
 
 pytestmark = pytest.mark.e2e
 

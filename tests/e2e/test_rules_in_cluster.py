@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.connection import RequestError
-from plimsoll.model.policies import Policies
+from plimsoll.kube.connection import RequestError
+from plimsoll.model.api.policies import Policies
 from plimsoll.policy.checking import Checker
 from plimsoll.policy.rule_set import RULES
 from plimsoll.policy.world import World

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from plimsoll.connection import RequestError
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.connection import RequestError
 from plimsoll.sandbox import Sandbox, node_list, nodes
 from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube, Manifest

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from components.capacity_gate import NAME, gate_policies
-from plimsoll.connection import APPLY_PATCH, Connection, RequestError
-from plimsoll.model.capacity_gate import CAPACITY_GATE, CapacityGateSpec
-from plimsoll.model.immutability import LABEL_SELECTOR_IMMUTABLE, PRESET_IMMUTABLE
-from plimsoll.model.workspace import NEEDS_PRESET_OR_TEMPLATE, PRESET_XOR_TEMPLATE
+from plimsoll.components.capacity_gate import NAME, gate_policies
+from plimsoll.kube.connection import APPLY_PATCH, Connection, RequestError
+from plimsoll.model.api.capacity_gate import CAPACITY_GATE, CapacityGateSpec
+from plimsoll.model.api.immutability import LABEL_SELECTOR_IMMUTABLE, PRESET_IMMUTABLE
+from plimsoll.model.api.workspace import NEEDS_PRESET_OR_TEMPLATE, PRESET_XOR_TEMPLATE
 from plimsoll.sandbox import Sandbox
-from stacks.mutation_effect import until_effective
-from stacks.working_copy import CHECKOUT
+from plimsoll.stacks.mutation_effect import until_effective
+from plimsoll.stacks.working_copy import CHECKOUT
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
 from tests.e2e.stacks import Project

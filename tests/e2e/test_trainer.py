@@ -14,14 +14,14 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.connection import RequestError
-from plimsoll.model.queue import Queue
-from plimsoll.plan.queue_checks import use_problem
-from plimsoll.plan.queue_tree import QueueTree
-from plimsoll.plan.queue_users import queue_uses
+from plimsoll.kube.connection import RequestError
+from plimsoll.model.kai.queue import Queue
+from plimsoll.plan.queues.checks import use_problem
+from plimsoll.plan.queues.tree import QueueTree
+from plimsoll.plan.queues.users import queue_uses
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
-from stacks.working_copy import CHECKOUT
+from plimsoll.stacks.working_copy import CHECKOUT
 from tests.e2e.awaiting import await_condition
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube

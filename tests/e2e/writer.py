@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from plimsoll.apply import Applier, ApplySettings
-from plimsoll.connection import Connection
+from plimsoll.kube.connection import Connection
 from plimsoll.model.plan import Plan
 
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from plimsoll.cli.estimate import app
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 
 
 def run(*arguments: str) -> Result:

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from plimsoll.cli.explain import app
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 
 EXAMPLES = str(Path(__file__).resolve().parents[2] / "examples" / "byo")
 

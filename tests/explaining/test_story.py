@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.cli.explain_object import as_json
+from plimsoll.cli.story.as_object import as_json
+from plimsoll.model.api.workspace import Workspace, WorkspaceStatus
 from plimsoll.model.verdict import Reason
-from plimsoll.model.workspace import Workspace, WorkspaceStatus
 from plimsoll.plan.explaining import Story, explain
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from plimsoll.model.immutability import (
+from plimsoll.model.api.immutability import (
     COUNT_IMMUTABLE,
     INSTANCE_TYPE_IMMUTABLE,
     LABEL_SELECTOR_IMMUTABLE,
@@ -11,7 +11,7 @@ from plimsoll.model.immutability import (
     TEMPLATE_KEPT,
     TUNING_KEPT,
 )
-from plimsoll.model.mode import INSTANCE_TYPE_GIVEN, INSTANCE_TYPE_REQUIRED
+from plimsoll.model.api.mode import INSTANCE_TYPE_GIVEN, INSTANCE_TYPE_REQUIRED
 
 Spec = dict[str, Any]
 

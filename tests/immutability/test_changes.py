@@ -2,8 +2,8 @@
 
 import pytest
 
-from plimsoll.model.immutability import changes_refused
-from plimsoll.model.workspace import WorkspaceSpec
+from plimsoll.model.api.immutability import changes_refused
+from plimsoll.model.api.workspace import WorkspaceSpec
 from tests.immutability.cases import CHANGES, Change
 
 

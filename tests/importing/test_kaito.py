@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.model.workspace import Workspace
-from plimsoll.plan.kaito import Conversion, convert
+from plimsoll.kaito.convert import Conversion, convert
+from plimsoll.model.api.workspace import Workspace
 
 DEFINITIONS = Path(__file__).resolve().parents[3] / "shared" / "crds"
 TYPE = "Standard_NC24ads_A100_v4"

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from plimsoll.model import gpu_group, labels, reservation
-from plimsoll.model.node import Node
-from plimsoll.model.pod import Pod
-from plimsoll.model.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE
+from plimsoll import gpu_group, labels
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.kai import reservation
+from plimsoll.model.kai.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE
 from tests.builders import a_node, metadata
 
 

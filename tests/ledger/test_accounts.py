@@ -2,13 +2,13 @@
 
 import pytest
 
-from plimsoll.model.gpu_group import UNKNOWN_GPU
-from plimsoll.model.node import Node
-from plimsoll.model.pod import Pod
-from plimsoll.model.reservation import FORMER_NAMESPACE
-from plimsoll.plan.gpu_account import DiscrepancyReason, GpuAccount
-from plimsoll.plan.gpu_ledger import GpuLedger
-from plimsoll.plan.node_need import UNBOUNDED
+from plimsoll.gpu_group import UNKNOWN_GPU
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.kai.reservation import FORMER_NAMESPACE
+from plimsoll.packing.nodes.need import UNBOUNDED
+from plimsoll.plan.ledger.account import DiscrepancyReason, GpuAccount
+from plimsoll.plan.ledger.ledger import GpuLedger
 from tests.builders import A100, A100_MIB, a_pod
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share, a_whole
 

@@ -8,8 +8,8 @@ import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli.gpus import app
-from plimsoll.model.gpu_group import GPU_GROUP, RESERVED_GPU
-from plimsoll.model.reservation import NAMESPACE
+from plimsoll.gpu_group import GPU_GROUP, RESERVED_GPU
+from plimsoll.model.kai.reservation import NAMESPACE
 
 NODE = {
     "apiVersion": "v1",

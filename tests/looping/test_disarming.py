@@ -8,11 +8,11 @@ from typing import cast
 import pytest
 
 from plimsoll.apply import Applier, Outcome
-from plimsoll.loop import Loop
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
+from plimsoll.loop.loop import Loop
 from plimsoll.model.plan import Plan, Signal, SignalReason
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe.observer import Observer
+from plimsoll.observe.cluster.observer import Observer
 from plimsoll.report import Reporter
 from tests.asking.cluster import Cluster, at, claim, node, pool, share_pod
 

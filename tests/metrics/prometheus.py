@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import yaml
 
-from components.monitoring import NAME, alert_rules
-from plimsoll.model.monitoring import MonitoringSpec
+from plimsoll.components.monitoring import NAME, alert_rules
+from plimsoll.components.specs.monitoring import MonitoringSpec
 from plimsoll.report.metrics import Metrics
 
 STEP: Final = 30

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.model.labels import DEMAND, ENVIRONMENT, SHARD
+from plimsoll.labels import DEMAND, ENVIRONMENT, SHARD
+from plimsoll.model.api.workspace import WorkspaceRef
+from plimsoll.model.cluster.pod import Pod
 from plimsoll.model.plan import Deletion, ObjectKey, Plan
-from plimsoll.model.pod import Pod
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.workspace import WorkspaceRef
 from plimsoll.report.metrics import Metrics
 from plimsoll.sandbox import installing
 from plimsoll.sandbox.parts import part

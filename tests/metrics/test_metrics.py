@@ -12,18 +12,18 @@ import promql_parser
 import pytest
 from pydantic import ValidationError
 
-from components.monitoring import alert_rules
 from plimsoll.apply import Outcome
-from plimsoll.cli.metrics import serving_metrics
-from plimsoll.loop import Tick
-from plimsoll.model.errors import PlimsollError
-from plimsoll.model.gpu_demand import ClaimStage, DemandClaim, DemandPhase, DemandReport, GPUDemandStatus
-from plimsoll.model.monitoring import MonitoringSpec
-from plimsoll.model.node_claim import NodeClaim
+from plimsoll.cli.shared.metrics import serving_metrics
+from plimsoll.components.monitoring import alert_rules
+from plimsoll.components.specs.monitoring import MonitoringSpec
+from plimsoll.errors import PlimsollError
+from plimsoll.loop.loop import Tick
+from plimsoll.model.api.gpu_demand import ClaimStage, DemandClaim, DemandPhase, DemandReport, GPUDemandStatus
+from plimsoll.model.api.workspace import WorkspaceRef
+from plimsoll.model.karpenter.node_claim import NodeClaim
 from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import Creation, Deletion, Lift, ObjectKey, Plan
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.workspace import WorkspaceRef
 from plimsoll.plan.planning import plan as make_plan
 from plimsoll.plan.validating import validate
 from plimsoll.report.metrics import Metrics

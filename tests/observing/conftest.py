@@ -2,9 +2,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from plimsoll.connection import Connection
-from plimsoll.observe import kinds
-from plimsoll.observe.observer import Observer
+from plimsoll.kube.connection import Connection
+from plimsoll.observe.cluster import kinds
+from plimsoll.observe.cluster.observer import Observer
 from tests.observing.apiserver import FakeApiserver, listening
 
 CORE = (

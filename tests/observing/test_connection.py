@@ -8,9 +8,9 @@ import pytest
 import structlog
 from kubernetes import client
 
-from plimsoll.connection import Connection, ConnectionFailedError, RequestError
-from plimsoll.observe import kinds
-from plimsoll.observe.reading import read_cluster
+from plimsoll.kube.connection import Connection, ConnectionFailedError, RequestError
+from plimsoll.observe.cluster import kinds
+from plimsoll.observe.cluster.reading import read_cluster
 from tests.observing.apiserver import FakeApiserver
 
 KUBECONFIG = """
@@ -139,7 +139,7 @@ def test_who_asks_is_read_again_after_a_moment(
     cluster: FakeApiserver, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.put(kinds.NODES.path, "n")
-    monkeypatch.setattr("plimsoll.connection._AUTHORIZATION_SECONDS", 0.0)
+    monkeypatch.setattr("plimsoll.kube.connection._AUTHORIZATION_SECONDS", 0.0)
     configuration = connection._configuration
     for token in ("old", "new"):
         configuration.api_key["authorization"] = token

@@ -1,7 +1,7 @@
 """Kinds that a cluster may lack are picked up when they are defined, and cost nothing until then."""
 
-from plimsoll.observe import kinds
-from plimsoll.observe.observer import Observer
+from plimsoll.observe.cluster import kinds
+from plimsoll.observe.cluster.observer import Observer
 from tests.e2e.awaiting import await_condition
 from tests.observing.apiserver import FakeApiserver
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.connection import Connection, ConnectionFailedError, RequestError
-from plimsoll.observe import kinds
-from plimsoll.observe.health import NotSyncedError
-from plimsoll.observe.observer import Observer
+from plimsoll.kube.connection import Connection, ConnectionFailedError, RequestError
+from plimsoll.observe.cluster import kinds
+from plimsoll.observe.cluster.health import NotSyncedError
+from plimsoll.observe.cluster.observer import Observer
 from tests.e2e.awaiting import await_condition
 from tests.observing.apiserver import END, FakeApiserver
 from tests.observing.conftest import CORE

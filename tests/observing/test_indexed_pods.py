@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.labels import SHARD, WORKSPACE
-from plimsoll.model.pod import Pod
-from plimsoll.observe.snapshots import Stores
-from plimsoll.plan.indexed_pods import bound_pods, marked_pods
+from plimsoll.labels import SHARD, WORKSPACE
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.observe.cluster.snapshots import Stores
+from plimsoll.plan.pods.indexed import bound_pods, marked_pods
 
 NAMES = ("a", "b", "node-scale-adjuster-x", "kaito-workspace-y")
 

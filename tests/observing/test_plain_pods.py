@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.connection import Connection, RequestError
-from plimsoll.model.host_load import HostLoad
-from plimsoll.observe import kinds, watching
-from plimsoll.observe.listing import list_objects
-from plimsoll.observe.observer import Observer
-from plimsoll.observe.reading import read_cluster
-from plimsoll.observe.snapshots import Stores
+from plimsoll.kube.connection import Connection, RequestError
+from plimsoll.model.cluster.host_load import HostLoad
+from plimsoll.observe.cluster import kinds, watching
+from plimsoll.observe.cluster.listing import list_objects
+from plimsoll.observe.cluster.observer import Observer
+from plimsoll.observe.cluster.reading import read_cluster
+from plimsoll.observe.cluster.snapshots import Stores
 from tests.builders import a_plain_manifest
 from tests.observing.apiserver import FakeApiserver
 from tests.observing.test_following import await_condition, refusal, start

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.errors import InvalidObjectError, PlimsollError
-from plimsoll.observe.snapshots import Stores
-from plimsoll.observe.store import Store
+from plimsoll.errors import InvalidObjectError, PlimsollError
+from plimsoll.observe.cluster.snapshots import Stores
+from plimsoll.observe.cluster.store import Store
 
 
 def put(store: Store[Any], name: str, namespace: str = "", **fields: Any) -> None:

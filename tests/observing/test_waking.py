@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.observe import kinds
-from plimsoll.observe.kinds import Kind
-from plimsoll.observe.store import Store
+from plimsoll.observe.cluster import kinds
+from plimsoll.observe.cluster.kinds import Kind
+from plimsoll.observe.cluster.store import Store
 
 
 def a_raw(**fields: Any) -> dict[str, Any]:

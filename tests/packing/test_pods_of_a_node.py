@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.plan.node_need import FreeNode, NodePacking, NodeShape, PodNeed
-from plimsoll.plan.node_packing import pack_nodes
-from plimsoll.plan.packing import ANY
+from plimsoll.packing.gpus.pack import ANY
+from plimsoll.packing.nodes.need import FreeNode, NodePacking, NodeShape, PodNeed
+from plimsoll.packing.nodes.pack import pack_nodes
 from tests.packing.test_nodes import check
 
 EIGHT = NodeShape("a100-8", "A100", 8, 96_000, 1_048_576, price=30.0, pods=102)

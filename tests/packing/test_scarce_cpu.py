@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.plan.node_filling import Filling
-from plimsoll.plan.node_need import NodeShape, PodNeed
-from plimsoll.plan.node_packing import pack_nodes
-from plimsoll.plan.node_units import group
+from plimsoll.packing.nodes.filling import Filling
+from plimsoll.packing.nodes.need import NodeShape, PodNeed
+from plimsoll.packing.nodes.pack import pack_nodes
+from plimsoll.packing.nodes.units import group
 from tests.packing.test_nodes import check
 
 EIGHT = NodeShape("eight", "A100", 8, 96_000, 98_304)

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe.documents import ManifestError
-from plimsoll.observe.manifests import snapshot_from_files
+from plimsoll.observe.files.documents import ManifestError
+from plimsoll.observe.files.manifests import snapshot_from_files
 
 NODE: dict[str, Any] = {
     "apiVersion": "v1",

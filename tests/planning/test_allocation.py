@@ -6,8 +6,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.model.api.workspace import Workspace, WorkspaceStatus
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.workspace import Workspace, WorkspaceStatus
 from plimsoll.plan.validating import validate
 from tests.builders import a_node, a_pod, a_snapshot, a_workspace
 

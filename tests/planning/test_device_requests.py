@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.model.node import Node
-from plimsoll.model.workspace import Workspace
+from plimsoll.model.api.workspace import Workspace
+from plimsoll.model.cluster.node import Node
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 from tests.builders import a_node, a_snapshot, a_workspace

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model import labels
-from plimsoll.model.condition import Condition
+from plimsoll import labels
+from plimsoll.model.api.workspace import WorkspaceRef
+from plimsoll.model.meta.condition import Condition
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.model.verdict import Reason
-from plimsoll.model.workspace import WorkspaceRef
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment

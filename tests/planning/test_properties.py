@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.model.node_claim import NodeClaim
+from plimsoll.model.karpenter.node_claim import NodeClaim
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Reason

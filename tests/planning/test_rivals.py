@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe.kinds import PODS
+from plimsoll.observe.cluster.kinds import PODS
 from plimsoll.plan.planning import plan
 from tests.builders import a_pod, a_snapshot
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.model.workspace import Workspace
+from plimsoll.model.api.workspace import Workspace
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 from tests.builders import a_node, a_snapshot, a_workspace

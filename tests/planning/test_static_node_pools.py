@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.model import labels
-from plimsoll.model.node_claim import NodeClaim
+from plimsoll import labels
+from plimsoll.model.karpenter.node_claim import NodeClaim
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.planning import plan

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model import labels
+from plimsoll import labels
 from plimsoll.model.plan import Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.planning import plan

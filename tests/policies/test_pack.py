@@ -7,8 +7,8 @@ import pytest
 from pulumi_policy import EnforcementLevel, ResourceValidationPolicy, StackValidationPolicy
 
 from plimsoll.policy.rule_set import RULES
-from policies.rules import IN_STACK, policies
-from policies.settings import config_schema
+from plimsoll.policy_pack.rules import IN_STACK, policies
+from plimsoll.policy_pack.settings import config_schema
 from tests.policies.resources import (
     TODAY,
     Resource,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.labels import QUEUE
+from plimsoll.labels import QUEUE
 from tests.policies.resources import (
     Resource,
     a_deployment,

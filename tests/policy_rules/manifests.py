@@ -5,8 +5,8 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
-from plimsoll.model.finding import Finding
-from plimsoll.model.policy_config import PolicyConfig
+from plimsoll.model.api.policy_config import PolicyConfig
+from plimsoll.model.meta.finding import Finding
 from plimsoll.policy.checking import Checker
 from plimsoll.policy.world import world_of
 

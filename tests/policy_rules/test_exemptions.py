@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.errors import PlimsollError
-from plimsoll.model.policies import Exemption, Policies
+from plimsoll.errors import PlimsollError
+from plimsoll.model.api.policies import Exemption, Policies
 from plimsoll.policy.checking import Checker
 from plimsoll.policy.rule_set import settled
 from plimsoll.policy.world import World

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.errors import InvalidObjectError
-from plimsoll.model.workspace import Workspace
+from plimsoll.errors import InvalidObjectError
+from plimsoll.model.api.workspace import Workspace
 from tests.policy_rules.manifests import Manifest, a_kaito_workspace, an_inference_set, findings
 
 POD = {"spec": {"containers": [{"name": "own", "image": "own:1"}]}}

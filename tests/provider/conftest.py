@@ -5,10 +5,10 @@ import grpc
 import pytest
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
+from plimsoll.kube.awaiting import Interruption
+from plimsoll.kube.kubeconfig import Kubeconfig
+from plimsoll.kube.objects import Objects
 from plimsoll.provider import serve
-from plimsoll.provider.awaiting import Interruption
-from plimsoll.provider.kubeconfig import Kubeconfig
-from plimsoll.provider.objects import Objects
 from plimsoll.provider.session import Call, Session, Settings
 from tests.provider.apiserver import Apiserver, apiserver
 

@@ -1,8 +1,8 @@
 from typing import Any
 
-from plimsoll.connection import Connection
-from plimsoll.provider.managed_fields import owned_by_apply, take_over
-from plimsoll.provider.objects import Objects
+from plimsoll.kube.connection import Connection
+from plimsoll.kube.managed_fields import owned_by_apply, take_over
+from plimsoll.kube.objects import Objects
 
 
 class Patches(Objects):

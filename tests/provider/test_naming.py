@@ -3,17 +3,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.errors import PlimsollError
-from plimsoll.provider.identity import (
-    Kind,
-    adopt_autoname,
-    autoname,
-    id_of,
-    kind_of,
-    kind_of_type,
-    parse_id,
-    type_of,
-)
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.identity import Kind, adopt_autoname, autoname, id_of, kind_of, kind_of_type, parse_id, type_of
 from plimsoll.provider.values import UNKNOWN
 
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.connection import RequestError
-from plimsoll.provider.awaiting import Interruption
+from plimsoll.kube.awaiting import Interruption
+from plimsoll.kube.connection import RequestError
 from plimsoll.provider.operations import create, delete, read, update
 from plimsoll.provider.session import Call
 from plimsoll.provider.state import FIELD_MANAGER, INPUTS, InitializationFailedError

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.errors import PlimsollError
-from plimsoll.provider.readiness import NotReadyError, readiness
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.readiness import NotReadyError, readiness
 
 
 def ready(kind: str, status: dict[str, Any], api_version: str = "apps/v1", **spec: Any) -> bool:

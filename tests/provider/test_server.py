@@ -10,9 +10,9 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.awaiting import Interruption
 from plimsoll.provider import serve
-from plimsoll.provider.awaiting import Interruption
 from plimsoll.provider.values import decode, encode
 from tests.provider.apiserver import Apiserver
 from tests.provider.test_operations import PODS, a_config_map, a_pod

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.quantity import canonical_quantity, parse_quantity
+from plimsoll.quantity import canonical_quantity, parse_quantity
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from plimsoll.model.labels import QUEUE
+from plimsoll.labels import QUEUE
 
 UNLIMITED = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 

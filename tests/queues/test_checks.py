@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.errors import InvalidObjectError
-from plimsoll.model.finding import Finding
-from plimsoll.plan.queue_checks import check_queues
+from plimsoll.errors import InvalidObjectError
+from plimsoll.model.meta.finding import Finding
+from plimsoll.plan.queues.checks import check_queues
 from tests.queues.manifests import amounts, job_set, pod, pod_group, queue, training_runtime
 
 TREE = (

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.queue import Queue
-from plimsoll.plan.fair_share import Claim, divide, fair_shares
-from plimsoll.plan.queue_tree import QueueTree, Resource
+from plimsoll.model.kai.queue import Queue
+from plimsoll.plan.queues.fair_share import Claim, divide, fair_shares
+from plimsoll.plan.queues.tree import QueueTree, Resource
 from tests.queues.manifests import amounts, queue
 
 G = 1000

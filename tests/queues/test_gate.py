@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.labels import QUEUE
-from plimsoll.model.pod import Pod
-from plimsoll.model.queue import Queue
-from plimsoll.plan.preemptibility import is_preemptible
-from plimsoll.plan.queue_gate import QueueGate
-from plimsoll.plan.queue_load import QueueLoad, queue_of
-from plimsoll.plan.queue_loads import QueueLoads
+from plimsoll.labels import QUEUE
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.kai.queue import Queue
+from plimsoll.plan.queues.gate import QueueGate
+from plimsoll.plan.queues.load import QueueLoad, queue_of
+from plimsoll.plan.queues.loads import QueueLoads
+from plimsoll.plan.queues.preemptibility import is_preemptible
 from tests.builders import A100_MIB, a_node, a_snapshot
 from tests.queues.manifests import amounts, queue
 

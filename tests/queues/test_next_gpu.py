@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from plimsoll.model.labels import QUEUE
-from plimsoll.model.pod import Pod
-from plimsoll.model.queue import Queue
-from plimsoll.plan.queue_order import NextGpu, next_gpu
-from plimsoll.plan.queue_standing import Standing, standing
-from plimsoll.plan.queue_tree import Resource
+from plimsoll.labels import QUEUE
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.kai.queue import Queue
+from plimsoll.plan.queues.order import NextGpu, next_gpu
+from plimsoll.plan.queues.standing import Standing, standing
+from plimsoll.plan.queues.tree import Resource
 from tests.builders import a_node, a_snapshot
 from tests.queues.manifests import amounts, queue
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from plimsoll.model.labels import QUEUE
+from plimsoll.labels import QUEUE
 from tests.builders import gpu_labels
 from tests.plan_from_files.test_command import plimsoll
 from tests.queues.manifests import amounts, queue

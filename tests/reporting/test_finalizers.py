@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from plimsoll.connection import RequestError
-from plimsoll.model.labels import CAPACITY_FINALIZER
-from plimsoll.plan.finalizing import Finalizing
+from plimsoll.kube.connection import RequestError
+from plimsoll.labels import CAPACITY_FINALIZER
 from plimsoll.report.finalizers import TRIES, FinalizerWriter
+from plimsoll.report.finalizing import Finalizing
 from tests.builders import a_workspace
 from tests.reporting.test_reporter import Recording
 

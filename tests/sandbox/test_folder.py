@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import Sandbox, home, ports
 from plimsoll.sandbox.folder import Folder
 

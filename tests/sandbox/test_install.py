@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import building, installing, toolchain
 from plimsoll.sandbox.parts import PARTS, Part, Program, names, part
 

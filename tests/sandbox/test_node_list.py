@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.model.errors import PlimsollError
+from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import node_list
 from plimsoll.sandbox.gpu_models import gpu_models
 

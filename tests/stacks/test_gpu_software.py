@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.gpu_discovery import ExistingGpuSoftware
-from stacks.gpu_software import classify
+from plimsoll.components.specs.gpu_discovery import ExistingGpuSoftware
+from plimsoll.stacks.gpu_software import classify
 
 
 def a_daemon(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from stacks import training
-from stacks.program import run
-from stacks.trainer import has_kai_scheduler_field
+from plimsoll.stacks import training
+from plimsoll.stacks.program import run
+from plimsoll.stacks.trainer import has_kai_scheduler_field
 from tests.components.declaring import declared, manifest
 
 POLICY = "plimsoll-train-job-queue"

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
-from plimsoll.model.node import Node
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
+from plimsoll.model.api.workspace import Workspace
+from plimsoll.model.cluster.node import Node
 from plimsoll.model.verdict import Reason, Verdict
-from plimsoll.model.workspace import Workspace
 from plimsoll.plan.validating import validate
 from tests.builders import A100, V100, V100_MIB, a_node, a_snapshot, a_template, a_workspace, an_environment
 

@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli.estimate import app
-from plimsoll.model.workspace import Workspace
+from plimsoll.model.api.workspace import Workspace
 from plimsoll.plan.explaining import explain
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate

@@ -2,8 +2,8 @@
 
 import pytest
 
-from plimsoll.model.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
-from plimsoll.plan.gpu_labels import GPU_REPLICAS, GpuLabels, InvalidGpuLabel, parse_gpu_labels
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
+from plimsoll.plan.nodes.gpu_labels import GPU_REPLICAS, GpuLabels, InvalidGpuLabel, parse_gpu_labels
 from tests.builders import A100, gpu_labels
 
 

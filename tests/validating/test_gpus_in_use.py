@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.model.pod import Pod
+from plimsoll.model.cluster.pod import Pod
 from plimsoll.model.verdict import Reason, Verdict
 from plimsoll.plan.validating import validate
 from tests.builders import a_node, a_pod, a_snapshot, a_template, a_workspace

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.node import Node
+from plimsoll.model.api.workspace import Workspace
+from plimsoll.model.cluster.node import Node
 from plimsoll.model.verdict import Reason, Verdict
-from plimsoll.model.workspace import Workspace
-from plimsoll.plan.mig import label_form, parse_mig_labels
+from plimsoll.plan.nodes.mig import label_form, parse_mig_labels
 from plimsoll.plan.validating import validate
 from tests.builders import a_node, a_snapshot, a_workspace, gpu_labels
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from plimsoll.model.api.workspace import Workspace
 from plimsoll.model.verdict import Reason
-from plimsoll.model.workspace import Workspace
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 from tests.builders import NC24, a_node, a_node_pool, a_snapshot, a_workspace, an_environment

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from plimsoll.model.api.workspace import Workspace
 from plimsoll.model.verdict import Reason, Verdict
-from plimsoll.model.workspace import Workspace
 from plimsoll.plan.validating import validate
 from tests.builders import NC24, a_node, a_snapshot
 

@@ -1,0 +1,1 @@
+"""What the share binder does next, as functions of nodes and pods."""

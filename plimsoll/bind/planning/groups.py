@@ -1,0 +1,138 @@
+"""The GPU groups of a cluster with their reservations and pods."""
+
+from collections.abc import Collection, Iterable
+from functools import cached_property
+
+from plimsoll.bind.planning.reservation import MANAGER
+from plimsoll.gpu_group import RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
+from plimsoll.labels import MANAGED_BY
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.plan.pods.gpu_groups import gpu_groups, is_reservation, node_of
+
+GroupKey = tuple[str, str]
+"""(node, group)"""
+
+
+class ReservedGroup:
+    """Reservations of one group on one node, and the pods that are in it; none of them finished but reservations."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.reservations: list[Pod] = []
+        self.bound: list[Pod] = []
+        """Pods on the node, terminating ones too."""
+        self.claimed: list[Pod] = []
+        """Pods about to be bound."""
+
+    @property
+    def empty(self) -> bool:
+        return not (self.bound or self.claimed)
+
+    @cached_property
+    def live(self) -> list[Pod]:
+        """Reservations that hold a GPU, or are about to, by name."""
+        return sorted((each for each in self.reservations if is_live(each)), key=lambda pod: pod.key)
+
+    @cached_property
+    def gpu_of_pods(self) -> str:
+        """The GPU that its bound pods were given; empty where they do not say, or contradict each other."""
+        said = {_given(pod, self.name) for pod in self.bound}
+        return said.pop() if len(said) == 1 else ""
+
+    @cached_property
+    def sound(self) -> bool:
+        """Whether another pod may join: what is reserved is the GPU that pods run on."""
+        gpu = self.gpu_of_pods
+        return not self.bound or (bool(gpu) and [reserved_gpu(each) for each in self.live] == [gpu])
+
+    def with_pod(self, pod: Pod, reserves: bool) -> "ReservedGroup":
+        return self._with(*self._lists(None, pod, reserves))
+
+    def without_pod(self, pod: Pod) -> "ReservedGroup":
+        return self._with(*self._lists(pod, None, False))
+
+    def _lists(self, gone: Pod | None, new: Pod | None, reserves: bool) -> tuple[list[Pod], list[Pod], list[Pod]]:
+        kept = [[pod for pod in pods if pod is not gone] for pods in (self.reservations, self.bound, self.claimed)]
+        if new is not None:
+            kept[0 if reserves else 1 if new.node_name else 2].append(new)
+        return kept[0], kept[1], kept[2]
+
+    def _with(self, reservations: list[Pod], bound: list[Pod], claimed: list[Pod]) -> "ReservedGroup":
+        changed = ReservedGroup(self.name)
+        changed.reservations, changed.bound, changed.claimed = reservations, bound, claimed
+        return changed
+
+
+class ReservedGroups:
+    """The groups of a cluster, by node and name; pods count as in the ledger, but for those that name no node.
+
+    An update costs little for pods that are the same as before.
+    """
+
+    def __init__(self, namespaces: Collection[str]) -> None:
+        self._namespaces = frozenset(namespaces)
+        self._pods: dict[tuple[str, str], Pod] = {}
+        self.groups: dict[GroupKey, ReservedGroup] = {}
+
+    def update(self, pods: Iterable[Pod]) -> None:
+        """Takes all pods of the cluster."""
+        gone = set(self._pods)
+        for pod in pods:
+            key = (pod.namespace, pod.name)
+            gone.discard(key)
+            before = self._pods.get(key)
+            if before is pod:
+                continue
+            if before is not None:
+                self._take_out(before)
+            self._pods[key] = pod
+            for group in self._of(pod):
+                there = self.groups.get(group) or ReservedGroup(group[1])
+                self.groups[group] = there.with_pod(pod, self._reserves(pod))
+        for key in gone:
+            self._take_out(self._pods.pop(key))
+
+    def _take_out(self, pod: Pod) -> None:
+        for group in self._of(pod):
+            left = self.groups[group].without_pod(pod)
+            if left.empty and not left.reservations:
+                del self.groups[group]
+            else:
+                self.groups[group] = left
+
+    def _of(self, pod: Pod) -> list[GroupKey]:
+        node = node_of(pod)
+        if not node or (pod.finished and not self._reserves(pod)):
+            return []
+        return [(node, name) for name in gpu_groups(pod)]
+
+    def _reserves(self, pod: Pod) -> bool:
+        return is_reservation(pod, self._namespaces)
+
+
+def reserved_gpu(reservation: Pod) -> str:
+    """Its GPU's UUID; empty while it is not known."""
+    uuid = reservation.annotations.get(RESERVED_GPU, "")
+    return "" if uuid == UNKNOWN_GPU else uuid
+
+
+def is_unknown(reservation: Pod) -> bool:
+    """Whether its GPU did not become known in time."""
+    return reservation.annotations.get(RESERVED_GPU) == UNKNOWN_GPU
+
+
+def is_live(reservation: Pod) -> bool:
+    """Whether it holds a GPU that is known, or may become so."""
+    return not (reservation.finished or reservation.deleting or is_unknown(reservation))
+
+
+def is_own(reservation: Pod) -> bool:
+    """Whether the binder made it: others' are never deleted."""
+    return reservation.labels.get(MANAGED_BY) == MANAGER
+
+
+def _given(pod: Pod, group: str) -> str:
+    """What VISIBLE_DEVICES says of that group."""
+    groups = gpu_groups(pod)
+    gpus = pod.annotations.get(VISIBLE_DEVICES, "").split(",")
+    return gpus[groups.index(group)] if len(gpus) == len(groups) else ""

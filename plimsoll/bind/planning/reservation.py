@@ -1,0 +1,95 @@
+"""The manifest of a reservation, as KAI's binder makes it."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from plimsoll.gpu_group import GPU_GROUP
+from plimsoll.labels import DO_NOT_DISRUPT, MANAGED_BY
+from plimsoll.model.kai.reservation import APP, RESERVATION_APP, ReservationSettings
+from plimsoll.model.meta.taint import Toleration
+
+MANAGER = "plimsoll-bind"
+"""Value of the label that marks what the binder made."""
+_HEX_DIGITS = 16
+
+
+def reservation_name(settings: ReservationSettings, node: str, group: str, attempt: int = 0) -> str:
+    """The same for every writer, so that a repeated creation meets the first one: KAI's name, where it has the default
+    prefix and `attempt` is 0."""
+    digest = hashlib.sha256(f"{node}/{group}".encode()).hexdigest()[:_HEX_DIGITS]
+    return f"{settings.name_prefix}-{digest}" + (f"-{attempt}" if attempt else "")
+
+
+def reservation_manifest(
+    settings: ReservationSettings,
+    node: str,
+    group: str,
+    tolerations: Sequence[Toleration] = (),
+    attempt: int = 0,
+) -> dict[str, Any]:
+    """A Pod that holds one GPU of the node. `tolerations` are those of the pod that it is made for."""
+    gpu = {settings.gpu_resource: "1"}
+    container = {
+        "name": settings.container,
+        "image": settings.image,
+        "imagePullPolicy": settings.image_pull_policy,
+        "resources": {"requests": {**settings.requests, **gpu}, "limits": {**settings.limits, **gpu}},
+        "env": [
+            _of_the_pod("POD_NAME", "metadata.name"),
+            _of_the_pod("POD_NAMESPACE", "metadata.namespace"),
+            *({"name": name, "value": value} for name, value in settings.env.items()),
+        ],
+    }
+    if settings.command:
+        container["command"] = list(settings.command)
+    spec: dict[str, Any] = {
+        "nodeName": node,
+        "serviceAccountName": settings.service_account,
+        "containers": [container],
+    }
+    if settings.runtime_class:
+        spec["runtimeClassName"] = settings.runtime_class
+    tolerated = _each_once([*settings.tolerations, *map(_as_manifest, tolerations)])
+    if tolerated:
+        spec["tolerations"] = tolerated
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": reservation_name(settings, node, group, attempt),
+            "namespace": settings.namespace,
+            "labels": {
+                **settings.labels,
+                APP: settings.app,
+                RESERVATION_APP: settings.name_prefix,
+                GPU_GROUP: group,
+                MANAGED_BY: MANAGER,
+            },
+            "annotations": {**settings.annotations, DO_NOT_DISRUPT: "true"},
+        },
+        "spec": spec,
+    }
+
+
+def _of_the_pod(name: str, field: str) -> dict[str, Any]:
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}}
+
+
+def _as_manifest(toleration: Toleration) -> dict[str, Any]:
+    fields = {
+        "key": toleration.key,
+        "operator": toleration.operator,
+        "value": toleration.value,
+        "effect": toleration.effect,
+        "tolerationSeconds": toleration.toleration_seconds,
+    }
+    return {name: value for name, value in fields.items() if value not in ("", None)}
+
+
+def _each_once(tolerations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for each in tolerations:
+        if dict(each) not in found:
+            found.append(dict(each))
+    return found

@@ -1,0 +1,163 @@
+"""What pending share pods need: a place, their reservations, their GPUs' UUIDs, then to be bound."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from plimsoll.bind.planning.claims import claimed, without_groups
+from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, reserved_gpu
+from plimsoll.bind.planning.placement import NoSpot, SharePlacement, by_turn, keeps_away
+from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Reserve, Said, Say, Unclaim
+from plimsoll.model.api.binder import BinderSettings
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster.share_pod import SharePod
+from plimsoll.model.kai.share import WHOLE_MILLI, GPUShare
+from plimsoll.model.meta.condition import condition_of
+from plimsoll.plan.ledger.ledger import GpuLedger
+from plimsoll.plan.pods.gpu_groups import gpu_groups, selected_node
+from plimsoll.plan.pods.shares import UnreadableShareError, read_share
+
+
+class ShareBinding:
+    """Steps for the pending pods of one moment. `late` are UIDs of reservations that are no longer waited for, `left`
+    those of pods that are not bound."""
+
+    def __init__(
+        self,
+        settings: BinderSettings,
+        ledger: GpuLedger,
+        groups: Mapping[GroupKey, ReservedGroup],
+        *,
+        held: Collection[str],
+        late: Collection[str],
+        left: Collection[str] = (),
+    ) -> None:
+        self._settings = settings
+        self._ledger = ledger
+        self._groups = groups
+        self._held = held
+        self._late = late
+        self._left = left
+        self._refused: dict[tuple[object, ...], NoSpot] = {}
+        self._reserving: set[GroupKey] = set()
+
+    def steps(self, pods: Sequence[Pod]) -> Iterator[BindStep]:
+        """Claimed pods first, as their places are taken already; then the others by their turn."""
+        waiting = [pod for pod in pods if self._waits(pod)]
+        for pod in by_turn([pod for pod in waiting if selected_node(pod)]):
+            yield from self._of_claimed(pod, selected_node(pod))
+        unclaimed = by_turn([pod for pod in waiting if not selected_node(pod) and pod.uid not in self._left])
+        for pod in unclaimed:
+            if gpu_groups(pod):  # a copy of another pod: it takes no place there
+                self._ledger.put_pod(without_groups(pod))
+        closed = {key for key, group in self._groups.items() if not group.sound or self._is_late(group)}
+        placement = SharePlacement(self._ledger.accounts(), self._settings.reservation, self._held, closed)
+        for pod in unclaimed:
+            yield from self._of_unclaimed(pod, placement)
+
+    def _waits(self, pod: Pod) -> bool:
+        return (
+            pod.scheduler_name == self._settings.scheduler_name
+            and not pod.node_name
+            and not (pod.finished or pod.deleting or pod.scheduling_gates)
+        )
+
+    def _of_unclaimed(self, pod: Pod, placement: SharePlacement) -> Iterator[BindStep]:
+        try:
+            share = read_share(pod, self._settings.reservation.gpu_resource)
+        except UnreadableShareError as error:
+            yield from _say(pod, Said.REFUSED, str(error))
+            return
+        obstacle = _not_a_share(share) or (pod.obstacle if isinstance(pod, SharePod) else "")
+        if share is None or obstacle:
+            yield from _say(pod, Said.REFUSED, obstacle)
+            return
+        # What did not fit cannot fit later in the round: places are only taken.
+        asked = (pod.placement, share, pod.host)
+        spot = self._refused.get(asked) or placement.place(pod, share)
+        if isinstance(spot, NoSpot):
+            self._refused[asked] = spot
+            yield from _say(pod, Said.UNSCHEDULABLE, spot.message)
+            return
+        self._ledger.put_pod(claimed(pod, spot))
+        account = self._ledger.account(spot.node)
+        if account is not None:
+            placement.replace(account)
+        yield Claim(pod, spot)
+
+    def _of_claimed(self, pod: Pod, node: str) -> Iterator[BindStep]:
+        names = gpu_groups(pod)
+        problem = self._void(pod, node, names)
+        if problem:
+            yield Unclaim(pod, problem)
+            return
+        gpus: list[str] = []
+        steps: list[BindStep] = []
+        for name in names:
+            group = self._groups.get((node, name), ReservedGroup())
+            live = [each for each in group.live if each.uid not in self._late]
+            gpu = next((uuid for each in live if (uuid := reserved_gpu(each))), "")
+            if gpu and group.sound:
+                gpus.append(gpu)
+            elif live or group.bound or any(each.deleting for each in group.reservations):
+                continue  # awaited, or being repaired
+            elif node in self._held or group.reservations:
+                yield Unclaim(pod, f"no GPU of {node} could be reserved")
+                return
+            elif (node, name) not in self._reserving:
+                self._reserving.add((node, name))
+                steps.append(Reserve(node, name, pod))
+        if len(gpus) == len(names):
+            yield Bind(pod, node, tuple(gpus), self._portion(pod, node))
+            return
+        yield from steps
+        if pod.unschedulable:
+            yield from _say(pod, Said.RESERVING, f"GPU on {node} is being reserved")
+
+    def _void(self, pod: Pod, node: str, names: tuple[str, ...]) -> str:
+        """Why the claim does not hold; empty where it does. Anybody may have written it."""
+        if pod.uid in self._left:
+            return "it cannot be given its GPU"
+        account = self._ledger.account(node)
+        if account is None:
+            return f"there is no node {node}"
+        away = keeps_away(account, pod) or ("full of pods" if account.pod_room < 0 else "")
+        if away:
+            return f"{node} is {away}"
+        try:
+            share = read_share(pod, self._settings.reservation.gpu_resource)
+        except UnreadableShareError as error:
+            return error.message
+        if share is None or share.whole or share.devices != len(names):
+            return f"it is in {len(names)} GPU groups, and asks for {share}"
+        for name in names:
+            group = account.group(name)
+            if group is None or group.used_milli > WHOLE_MILLI:
+                return f"the GPU of group {name} is full"
+        if account.taken > account.gpus:
+            return f"{node} has no GPU left"
+        return ""
+
+    def _portion(self, pod: Pod, node: str) -> str:
+        share = read_share(pod, self._settings.reservation.gpu_resource)
+        account = self._ledger.account(node)
+        memory = account.memory_mib if account is not None else None
+        if share is None or (share.memory_mib is not None and not memory):
+            return ""
+        return f"{share.milli_of(memory or 0) / WHOLE_MILLI:g}"
+
+    def _is_late(self, group: ReservedGroup) -> bool:
+        return any(each.uid in self._late for each in group.reservations)
+
+
+def _not_a_share(share: GPUShare | None) -> str:
+    if share is None:
+        return "it asks for no share of a GPU, and this scheduler places nothing else: name another schedulerName"
+    if share.whole:
+        return "it asks for whole GPUs, which this scheduler does not place: name another schedulerName"
+    return ""
+
+
+def _say(pod: Pod, reason: Said, message: str) -> Iterator[Say]:
+    """Nothing where the pod says it already."""
+    condition = condition_of(pod.conditions, "PodScheduled")
+    if condition is None or (condition.status, condition.reason, condition.message) != ("False", reason, message):
+        yield Say(pod, reason, message)

@@ -1,0 +1,121 @@
+"""What existing reservations need: those that failed, are late, are no longer needed, or were lost under their pods.
+
+A reservation that is lost while pods run is made again. The device plugin chooses its GPU: while it is another one
+than that of the pods it is kept, so that the next one cannot be given it too, and once the right one is held the
+others go. Where the node has no GPU left to give, the right one is somebody else's, and the pods are evicted. On each
+node one group is repaired after the other, else two of them could end with each other's GPU.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from plimsoll.bind.planning.first_seen import FirstSeen
+from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, is_own, is_unknown, reserved_gpu
+from plimsoll.bind.planning.node_holds import NodeHolds
+from plimsoll.bind.planning.reservation import reservation_name
+from plimsoll.bind.planning.steps import BindStep, Collect, Evict, MarkUnknown, Reserve
+from plimsoll.model.api.binder import BinderSettings
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.plan.ledger.account import GpuAccount
+from plimsoll.plan.ledger.ledger import GpuLedger
+
+
+class ReservationUpkeep:
+    """Steps for the reservations of one moment."""
+
+    def __init__(
+        self, settings: BinderSettings, ledger: GpuLedger, holds: NodeHolds, seen: FirstSeen, now: float
+    ) -> None:
+        self._settings = settings
+        self._ledger = ledger
+        self._holds = holds
+        self._seen = seen
+        self._now = now
+        self._repairing: set[str] = set()
+        """Nodes on which a group is being repaired."""
+        self._freeing: set[str] = set()
+        """Nodes on which a reservation is about to free its GPU."""
+        self.late: set[str] = set()
+        """UIDs of reservations of others whose GPU did not become known in time."""
+
+    def steps(self, groups: Mapping[GroupKey, ReservedGroup]) -> Iterator[BindStep]:
+        for (node, name), group in sorted(groups.items()):
+            for reservation in group.reservations:
+                if reservation.deleting:
+                    self._freeing.add(node)
+                else:
+                    yield from self._of_reservation(node, group, reservation)
+            if group.empty:
+                yield from self._of_empty(node, name, group)
+        # The group that holds other GPUs than its own gets its own first, and frees them.
+        bound = [(not group.reservations or group.sound, key) for key, group in groups.items() if group.bound]
+        for _, (node, name) in sorted(bound):
+            yield from self._of_bound(node, name, groups[(node, name)])
+
+    def _of_reservation(self, node: str, group: ReservedGroup, reservation: Pod) -> Iterator[BindStep]:
+        if reservation.finished:
+            self._holds.failed(node, reservation.uid, self._now)
+            if is_own(reservation):
+                yield Collect(reservation, f"it ended as {reservation.phase}", group_is_empty=False)
+        elif is_unknown(reservation):
+            self._holds.failed(node, reservation.uid, self._now)
+            if is_own(reservation) and not group.bound:
+                yield Collect(reservation, "its GPU did not become known in time", group_is_empty=False)
+        elif reserved_gpu(reservation):
+            self._holds.succeeded(node)
+        elif self._seen.lasted(reservation.uid, self._settings.reservation.deadline_seconds, self._now):
+            self._holds.failed(node, reservation.uid, self._now)
+            if is_own(reservation):
+                yield MarkUnknown(reservation)
+            else:
+                self.late.add(reservation.uid)
+
+    def _of_empty(self, node: str, name: str, group: ReservedGroup) -> Iterator[BindStep]:
+        own = [each for each in group.live if is_own(each)]
+        if own and self._seen.lasted((node, name), self._settings.reservation.grace_seconds, self._now):
+            for reservation in own:
+                yield Collect(reservation, "no pod of its group is left")
+
+    def _of_bound(self, node: str, name: str, group: ReservedGroup) -> Iterator[BindStep]:
+        pods = [pod for pod in group.bound if not pod.deleting]
+        gpu = group.gpu_of_pods
+        if not (pods and gpu and all(pod.scheduler_name == self._settings.scheduler_name for pod in pods)):
+            return
+        live = [each for each in group.live if each.uid not in self.late]
+        if any(reserved_gpu(each) == gpu for each in live):
+            for other in live:
+                if is_own(other) and reserved_gpu(other) != gpu:
+                    self._freeing.add(node)
+                    yield Collect(other, f"it does not hold {gpu}, on which the pods run", group_is_empty=False)
+            return
+        if node in self._repairing:
+            return
+        self._repairing.add(node)
+        if any(not reserved_gpu(each) for each in live) or any(each.deleting for each in group.reservations):
+            return
+        account = self._ledger.account(node)
+        if account is None or account.node.ready is False:
+            return
+        if _unreserved(account) > 0 and not any(each.finished for each in group.reservations):
+            if account.free_pods > 0:  # else the kubelet would refuse it, which is no reason to evict
+                yield Reserve(node, name, pods[0], self._free_attempt(node, name, group))
+            return
+        if node in self._freeing:
+            return
+        for pod in pods:
+            yield Evict(pod, f"its GPU {gpu} on {node} is no longer reserved, and was given to another pod")
+        for other in live:
+            if is_own(other):
+                yield Collect(other, "its pods are evicted", group_is_empty=False)
+
+    def _free_attempt(self, node: str, name: str, group: ReservedGroup) -> int:
+        taken = {each.name for each in group.reservations}
+        attempt = 0
+        while reservation_name(self._settings.reservation, node, name, attempt) in taken:
+            attempt += 1
+        return attempt
+
+
+def _unreserved(account: GpuAccount) -> int:
+    """GPUs that the device plugin can give: those of groups that lost their reservation are among them."""
+    lost = sum(not group.reservations and not group.joinable for group in account.groups)
+    return account.gpus - account.taken + lost

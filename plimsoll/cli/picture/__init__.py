@@ -1,0 +1,1 @@
+"""GPUs as bars: in the terminal and as SVG."""

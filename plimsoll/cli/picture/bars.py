@@ -1,0 +1,112 @@
+"""GPUs as bars filled with shares, before and after demand is met."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from plimsoll.model.kai.share import WHOLE_MILLI
+from plimsoll.plan.demand.demand import Demand
+from plimsoll.plan.ledger.account import GpuAccount
+from plimsoll.plan.ledger.ledger import GpuLedger
+from plimsoll.plan.pods.shares import PodShare
+from plimsoll.text import counted
+
+
+class Part(StrEnum):
+    USED = "used"
+    """By pods that are there."""
+    PLANNED = "planned"
+    """By pods that wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of one GPU."""
+
+    milli: int
+    what: Part
+    label: str
+    """Pods or group, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuBar:
+    before: tuple[Segment, ...] = ()
+    after: tuple[Segment, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return self.before != self.after
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBars:
+    """The GPUs of one node."""
+
+    name: str
+    """Of a new node, a number."""
+    kind: str
+    bars: tuple[GpuBar, ...]
+    shape: str = ""
+    """NodePool and instance type of a new node; empty of one that is there."""
+
+    @property
+    def new(self) -> bool:
+        return bool(self.shape)
+
+    @property
+    def changed(self) -> bool:
+        return any(bar.changed for bar in self.bars)
+
+
+def gpu_picture(ledger: GpuLedger, demands: Iterable[Demand]) -> tuple[NodeBars, ...]:
+    """Nodes that take pods first, then those that are in use, then new ones; nodes wholly free are left out."""
+    demands = tuple(demands)
+    placed: dict[str, list[list[Segment]]] = {}
+    new: list[NodeBars] = []
+    for demand in demands:
+        for node in demand.packing.nodes:
+            memory = demand.gpu_memory_mib.get(node.kind)
+            added = [[_planned(demand.pods[uid], memory) for uid in held] for held in node.gpus]
+            if node.node is not None:
+                known = placed.setdefault(node.node, [[] for _ in added])
+                for gpu, segments in zip(known, added, strict=True):
+                    gpu.extend(segments)
+            else:
+                bars = tuple(GpuBar((), tuple(segments)) for segments in added)
+                new.append(NodeBars(f"new {len(new) + 1}", node.kind, bars, node.shape or node.kind))
+    there = [_of_account(account, placed.get(account.node.name, [])) for account in ledger.accounts() if account.gpus]
+    shown = [each for each in there if each.changed or any(bar.before for bar in each.bars)]
+    return (*sorted(shown, key=lambda each: (not each.changed, each.name)), *new)
+
+
+def _planned(each: PodShare, memory_mib: int | None) -> Segment:
+    milli = each.share.milli_of(memory_mib) if memory_mib else each.share.milli
+    return Segment(milli or 0, Part.PLANNED, f"{each.pod.namespace}/{each.pod.name}")
+
+
+def _of_account(account: GpuAccount, placed: list[list[Segment]]) -> NodeBars:
+    """In the order of the account's free thousandths: groups, wholly free GPUs, taken ones."""
+    before: list[tuple[Segment, ...]] = [
+        (Segment(group.used_milli, Part.USED, ", ".join(group.pods) or f"group {group.name}"),)
+        for group in account.groups
+    ]
+    before += [()] * account.free_gpus
+    before += [(Segment(WHOLE_MILLI, Part.USED, "whole"),)] * account.whole
+    added = placed or [[] for _ in before]
+    bars = tuple(GpuBar(was, (*was, *more)) for was, more in zip(before, added, strict=False))
+    return NodeBars(account.node.name, account.kind, bars)
+
+
+def summary(nodes: Iterable[NodeBars]) -> str:
+    """GPUs in use before and after, and how full they are; for people."""
+    nodes = tuple(nodes)
+    bars = [bar for node in nodes for bar in node.bars]
+    used = sum(bool(bar.before) for bar in bars)
+    filled = [sum(each.milli for each in bar.after) for bar in bars if bar.after]
+    full = f", {round(100 * sum(filled) / WHOLE_MILLI / len(filled))} % full" if filled else ""
+    new = sum(node.new for node in nodes)
+    return (
+        f"{counted(used, 'GPU')} in use before, {len(filled)} after{full}; "
+        f"{counted(new, 'new node')} with {counted(sum(len(node.bars) for node in nodes if node.new), 'GPU')}"
+    )

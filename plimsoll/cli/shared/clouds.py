@@ -1,0 +1,16 @@
+"""Where commands keep what clouds say of their instance types, and how they add it to a snapshot."""
+
+from pathlib import Path
+
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.observe.clouds.cloud_types import CloudTypes
+from plimsoll.sandbox import home
+
+
+def folder() -> Path:
+    return home.cache() / "ec2"
+
+
+def with_cloud_types(snapshot: Snapshot) -> Snapshot:
+    """With the types of the Environment's region, where it names one."""
+    return CloudTypes(folder()).completed(snapshot)

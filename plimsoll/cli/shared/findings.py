@@ -1,0 +1,32 @@
+"""How checks of manifests print what they found."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from rich.padding import Padding
+from rich.text import Text
+
+from plimsoll.cli.shared.output import OUT, REFUSED, SETTLED, Format, print_json
+from plimsoll.model.meta.finding import Finding, Severity, in_order
+from plimsoll.text import counted
+
+_STYLES: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
+
+
+def print_findings(findings: Iterable[Finding], output: Format, places: Mapping[Finding, str] | None = None) -> int:
+    """Prints the findings in their order, as JSON a list, and returns the exit code: 0 where there is none, else 2.
+
+    `places` says for people where the object of a finding stands.
+    """
+    found = in_order(findings)
+    if output is Format.JSON:
+        print_json([finding.as_json() for finding in found])
+    else:
+        for finding in found:
+            place = (places or {}).get(finding, "")
+            where = "".join(f"  {each}" for each in (finding.subject, finding.field, place) if each)
+            sign = (f"{finding.severity:<7}", _STYLES[finding.severity])
+            OUT.print(Text.assemble(sign, f"  {finding.rule}", (where, "dim")), soft_wrap=True)
+            OUT.print(Padding(Text(finding.message, overflow="fold"), (0, 0, 0, 9)))
+        OUT.print(Text(counted(len(found), "finding") if found else "nothing found", style="bold"))
+    return REFUSED if found else SETTLED

@@ -1,0 +1,41 @@
+"""How commands print: tables for people, one JSON object for scripts, errors without a traceback."""
+
+import sys
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import orjson
+import typer
+from rich.console import Console
+
+from plimsoll.errors import PlimsollError
+
+OUT: Final = Console()
+ERR: Final = Console(stderr=True)
+
+SETTLED: Final = 0
+FAILED: Final = 1
+REFUSED: Final = 2
+INTERRUPTED: Final = 130
+
+
+class Format(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+Output = Annotated[Format, typer.Option("--output", "-o", help="text for people, json for scripts")]
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    sys.stdout.flush()
+
+
+def print_error(error: PlimsollError) -> None:
+    """The message and what to change, on standard error."""
+    ERR.print("error:", style="bold red", end=" ")
+    ERR.print(error.message, markup=False, highlight=False, soft_wrap=True)
+    if error.hint:
+        ERR.print(f"  {error.hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""How `plimsoll explain` prints its report."""

@@ -1,0 +1,173 @@
+"""A story as one object for scripts."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from plimsoll.cli.status import phase_of
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
+from plimsoll.plan.catalog.offered import OfferedType
+from plimsoll.plan.estimating.estimator import Infeasible
+from plimsoll.plan.explaining import ClaimStory, NodeStory, Story, Sum
+from plimsoll.plan.nodes.gpu_offer import Offer
+from plimsoll.plan.owned.attempts import Attempts
+
+
+def as_json(story: Story, events: list[dict[str, Any]]) -> dict[str, Any]:
+    """`workspace`, `environment`, `asks`, `selector`, `verdict`, `need`, `instanceType`, `nodes`, `nodeClaims`,
+    `tries`, `workloads`, `limits`, `plan`, `conditions`, `events`."""
+    verdict = story.verdict
+    workspace = story.workspace
+    return {
+        "workspace": {"namespace": story.ref.namespace, "name": story.ref.name, "uid": story.ref.uid},
+        "environment": {
+            "name": story.environment.name,
+            "nodeAutoProvisioning": story.environment.spec.node_auto_provisioning,
+            "provisioner": story.environment.spec.effective_provisioner.value,
+        },
+        "asks": None if workspace is None else workspace.spec.manifest(),
+        "selector": "" if workspace is None else str(workspace.spec.resource.label_selector),
+        "verdict": {
+            "accepted": verdict.accepted,
+            "reason": verdict.reason.value,
+            "message": verdict.message,
+            "perReplicaNodeCount": verdict.per_replica_node_count,
+            "targetNodeCount": verdict.target_node_count,
+            "allocatedNodes": list(verdict.allocated_nodes),
+            "startableReplicas": verdict.startable_replicas,
+            "warnings": list(verdict.warnings),
+        },
+        "need": _need(story),
+        "instanceType": None if story.offered is None else _offered(story.offered),
+        "nodes": [_node(each) for each in story.nodes],
+        "nodeClaims": [_claim(each) for each in story.claims],
+        "tries": None if story.tries is None else _tries(story.tries),
+        "workloads": [
+            {"kind": each.kind, "name": each.name, "replicas": each.replicas, "readyReplicas": each.ready_replicas}
+            for each in story.workloads
+        ],
+        "limits": list(story.bounds),
+        "plan": {
+            **{
+                name: [
+                    {"kind": each.key.kind, "namespace": each.key.namespace, "name": each.key.name, "why": each.reason}
+                    for each in operations
+                ]
+                for name, operations in _operations(story).items()
+            },
+            "warnings": list(story.warnings),
+        },
+        "conditions": []
+        if workspace is None
+        else [
+            {
+                "type": each.type,
+                "status": each.status,
+                "reason": each.reason,
+                "message": each.message,
+                "since": each.last_transition_time,
+            }
+            for each in workspace.status.conditions
+        ],
+        "events": events,
+    }
+
+
+def _operations(story: Story) -> dict[str, tuple[Any, ...]]:
+    return {"create": story.creations, "update": story.updates, "delete": story.deletions}
+
+
+def _need(story: Story) -> dict[str, Any] | None:
+    need, found = story.need, story.sum
+    if need is None:
+        return None
+    return {
+        "of": need.subject,
+        "spansNodes": need.spans_nodes,
+        "perReplicaNodeCount": need.per_replica,
+        "leastMiB": need.least_mib or None,
+        "estimate": None if found is None else _sum(found),
+    }
+
+
+def _sum(found: Sum) -> dict[str, Any]:
+    outcome = found.outcome
+    return {
+        "on": found.on,
+        "feasible": outcome.feasible,
+        "reason": outcome.reason if isinstance(outcome, Infeasible) else None,
+        "minGpus": outcome.min_gpus,
+        "nodes": outcome.nodes,
+        "settings": {
+            "utilization": found.settings.utilization,
+            "overheadGib": found.settings.overhead_gib,
+            "activationFactor": found.settings.activation_factor,
+            "weightFactor": found.settings.weight_factor,
+            "contextLength": found.settings.context_length,
+            "kvValueBytes": found.settings.kv_value_bytes,
+        },
+        "lines": [
+            {"name": each.name, "value": each.value, "unit": each.unit, "sum": each.sum} for each in outcome.lines
+        ],
+    }
+
+
+def _node(story: NodeStory) -> dict[str, Any]:
+    labels = story.node.labels
+    return {
+        "name": story.node.name,
+        "product": labels.get(GPU_PRODUCT),
+        "count": labels.get(GPU_COUNT),
+        "memory": labels.get(GPU_MEMORY),
+        "instanceType": story.node.instance_type,
+        "offers": str(story.offer) if isinstance(story.offer, Offer) else "",
+        "usable": not story.problem,
+        "why": story.problem,
+        "counts": story.counts,
+        "holders": list(story.holders),
+    }
+
+
+def _offered(offered: OfferedType) -> dict[str, Any]:
+    return {
+        "name": offered.name,
+        "gpus": None if offered.gpus is None else offered.gpus.count,
+        "gpuMemoryMiB": None if offered.gpus is None else offered.gpus.memory_mib,
+        "product": None if offered.gpus is None else offered.gpus.product,
+        "source": offered.source or None,
+        "nodePools": [pool.name for pool in offered.pools],
+        "differences": list(offered.warnings),
+    }
+
+
+def _tries(tries: Attempts) -> dict[str, Any]:
+    record = tries.record
+    return {
+        "failures": record.failures,
+        "failedInAll": record.tries,
+        "lastFailure": record.last_failure or None,
+        "reason": record.reason or None,
+        "message": record.message or None,
+        "nextTry": _time(tries.next_try),
+        "nextLook": _time(tries.next_look),
+        "late": [{"name": name, "why": why} for name, why in sorted(tries.late.items())],
+        "overdue": list(tries.overdue),
+    }
+
+
+def _time(time: datetime | None) -> str | None:
+    return None if time is None else time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _claim(story: ClaimStory) -> dict[str, Any]:
+    claim, waits = story
+    waiting = next((each for each in claim.conditions if each.status != "True" and each.message), None)
+    return {
+        "name": claim.name,
+        "phase": phase_of(claim),
+        "instanceType": ", ".join(claim.instance_types),
+        "node": claim.node_name,
+        "waitsFor": None if waits is None else waits.step,
+        "since": None if waits is None else _time(waits.since),
+        "deadline": None if waits is None else _time(waits.due),
+        "message": f"{waiting.type}: {waiting.message}" if waiting is not None and not claim.ready else "",
+    }

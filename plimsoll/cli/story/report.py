@@ -1,0 +1,172 @@
+"""How `plimsoll explain` tells a story to people: section by section."""
+
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from plimsoll.cli.shared.output import OUT
+from plimsoll.cli.story.as_object import as_json
+from plimsoll.plan.estimating.estimator import Line
+from plimsoll.plan.explaining import Story
+from plimsoll.text import counted
+
+
+def print_story(story: Story, events: list[dict[str, Any]]) -> None:
+    told = as_json(story, events)
+    verdict = told["verdict"]
+    word = (
+        Text("accepted", style="green") if verdict["accepted"] else Text(f"refused: {verdict['reason']}", style="red")
+    )
+    _say(Text.assemble((f"Workspace {story.ref}  ", "bold"), word))
+    _say(f"  {verdict['message']}")
+    for warning in dict.fromkeys([*verdict["warnings"], *told["plan"]["warnings"]]):
+        _say(Text.assemble(("  warning: ", "yellow"), warning))
+    _print_asks(story, told)
+    _print_type(told["instanceType"])
+    _print_need(told["need"])
+    _print_rows(
+        "Nodes",
+        ("node", "gpu.product", "gpu.count", "gpu.memory", "state"),
+        [(each["name"], *_values(each), _state(each)) for each in told["nodes"]],
+    )
+    _print_rows(
+        "NodeClaims",
+        ("claim", "phase", "node", "waits for", "says"),
+        [(each["name"], each["phase"], each["node"], _waits(each), each["message"]) for each in told["nodeClaims"]],
+    )
+    _print_lines("Tries", _tries(told["tries"]))
+    _print_rows(
+        "Workloads",
+        ("workload", "ready"),
+        [
+            (f"{each['kind']} {each['name']}", f"{each['readyReplicas']} of {each['replicas']}")
+            for each in told["workloads"]
+        ],
+    )
+    _print_lines("Limits and access", told["limits"])
+    signs = {"create": "+", "update": "~", "delete": "-"}
+    planned = [
+        f"{sign} {each['kind']} {each['name']}  ({each['why']})"
+        for name, sign in signs.items()
+        for each in told["plan"][name]
+    ]
+    _print_lines("Plan", planned or ["nothing to do for it"])
+    _print_rows(
+        "Conditions",
+        ("condition", "status", "reason", "message"),
+        [(each["type"], each["status"], each["reason"], each["message"]) for each in told["conditions"]],
+    )
+    _print_rows(
+        "Events",
+        ("time", "type", "reason", "note"),
+        [(each["time"], each["type"], each["reason"], each["note"]) for each in events],
+    )
+
+
+def _print_asks(story: Story, told: dict[str, Any]) -> None:
+    environment = told["environment"]
+    lines = [
+        f"node auto-provisioning is {environment['nodeAutoProvisioning']} in the Environment {environment['name']}, "
+        f"provisioner {environment['provisioner']}"
+    ]
+    if story.workspace is not None:
+        resource = story.workspace.spec.resource
+        lines.append(f"labelSelector: {told['selector'] or '(empty)'}")
+        lines += [f"instanceType: {resource.instance_type}"] if resource.instance_type else []
+        lines.append(f"replicas: {story.workspace.replicas}")
+        verdict = told["verdict"]
+        if verdict["targetNodeCount"] is not None:
+            target, each = verdict["targetNodeCount"], verdict["perReplicaNodeCount"]
+            lines.append(f"target: {counted(target, 'node')}, {each} a replica")
+        lines += [f"queue: {story.workspace.spec.queue}"] if story.workspace.spec.queue else []
+    _print_lines("Asked for", lines)
+
+
+def _print_type(offered: dict[str, Any] | None) -> None:
+    if offered is None:
+        return
+    gpus = "its GPUs are not known"
+    if offered["gpus"] is not None:
+        gpus = f"{offered['gpus']} x {offered['product']} of {offered['gpuMemoryMiB']:.0f} MiB by {offered['source']}"
+    pools = f"; allowed by NodePool {', '.join(offered['nodePools'])}" if offered["nodePools"] else ""
+    _print_lines("Instance type", [f"{offered['name']}: {gpus}{pools}", *offered["differences"]])
+
+
+def _waits(claim: dict[str, Any]) -> str:
+    return f"{claim['waitsFor']} since {claim['since']}, late after {claim['deadline']}" if claim["waitsFor"] else ""
+
+
+def _tries(tries: dict[str, Any] | None) -> list[str]:
+    if tries is None or not (tries["failures"] or tries["late"] or tries["overdue"]):
+        return []
+    lines = [f"late, to be replaced: {each['why']}" for each in tries["late"]]
+    lines += tries["overdue"]
+    if tries["failures"]:
+        lines.append(
+            f"{tries['failures']} tries failed in a row, the last at {tries['lastFailure']}: "
+            f"{tries['reason']}: {tries['message']}"
+        )
+        lines.append(f"the next try is due at {tries['nextTry']}")
+    return lines
+
+
+def _print_need(need: dict[str, Any] | None) -> None:
+    if need is None:
+        return
+    spans = "may span nodes" if need["spansNodes"] else "runs on one node"
+    least = f", at least {need['leastMiB']} MiB of GPU memory" if need["leastMiB"] else ", no GPU memory is declared"
+    _print_lines("Need of one replica", [f"{need['of']}: {spans}{least}"])
+    estimate = need["estimate"]
+    if estimate is None:
+        return
+    lines = [Line(**each) for each in estimate["lines"]]
+    _print_rows(
+        f"Estimate on {estimate['on']}",
+        ("what", "value", "how"),
+        [
+            (each.name, f"{each.value:.2f} GiB" if each.unit == "GiB" else f"{each.value:.0f}", each.sum)
+            for each in lines
+        ],
+    )
+    assumed = estimate["settings"]
+    _say(
+        f"  assumed: utilization {assumed['utilization']}, overhead {assumed['overheadGib']} GiB, factors "
+        f"{assumed['activationFactor']} and {assumed['weightFactor']}, {assumed['contextLength']} tokens of "
+        f"{assumed['kvValueBytes']} bytes a value"
+    )
+    if estimate["reason"]:
+        _say(f"  {estimate['reason']}")
+
+
+def _values(node: dict[str, Any]) -> tuple[str, str, str]:
+    return (node["product"] or "-", node["count"] or "-", node["memory"] or "-")
+
+
+def _state(node: dict[str, Any]) -> str:
+    usable = f"not usable: {node['why']}" if node["why"] else "usable"
+    counts = "; counts" if node["counts"] else ""
+    return usable + counts + (f"; held by {', '.join(node['holders'])}" if node["holders"] else "")
+
+
+def _print_lines(title: str, lines: list[str]) -> None:
+    if lines:
+        _say(Text(f"\n{title}", style="bold"))
+        for line in lines:
+            _say(f"  {line}")
+
+
+def _print_rows(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    if not rows:
+        return
+    _say(Text(f"\n{title}", style="bold"))
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    OUT.print(table)
+
+
+def _say(text: str | Text) -> None:
+    OUT.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,69 @@
+"""Who may do what: the controller's rights, and those that users get on our kinds."""
+
+from typing import Any, Final
+
+from plimsoll.labels import GROUP
+
+NAMESPACE: Final = "plimsoll-system"
+SERVICE_ACCOUNT: Final = "plimsoll"
+
+Rule = dict[str, list[str]]
+
+_READ: Final = ["get", "list", "watch"]
+_OWN: Final = [*_READ, "create", "patch", "delete"]
+_KINDS: Final = ["workspaces", "environments"]
+_AUTOSCALING: Final = "autoscaling.x-k8s.io"
+
+
+def _rule(group: str, resources: list[str], verbs: list[str]) -> Rule:
+    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
+
+
+CONTROLLER: Final[list[Rule]] = [
+    _rule("", ["nodes", "pods"], _READ),
+    # The cost of a deletion, on pods of Workspaces whose node is to go. Who may create Deployments gains nothing by it.
+    _rule("", ["pods"], ["patch"]),
+    _rule("scheduling.run.ai", ["queues", "podgroups"], _READ),
+    _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
+    _rule("karpenter.sh", ["nodepools", "nodeclaims"], _OWN),
+    _rule("apps", ["deployments", "statefulsets"], _OWN),
+    # What they take of each new node.
+    _rule("apps", ["daemonsets"], _READ),
+    _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _OWN),
+    _rule("autoscaling", ["horizontalpodautoscalers"], _READ),
+    _rule(GROUP, _KINDS, _READ),
+    _rule(GROUP, [f"{kind}/status" for kind in _KINDS], ["get", "patch"]),
+    _rule(GROUP, ["workspaces"], ["patch"]),
+    _rule(GROUP, ["workspaces/finalizers"], ["update"]),
+    _rule("", ["events"], [*_READ, "create", "patch"]),
+    _rule("events.k8s.io", ["events"], ["create", "patch"]),
+    _rule(GROUP, ["gpudemands"], _OWN),
+    _rule(GROUP, ["gpudemands/status"], ["patch"]),
+    _rule("", ["podtemplates"], _READ),
+    _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], _READ),
+]
+"""What a tick reads, what it owns, and where it reports."""
+
+CONTROLLER_IN_ITS_NAMESPACE: Final[list[Rule]] = [
+    _rule("coordination.k8s.io", ["leases"], [*_READ, "create", "update", "patch"]),
+]
+"""One writer for each environment."""
+
+CONTROLLER_FOR_DEMAND: Final[list[Rule]] = [
+    _rule("", ["pods", "podtemplates"], ["create", "patch", "delete"]),
+    _rule("", ["pods/status"], ["patch"]),
+    _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], ["create", "patch", "delete"]),
+]
+"""In the namespace of trigger pods alone: pods that others made are nobody's to delete."""
+
+VIEW: Final[list[Rule]] = [_rule(GROUP, [*_KINDS, "gpudemands"], _READ)]
+EDIT: Final[list[Rule]] = [
+    _rule(GROUP, ["workspaces"], ["create", "update", "patch", "delete", "deletecollection"]),
+]
+
+AGGREGATED: Final[dict[str, list[Rule]]] = {"view": VIEW, "edit": EDIT}
+"""Added by the cluster to its own roles of that name: `edit` includes `view`, `admin` includes `edit`."""
+
+
+def controller_subject() -> dict[str, Any]:
+    return {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": NAMESPACE}

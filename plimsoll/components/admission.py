@@ -1,0 +1,167 @@
+"""Admission: the rules that CEL can say, kept by the cluster itself.
+
+ValidatingAdmissionPolicies with the Environment object as their parameter, so that no webhook server runs and a change
+of a setting counts at once. What was wrong before and is left as it is refuses no update: an object from before a rule,
+or a Workspace from another mode, can still be scaled, labelled and deleted.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, Literal
+
+from plimsoll.components.guard import AdmissionPolicy
+from plimsoll.labels import API_VERSION
+from plimsoll.policy.cel import has, setting, text, value
+from plimsoll.policy.rule import Cel, Rule, Subject
+from plimsoll.policy.rule_set import RULES
+
+Setting = Literal["deny", "audit"]
+
+ACTIONS: Final[dict[Setting, list[str]]] = {"deny": ["Deny"], "audit": ["Audit", "Warn"]}
+
+_RULES: Final = "params.spec.policies.rules"
+_BEFORE: Final = "Before"
+_WORD: Final = re.compile(r"\w+")
+_VARIABLE: Final = re.compile(r"\bvariables\.(\w+)")
+
+
+def rule_policies() -> dict[str, AdmissionPolicy]:
+    """By name: for each subject one policy that refuses, and one that warns and writes into the audit log.
+
+    Workspaces of ours go by the Environment's `admission`, everything else by its `policies.admission`.
+    """
+    return {
+        f"plimsoll-{subject.name.lower().replace('_', '-')}-{action}": _policy(subject, action)
+        for subject in Subject
+        for action in ACTIONS
+    }
+
+
+def rules_on(subject: Subject) -> list[tuple[Rule, Cel]]:
+    """The rules that the cluster keeps of a subject."""
+    return [(rule, rule.cel) for rule in RULES.values() if rule.cel is not None and subject in rule.cel.subjects]
+
+
+def _policy(subject: Subject, action: Setting) -> AdmissionPolicy:
+    rules = rules_on(subject)
+    admission = _admission(subject)
+    in_force = f"{admission} == 'deny'" if action == "deny" else f"{admission} != 'off'"
+    variables = _variables(cel for _, cel in rules)
+    changing = _about_object(variables)
+    before = {f"{name}{_BEFORE}": _before(variables[name], changing) for name in variables if name in changing}
+    variables |= {**before, "exempted": _exempted(subject.judged)}
+    policy = {
+        # A policy that only warns must not refuse where it cannot be evaluated.
+        "failurePolicy": "Fail" if action == "deny" else "Ignore",
+        "paramKind": {"apiVersion": API_VERSION, "kind": "Environment"},
+        "matchConstraints": {
+            "resourceRules": [
+                {
+                    "apiGroups": [group],
+                    "apiVersions": ["*"],
+                    "operations": list(operations),
+                    "resources": list(plurals),
+                }
+                for group, plurals, operations in subject.value
+            ]
+        },
+        "matchConditions": [
+            {"name": "setting", "expression": in_force},
+            {"name": "stays", "expression": f"!has({subject.judged}.metadata.deletionTimestamp)"},
+        ],
+        "variables": [{"name": name, "expression": expression} for name, expression in variables.items()],
+        "validations": [
+            _validation(rule, cel, action, admission, _as_before(cel, subject, changing)) for rule, cel in rules
+        ],
+    }
+    binding = {"validationActions": ACTIONS[action], "paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"}}
+    return {"policy": policy, "binding": binding}
+
+
+def _admission(subject: Subject) -> str:
+    """What the Environment says of a subject: deny, audit or off."""
+    if subject is Subject.WORKSPACES:
+        return setting("admission")
+    return value("params", "spec.policies.admission", text("audit"))
+
+
+def _variables(rules: Iterable[Cel]) -> dict[str, str]:
+    """Of all rules, each after those that it names."""
+    found: dict[str, str] = {}
+    for cel in rules:
+        for name, expression in cel.variables.items():
+            assert found.setdefault(name, expression) == expression, f"variable {name} has two meanings"
+    return found
+
+
+def _about_object(variables: Mapping[str, str]) -> set[str]:
+    """Those that have another value for another object."""
+    found: set[str] = set()
+    for name, expression in variables.items():
+        if "object" in _WORD.findall(expression) or found.intersection(_VARIABLE.findall(expression)):
+            found.add(name)
+    return found
+
+
+def _before(expression: str, about_object: Collection[str]) -> str:
+    """The same of the object before an update; evaluated only where there is one."""
+
+    def renamed(match: re.Match[str]) -> str:
+        return match[0] + _BEFORE if match[1] in about_object else match[0]
+
+    return re.sub(r"\bobject\b", "oldObject", _VARIABLE.sub(renamed, expression))
+
+
+def _same(field: str, actual: str) -> str:
+    """Whether an exemption's field, absent or ending in `*`, fits."""
+    return (
+        f"(!has(each.{field}) || each.{field} == {actual} || (each.{field}.endsWith('*')"
+        f" && {actual}.startsWith(each.{field}.substring(0, size(each.{field}) - 1))))"
+    )
+
+
+def _exempted(judged: str) -> str:
+    """Rules that the object need not keep."""
+    name = (
+        f"(has({judged}.metadata.name) ? {judged}.metadata.name :"
+        f" has({judged}.metadata.generateName) ? {judged}.metadata.generateName : '')"
+    )
+    return (
+        f"{value('params', 'spec.policies.exemptions', '[]')}.filter(each, "
+        # Only a new object tells the time; one that exists keeps its exemption until the loop or a check says it ended.
+        "(oldObject != null || timestamp(object.metadata.creationTimestamp) <= timestamp(each.until + 'T23:59:59Z'))"
+        f" && (!has(each.kind) || each.kind == {judged}.kind)"
+        f" && {_same('namespace', value(judged, 'metadata.namespace', text('')))} && {_same('name', name)}"
+        ").map(each, each.rule)"
+    )
+
+
+def _as_before(cel: Cel, subject: Subject, changing: Collection[str]) -> str:
+    """Whether what is wrong was so before an update; a deletion changes nothing that was right."""
+    if subject.judged == "oldObject":
+        return "false"
+    return f"oldObject != null && !({_before(cel.holds, changing)})"
+
+
+def _validation(rule: Rule, cel: Cel, action: Setting, admission: str, as_before: str) -> dict[str, Any]:
+    at_rule = f"{_RULES}[{text(rule.id)}]"
+    own = text(rule.severity.value if rule.severity is not None else "error")
+    named = f"{has('params', 'spec.policies.rules')} && {text(rule.id)} in {_RULES}"
+    level = f"({named} && has({at_rule}.severity) ? {at_rule}.severity : {own})"
+    if rule.severity is None:
+        level = f"({named} ? {level} : 'off')"
+    elsewhere = (
+        f"{level} != 'error'"
+        if action == "deny"
+        else f"{level} == 'off' || ({level} == 'error' && {admission} == 'deny')"
+    )
+    message: Mapping[str, str] = (
+        {"messageExpression": f"({cel.message}) + {text(f' ({rule.id})')}"}
+        if cel.message
+        else {"message": f"{rule.summary} {rule.remedy} ({rule.id})"}
+    )
+    return {
+        "expression": f"{elsewhere} || ({cel.holds}) || {text(rule.id)} in variables.exempted || ({as_before})",
+        **message,
+        "reason": "Invalid",
+    }

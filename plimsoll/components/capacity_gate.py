@@ -1,0 +1,122 @@
+"""CapacityGate: share pods are held by a scheduling gate until their GPUs are there."""
+
+from collections.abc import Sequence
+from typing import Any, Final, TypedDict
+
+import pulumi
+from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleBinding
+
+from plimsoll.components.access import NAMESPACE, Rule, controller_subject
+from plimsoll.components.declaration import child_of, fields_of, metadata, valid
+from plimsoll.components.mutation import SHARED, MutationPolicy, declare_mutation, sample_pod
+from plimsoll.labels import QUEUE
+from plimsoll.model.api.capacity_gate import CAPACITY_GATE, CapacityGateSpec
+from plimsoll.model.api.demand_settings import KAI_NAMESPACES
+
+NAME: Final = "plimsoll-capacity-gate"
+LIFTING: Final[list[Rule]] = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}]
+"""What the controller needs to take the gate off again."""
+
+_SCHEDULER: Final = "kai-scheduler"
+"""Of the sample: the policies of queues have nothing against it."""
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+_GATE: Final = (
+    f'Object{{spec: Object.spec{{schedulingGates: [Object.spec.schedulingGates{{name: "{CAPACITY_GATE}"}}]}}}}'
+)
+
+
+class CapacityGateArgs(TypedDict, total=False):
+    """At least one of both."""
+
+    namespaces: Sequence[str]
+    """Whose share pods are held."""
+    queues: Sequence[str]
+    """Whose share pods are held in every namespace, by their own label."""
+
+
+def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
+    """By name: one policy for the namespaces, one for the queues, where there are some."""
+    made: dict[str, MutationPolicy] = {}
+    if spec.namespaces:
+        made[f"{NAME}-namespaces"] = _policy(
+            f"{NAME}-namespaces",
+            [],
+            "In",
+            spec.namespaces,
+            tuple(sample_pod(each, _SCHEDULER, {}) for each in spec.namespaces),
+        )
+    if spec.queues:
+        label = f"object.metadata.labels['{QUEUE}']"
+        named = ", ".join(f"'{queue}'" for queue in spec.queues)
+        condition = f"has(object.metadata.labels) && '{QUEUE}' in object.metadata.labels && {label} in [{named}]"
+        own = ("kube-system", NAMESPACE, *KAI_NAMESPACES)
+        made[f"{NAME}-queues"] = _policy(
+            f"{NAME}-queues",
+            [("queue", condition)],
+            "NotIn",
+            own,
+            tuple(sample_pod("default", _SCHEDULER, {QUEUE: each}) for each in spec.queues),
+        )
+    return made
+
+
+class CapacityGate(pulumi.ComponentResource):
+    """MutatingAdmissionPolicies (Kubernetes 1.36) that add the gate, and the right to take it off again.
+
+    Where no engine runs that lifts gates, the pods stay held. Raises InvalidObjectError where an argument does not fit.
+    """
+
+    def __init__(self, name: str, args: CapacityGateArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("plimsoll:index:CapacityGate", name, {}, opts)
+        spec = valid(CapacityGateSpec, "CapacityGate", name, fields_of(args))
+        access = self._access(spec)
+        # Nothing is held before it may be let go.
+        self.mutations = [declare_mutation(each, made, self, *access) for each, made in gate_policies(spec).items()]
+        self.register_outputs({})
+
+    def _access(self, spec: CapacityGateSpec) -> list[pulumi.Resource]:
+        """In the namespaces alone; pods of a queue may be in any."""
+        role = ClusterRole(NAME, metadata=metadata(NAME), rules=LIFTING, opts=child_of(self))
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME}
+        fields: dict[str, Any] = {
+            "role_ref": reference,
+            "subjects": [controller_subject()],
+            "opts": child_of(self, role),
+        }
+        if spec.queues:
+            return [role, ClusterRoleBinding(NAME, metadata=metadata(NAME), **fields)]
+        bindings = [
+            RoleBinding(f"{NAME}-{namespace}", metadata=metadata(NAME, namespace), **fields)
+            for namespace in spec.namespaces
+        ]
+        return [role, *bindings]
+
+
+def _policy(
+    name: str,
+    conditions: list[tuple[str, str]],
+    operator: str,
+    namespaces: Sequence[str],
+    samples: tuple[dict[str, Any], ...],
+) -> MutationPolicy:
+    # A pod that names its node passes by the scheduler: a gate would only make it invalid.
+    conditions = [
+        ("share", SHARED),
+        ("unbound", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
+        *conditions,
+    ]
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    selector = {"matchExpressions": [{"key": _NAMESPACE_NAME, "operator": operator, "values": list(namespaces)}]}
+    return MutationPolicy(
+        policy={
+            # A pod that cannot be judged is let through: it waits without a gate, as it would without us.
+            "failurePolicy": "Ignore",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [{"name": each, "expression": expression} for each, expression in conditions],
+            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": _GATE}}],
+        },
+        binding={"policyName": name, "matchResources": {"namespaceSelector": selector}},
+        samples=samples,
+        adds=CAPACITY_GATE,
+    )

@@ -1,0 +1,139 @@
+"""Environment: the settings of a cluster."""
+
+from typing import Any, TypedDict
+
+import pulumi
+from pulumi_kubernetes.apiextensions import CustomResource
+
+from plimsoll.components.declaration import checked, child_of, fields_of, metadata
+from plimsoll.components.node_pool import NodeClassRefArgs, TaintArgs
+from plimsoll.labels import API_VERSION
+from plimsoll.model.api.environment import EnvironmentSpec
+
+
+class LimitsArgs(TypedDict, total=False):
+    gpus: pulumi.Input[int]
+    nodes: pulumi.Input[int]
+    deletions_per_tick: pulumi.Input[int]
+
+
+class NamespaceAccessArgs(TypedDict, total=False):
+    namespaces: pulumi.Input[list[pulumi.Input[str]]]
+    node_pools: pulumi.Input[list[pulumi.Input[str]]]
+    queues: pulumi.Input[list[pulumi.Input[str]]]
+    instance_types: pulumi.Input[list[pulumi.Input[str]]]
+    gpus: pulumi.Input[int]
+
+
+class NodeClaimsArgs(TypedDict, total=False):
+    node_class_ref: pulumi.Input[NodeClassRefArgs]
+    taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
+    storage_gib: pulumi.Input[int]
+    launch_deadline_seconds: pulumi.Input[int]
+    registration_deadline_seconds: pulumi.Input[int]
+    gpu_deadline_seconds: pulumi.Input[int]
+    retry_seconds: pulumi.Input[int]
+    retry_limit_seconds: pulumi.Input[int]
+
+
+class HeadroomArgs(TypedDict):
+    name: pulumi.Input[str]
+    node_pool: pulumi.Input[str]
+    instance_type: pulumi.Input[str]
+    gpus: pulumi.Input[int]
+    nodes: pulumi.Input[int]
+
+
+class DemandArgs(TypedDict, total=False):
+    provisioner: pulumi.Input[str]
+    schedulers: pulumi.Input[list[pulumi.Input[str]]]
+    assumed_share_milli: pulumi.Input[int]
+    namespace: pulumi.Input[str]
+    image: pulumi.Input[str]
+    scheduler_name: pulumi.Input[str]
+    label_prefix: pulumi.Input[str]
+    deadline_seconds: pulumi.Input[int]
+    retries: pulumi.Input[int]
+    retry_seconds: pulumi.Input[int]
+    pause_seconds: pulumi.Input[int]
+    retention_seconds: pulumi.Input[int]
+    headroom: pulumi.Input[list[pulumi.Input[HeadroomArgs]]]
+
+
+class CatalogArgs(TypedDict, total=False):
+    aws_region: pulumi.Input[str]
+    prices: pulumi.Input[dict[str, pulumi.Input[float]]]
+
+
+class EstimatorArgs(TypedDict, total=False):
+    utilization: pulumi.Input[float]
+    utilization_by_product: pulumi.Input[dict[str, pulumi.Input[float]]]
+    overhead_gib: pulumi.Input[float]
+    activation_factor: pulumi.Input[float]
+    weight_factor: pulumi.Input[float]
+    context_length: pulumi.Input[int]
+    kv_value_bytes: pulumi.Input[float]
+
+
+class RuleSettingArgs(TypedDict, total=False):
+    severity: pulumi.Input[str]
+    options: pulumi.Input[dict[str, Any]]
+
+
+class ExemptionArgs(TypedDict, total=False):
+    rule: pulumi.Input[str]
+    kind: pulumi.Input[str]
+    namespace: pulumi.Input[str]
+    name: pulumi.Input[str]
+    reason: pulumi.Input[str]
+    until: pulumi.Input[str]
+
+
+class PoliciesArgs(TypedDict, total=False):
+    admission: pulumi.Input[str]
+    rules: pulumi.Input[dict[str, pulumi.Input[RuleSettingArgs]]]
+    exemptions: pulumi.Input[list[pulumi.Input[ExemptionArgs]]]
+
+
+class EnvironmentArgs(TypedDict, total=False):
+    """The fields of plimsoll.model.environment.EnvironmentSpec, where they are explained."""
+
+    name: pulumi.Input[str]
+    """Name of the object; absent: that of the resource."""
+    node_auto_provisioning: pulumi.Input[str]
+    provisioner: pulumi.Input[str]
+    gpu_resource: pulumi.Input[str]
+    limits: pulumi.Input[LimitsArgs]
+    access: pulumi.Input[list[pulumi.Input[NamespaceAccessArgs]]]
+    reserved_label_prefixes: pulumi.Input[list[pulumi.Input[str]]]
+    admission: pulumi.Input[str]
+    policies: pulumi.Input[PoliciesArgs]
+    node_claims: pulumi.Input[NodeClaimsArgs]
+    catalog: pulumi.Input[CatalogArgs]
+    estimator: pulumi.Input[EstimatorArgs]
+    queue_scheduler: pulumi.Input[str]
+    inference_image: pulumi.Input[str]
+    demand: pulumi.Input[DemandArgs]
+
+
+class Environment(pulumi.ComponentResource):
+    """An Environment (plimsoll.dev/v1alpha1, cluster-scoped).
+
+    The cluster refuses to delete it while capacity that the engine made for it lives.
+    Raises InvalidObjectError where an argument does not fit.
+    """
+
+    environment_name: pulumi.Output[str]
+
+    def __init__(self, name: str, args: EnvironmentArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("plimsoll:index:Environment", name, {}, opts)
+        environment = CustomResource(
+            name,
+            api_version=API_VERSION,
+            kind="Environment",
+            metadata=metadata(args.get("name", name), skip_await=True),
+            spec=checked(EnvironmentSpec, "Environment", name, fields_of(args, "name"), EnvironmentSpec.manifest),
+            opts=child_of(self),
+        )
+        self.environment_name = environment.metadata["name"]
+        self.register_outputs({"environment_name": self.environment_name})

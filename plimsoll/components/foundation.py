@@ -1,0 +1,162 @@
+"""Foundation: what a cluster needs before anything is declared in it."""
+
+from typing import Any, Final, TypedDict
+
+import pulumi
+from pulumi_kubernetes.admissionregistration.v1 import (
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+)
+from pulumi_kubernetes.apiextensions.v1 import CustomResourceDefinition
+from pulumi_kubernetes.core.v1 import Namespace, ServiceAccount
+from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+
+from plimsoll.components.access import (
+    AGGREGATED,
+    CONTROLLER,
+    CONTROLLER_FOR_DEMAND,
+    CONTROLLER_IN_ITS_NAMESPACE,
+    NAMESPACE,
+    SERVICE_ACCOUNT,
+    Rule,
+    controller_subject,
+)
+from plimsoll.components.admission import rule_policies
+from plimsoll.components.declaration import child_of, metadata
+from plimsoll.components.guard import AdmissionPolicy, Guard, admission_policies, guarded
+from plimsoll.components.specs.crd import definitions
+from plimsoll.components.trigger_admission import NAME as TRIGGER_POLICY
+from plimsoll.components.trigger_admission import trigger_policy
+from plimsoll.labels import GROUP
+from plimsoll.model.api.demand_settings import TRIGGER_NAMESPACE
+
+_CONTROLLER: Final = "plimsoll-controller"
+
+
+class FoundationArgs(TypedDict, total=False):
+    labels: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Labels of the namespace plimsoll-system, such as those of Pod Security."""
+    trigger_namespace: str
+    """Namespace of what asks for the capacity of demand, `spec.demand.namespace` of the Environment; made here."""
+
+
+class Foundation(pulumi.ComponentResource):
+    """The kinds, the controller's account with what it may do, and the guard.
+
+    While an Environment exists, the cluster refuses to delete the guard and the kinds, so a destroy ends at its first
+    step. The policies that refuse stand between the guard and the kinds: nothing is refused to a cluster without
+    Environments, and nothing asks for a kind that has gone.
+    """
+
+    namespace: pulumi.Output[str]
+    service_account: pulumi.Output[str]
+
+    def __init__(self, name: str, args: FoundationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("plimsoll:index:Foundation", name, {}, opts)
+        namespace = Namespace(NAMESPACE, metadata=metadata(NAMESPACE, labels=args.get("labels")), opts=child_of(self))
+        account = ServiceAccount(
+            SERVICE_ACCOUNT, metadata=metadata(SERVICE_ACCOUNT, NAMESPACE), opts=child_of(self, namespace)
+        )
+        made = [namespace, account, *self._access(namespace, account)]
+        made += self._demand(args.get("trigger_namespace") or TRIGGER_NAMESPACE, account)
+        kinds = self._kinds()
+        policies = self._policies(kinds)
+        Guard(
+            "plimsoll-foundation",
+            {
+                "layer": "foundation",
+                "explanation": "Cannot be deleted while an Environment exists: run `plimsoll destroy`.",
+            },
+            pulumi.ResourceOptions(parent=self, depends_on=[*made, *kinds, *policies]),
+        )
+        self.namespace = namespace.metadata["name"]
+        self.service_account = account.metadata["name"]
+        self.register_outputs({"namespace": self.namespace, "service_account": self.service_account})
+
+    def _kinds(self) -> list[pulumi.Resource]:
+        made: list[pulumi.Resource] = []
+        for definition in definitions():
+            # Environment first, so that it goes last: the policies ask for it.
+            made.append(
+                CustomResourceDefinition(
+                    definition["metadata"]["name"],
+                    metadata=metadata(definition["metadata"]["name"], labels={**guarded("foundation")}),
+                    spec=definition["spec"],
+                    opts=child_of(self, *made),
+                )
+            )
+        return made
+
+    def _access(self, namespace: pulumi.Resource, account: pulumi.Resource) -> list[pulumi.Resource]:
+        role = ClusterRole(_CONTROLLER, metadata=metadata(_CONTROLLER), rules=CONTROLLER, opts=child_of(self))
+        bindings = [
+            ClusterRoleBinding(
+                _CONTROLLER,
+                metadata=metadata(_CONTROLLER),
+                role_ref=_reference("ClusterRole"),
+                subjects=[controller_subject()],
+                opts=child_of(self, role, account),
+            ),
+            *self._within(_CONTROLLER, NAMESPACE, CONTROLLER_IN_ITS_NAMESPACE, namespace, account),
+        ]
+        users = [
+            ClusterRole(
+                f"plimsoll-{role_name}",
+                metadata=metadata(
+                    f"plimsoll-{role_name}",
+                    labels={f"rbac.authorization.k8s.io/aggregate-to-{role_name}": "true"},
+                ),
+                rules=rules,
+                opts=child_of(self),
+            )
+            for role_name, rules in AGGREGATED.items()
+        ]
+        return [role, *bindings, *users]
+
+    def _demand(self, name: str, account: pulumi.Resource) -> list[pulumi.Resource]:
+        """The namespace of trigger pods and the like, the only rights on pods that the controller has, and that nobody
+        else asks there."""
+        of_demand = {f"{GROUP}/component": "demand"}
+        namespace = Namespace(name, metadata=metadata(name, labels={**of_demand}), opts=child_of(self))
+        return [
+            namespace,
+            *self._policy(TRIGGER_POLICY, trigger_policy(name)),
+            *self._within(f"{_CONTROLLER}-demand", name, CONTROLLER_FOR_DEMAND, namespace, account),
+        ]
+
+    def _within(
+        self, name: str, namespace: str, rules: list[Rule], place: pulumi.Resource, account: pulumi.Resource
+    ) -> list[pulumi.Resource]:
+        """A Role of the controller in one namespace, and its binding."""
+        role = Role(name, metadata=metadata(_CONTROLLER, namespace), rules=rules, opts=child_of(self, place))
+        binding = RoleBinding(
+            name,
+            metadata=metadata(_CONTROLLER, namespace),
+            role_ref=_reference("Role"),
+            subjects=[controller_subject()],
+            opts=child_of(self, role, account),
+        )
+        return [role, binding]
+
+    def _policies(self, kinds: list[pulumi.Resource]) -> list[pulumi.Resource]:
+        return [
+            made
+            for name, admission in {**admission_policies(), **rule_policies()}.items()
+            for made in self._policy(name, admission, *kinds)
+        ]
+
+    def _policy(self, name: str, admission: AdmissionPolicy, *after: pulumi.Resource) -> list[pulumi.Resource]:
+        policy = ValidatingAdmissionPolicy(
+            name, metadata=metadata(name), spec=admission["policy"], opts=child_of(self, *after)
+        )
+        binding = ValidatingAdmissionPolicyBinding(
+            name,
+            metadata=metadata(name),
+            spec={"policyName": name, **admission["binding"]},
+            opts=child_of(self, policy),
+        )
+        return [policy, binding]
+
+
+def _reference(kind: str) -> dict[str, Any]:
+    return {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": _CONTROLLER}

@@ -1,0 +1,117 @@
+"""Guards: a stack that must not be destroyed under live capacity holds one, and the cluster refuses its deletion.
+
+A guard is a ConfigMap that depends on everything else of its stack, so that a destroy meets it first and stops there.
+The refusal is a ValidatingAdmissionPolicy of the foundation: it holds for kubectl as it does for Pulumi.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal, TypedDict
+
+import pulumi
+from pulumi_kubernetes.core.v1 import ConfigMap
+
+from plimsoll.components.access import NAMESPACE
+from plimsoll.components.declaration import metadata
+from plimsoll.labels import API_VERSION, GROUP
+
+GUARD_LABEL: Final = f"{GROUP}/guard"
+
+Layer = Literal["foundation", "environment"]
+
+
+def guarded(layer: Layer) -> dict[str, str]:
+    """The label of objects that stay while an Environment, or its capacity, lives."""
+    return {GUARD_LABEL: layer}
+
+
+class GuardArgs(TypedDict):
+    layer: Layer
+    explanation: str
+    """What to do instead of deleting, for those who read the object."""
+
+
+class Guard(pulumi.ComponentResource):
+    """The ConfigMap in plimsoll-system. `depends_on` of its options names everything that it guards."""
+
+    def __init__(self, name: str, args: GuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("plimsoll:index:Guard", name, {}, opts)
+        depends_on = opts.depends_on if opts is not None else None
+        ConfigMap(
+            name,
+            metadata=metadata(name, NAMESPACE, {**guarded(args["layer"])}),
+            data={"explanation": args["explanation"]},
+            opts=pulumi.ResourceOptions(parent=self, depends_on=depends_on),
+        )
+        self.register_outputs({})
+
+
+class AdmissionPolicy(TypedDict):
+    """`spec` of a ValidatingAdmissionPolicy and of its binding."""
+
+    policy: dict[str, Any]
+    binding: dict[str, Any]
+
+
+def admission_policies() -> dict[str, AdmissionPolicy]:
+    """By name: what the cluster refuses to delete, and when."""
+    living = "(has({0}.status) && has({0}.status.{1}) ? {0}.status.{1} : 0)"
+
+    def environment(of: str) -> tuple[str, str]:
+        claims, workloads = living.format(of, "nodeClaims"), living.format(of, "workloads")
+        pools = living.format(of, "nodePools")
+        return (
+            f"{claims} == 0 && {pools} == 0 && {workloads} == 0",
+            f"'Environment ' + {of}.metadata.name + ' still has ' + string({claims}) + ' NodeClaims, '"
+            f" + string({pools}) + ' NodePools and ' + string({workloads}) + ' workloads: run `plimsoll destroy`,"
+            " which drains them first'",
+        )
+
+    return {
+        "plimsoll-foundation": _policy(
+            [
+                _rule("", "configmaps"),
+                _rule("apiextensions.k8s.io", "customresourcedefinitions"),
+            ],
+            "false",
+            "'Environment ' + params.metadata.name + ' still exists: run `plimsoll destroy`, which drains its capacity,"
+            " then removes the environment, then the foundation'",
+            for_each_environment=True,
+            only_guards_of="foundation",
+        ),
+        "plimsoll-environment-stack": _policy(
+            [_rule("", "configmaps")],
+            *environment("params"),
+            for_each_environment=True,
+            only_guards_of="environment",
+        ),
+        "plimsoll-environment": _policy([_rule(GROUP, "environments")], *environment("oldObject")),
+    }
+
+
+def _policy(
+    resource_rules: Sequence[dict[str, Any]],
+    expression: str,
+    message: str,
+    *,
+    for_each_environment: bool = False,
+    only_guards_of: Layer | None = None,
+) -> AdmissionPolicy:
+    policy: dict[str, Any] = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": list(resource_rules)},
+        "validations": [{"expression": expression, "messageExpression": message, "reason": "Forbidden"}],
+    }
+    binding: dict[str, Any] = {"validationActions": ["Deny"]}
+    if for_each_environment:
+        policy["paramKind"] = {"apiVersion": API_VERSION, "kind": "Environment"}
+        binding["paramRef"] = {"selector": {}, "parameterNotFoundAction": "Allow"}
+    if only_guards_of is not None:
+        policy["matchConstraints"] |= {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}},
+            "objectSelector": {"matchLabels": guarded(only_guards_of)},
+        }
+    return {"policy": policy, "binding": binding}
+
+
+def _rule(group: str, resource: str) -> dict[str, Any]:
+    return {"apiGroups": [group], "apiVersions": ["*"], "operations": ["DELETE"], "resources": [resource]}

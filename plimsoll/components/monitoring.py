@@ -1,0 +1,91 @@
+"""Monitoring: alerts on the metrics of the loop, for the Prometheus operator."""
+
+from typing import Any, Final, TypedDict
+
+import pulumi
+from pulumi_kubernetes.apiextensions import CustomResource
+
+from plimsoll.components.declaration import child_of, fields_of, metadata, valid
+from plimsoll.components.specs.monitoring import MonitoringSpec
+
+NAME: Final = "plimsoll"
+
+
+class MonitoringArgs(TypedDict, total=False):
+    namespace: str
+    """Where the PrometheusRule stands; absent: plimsoll-system."""
+    labels: dict[str, str]
+    """Those by which the Prometheus selects its rules, such as `release: prometheus`."""
+    trigger_pending_seconds: int
+    node_claim_failure_rate: float
+    scaling_seconds: int
+    cleanup_failures: int
+
+
+class Monitoring(pulumi.ComponentResource):
+    """A PrometheusRule (monitoring.coreos.com/v1). Raises InvalidObjectError where an argument does not fit."""
+
+    def __init__(self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("plimsoll:index:Monitoring", name, {}, opts)
+        spec = valid(MonitoringSpec, "Monitoring", name, fields_of(args))
+        CustomResource(
+            name,
+            api_version="monitoring.coreos.com/v1",
+            kind="PrometheusRule",
+            metadata=metadata(NAME, spec.namespace, {**spec.labels}),
+            spec={"groups": [{"name": NAME, "rules": alert_rules(spec)}]},
+            opts=child_of(self),
+        )
+        self.register_outputs({})
+
+
+def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
+    failed = _counted('plimsoll_nodeclaims_finished_total{result="failed"}', "30m")
+    tried = _counted('plimsoll_nodeclaims_finished_total{result=~"ready|failed"}', "30m")
+    slow = f"histogram_quantile(0.95, {_counted('plimsoll_scaling_duration_seconds_bucket', '30m', 'by (le) ')})"
+    deletions = _counted('plimsoll_operations_total{operation="delete",result="failed"}', "15m")
+    return [
+        _rule(
+            "PlimsollTriggerPending",
+            f"plimsoll_triggers_oldest_pending_seconds > {spec.trigger_pending_seconds}",
+            "1m",
+            "A trigger pod has asked for a node for {{ $value | humanizeDuration }} without an answer.",
+            "Look at the NodeClaims and at Karpenter's log: limits, instance types, or the cloud's capacity.",
+        ),
+        _rule(
+            "PlimsollNodeClaimsFail",
+            f"{failed} / {tried} > {spec.node_claim_failure_rate:g}",
+            "5m",
+            "{{ $value | humanizePercentage }} of the NodeClaims of the last half hour failed.",
+            "kubectl get events --field-selector involvedObject.kind=NodeClaim says why.",
+        ),
+        _rule(
+            "PlimsollScalingSlow",
+            f"{slow} > {spec.scaling_seconds}",
+            "10m",
+            "GPUs take {{ $value | humanizeDuration }} from the request until they are there, for 95 of 100 nodes.",
+            "Compare plimsoll_nodeclaim_provision_duration_seconds by NodePool; drivers may be slow to appear.",
+        ),
+        _rule(
+            "PlimsollCleanupFails",
+            f"{deletions} > {spec.cleanup_failures}",
+            "0m",
+            "{{ $value | humanize }} deletions of capacity failed in a quarter of an hour: it may cost money unused.",
+            "The controller's log names the objects: look for `not applied`.",
+        ),
+    ]
+
+
+def _counted(counter: str, time: str, by: str = "") -> str:
+    """How often something was counted: Prometheus draws an increase out over its whole time, so that 3 are 3.1."""
+    return f"sum {by}(round(increase({counter}[{time}])))"
+
+
+def _rule(name: str, expression: str, wait: str, summary: str, description: str) -> dict[str, Any]:
+    return {
+        "alert": name,
+        "expr": expression,
+        "for": wait,
+        "labels": {"severity": "warning"},
+        "annotations": {"summary": summary, "description": description},
+    }

@@ -1,0 +1,60 @@
+"""Mutation: what the cluster adds to pods at admission, without a webhook server (Kubernetes 1.36)."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import pulumi
+from pulumi_kubernetes.admissionregistration.v1 import MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding
+
+from plimsoll.components.declaration import child_of, metadata
+from plimsoll.model.kai.share import GPU_FRACTION, GPU_MEMORY_SHARE
+
+SHARED: Final = (
+    "has(object.metadata.annotations) && "
+    f"('{GPU_FRACTION}' in object.metadata.annotations || '{GPU_MEMORY_SHARE}' in object.metadata.annotations)"
+)
+"""In CEL: the pod shares GPUs by annotation."""
+
+
+class MutationPolicy(NamedTuple):
+    """`spec` of a MutatingAdmissionPolicy and of its binding, and how to see that it is in effect."""
+
+    policy: dict[str, Any]
+    binding: dict[str, Any]
+    samples: tuple[dict[str, Any], ...]
+    """Manifests of pods that it changes: one for each namespace, queue or scheduler that it names."""
+    adds: str
+    """A name that such a pod has afterwards, and not before."""
+
+
+class Mutation(NamedTuple):
+    """What is declared. The cluster takes a moment longer: pods made in it are not changed."""
+
+    policy: MutationPolicy
+    binding: MutatingAdmissionPolicyBinding
+
+
+def declare_mutation(
+    name: str, made: MutationPolicy, parent: pulumi.ComponentResource, *after: pulumi.Resource
+) -> Mutation:
+    """The policy, and then its binding."""
+    policy = MutatingAdmissionPolicy(name, metadata=metadata(name), spec=made.policy, opts=child_of(parent, *after))
+    binding = MutatingAdmissionPolicyBinding(
+        name, metadata=metadata(name), spec=made.binding, opts=child_of(parent, policy)
+    )
+    return Mutation(made, binding)
+
+
+def sample_pod(namespace: str, scheduler_name: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    """A pod that shares a GPU, for a look at what admission makes of it; it is never made."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "plimsoll-sample",
+            "namespace": namespace,
+            "labels": dict(labels),
+            "annotations": {GPU_FRACTION: "0.5"},
+        },
+        "spec": {"schedulerName": scheduler_name, "containers": [{"name": "main", "image": "sample"}]},
+    }

@@ -1,0 +1,101 @@
+"""What `plimsoll bind` and its reservations may do. Only for clusters without KAI, which brings its own."""
+
+from typing import Any, Final, TypedDict
+
+import pulumi
+from pulumi_kubernetes.core.v1 import Namespace, ServiceAccount
+from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+
+from plimsoll.components.access import NAMESPACE as SYSTEM
+from plimsoll.components.access import Rule
+from plimsoll.components.declaration import child_of, metadata
+from plimsoll.components.mutation import Mutation, declare_mutation
+from plimsoll.components.share_devices import NAME as DEVICES
+from plimsoll.components.share_devices import device_policy
+from plimsoll.model.api.binder import SCHEDULER
+from plimsoll.model.kai.reservation import NAMESPACE
+
+BINDER: Final = "plimsoll-binder"
+PROBE: Final = "plimsoll-probe"
+
+
+def _rule(group: str, resources: list[str], verbs: list[str]) -> Rule:
+    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
+
+
+BINDING: Final[list[Rule]] = [
+    _rule("", ["nodes"], ["list", "watch"]),
+    _rule("", ["pods"], ["list", "watch", "patch"]),
+    _rule("", ["pods/status"], ["patch"]),
+    _rule("", ["pods/binding", "pods/eviction"], ["create"]),
+    _rule("", ["configmaps"], ["get", "create", "patch"]),
+    _rule("apps", ["deployments"], ["list"]),
+    _rule("scheduling.run.ai", ["bindrequests"], ["list"]),
+]
+"""In all namespaces: share pods are anywhere. Deployments and BindRequests tell whether KAI's binder is at work."""
+RESERVING: Final[list[Rule]] = [_rule("", ["pods"], ["create", "delete"])]
+"""In the reservations' namespace alone."""
+LEADING: Final[list[Rule]] = [_rule("coordination.k8s.io", ["leases"], ["get", "create", "update"])]
+"""In the namespace of its Lease."""
+PROBING: Final[list[Rule]] = [_rule("", ["pods"], ["patch"])]
+"""Of the account of reservations, in their namespace: each writes its GPU on its own pod."""
+
+
+class ShareBinderArgs(TypedDict, total=False):
+    namespace: str
+    """Where reservations are."""
+    service_account: str
+    """Of the reservations."""
+    scheduler_name: str
+    """Of the pods that are bound, as in the binder's settings."""
+    device_variables: bool
+    """Containers of such pods get NVIDIA_VISIBLE_DEVICES at admission; needs Kubernetes 1.36. Absent: they do."""
+
+
+class ShareBinder(pulumi.ComponentResource):
+    """The namespace of reservations, and two accounts: the binder's and the reservations'."""
+
+    def __init__(self, name: str, args: ShareBinderArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("plimsoll:index:ShareBinder", name, {}, opts)
+        namespace = args.get("namespace", NAMESPACE)
+        account = args.get("service_account", NAMESPACE)
+        home = Namespace(namespace, metadata=metadata(namespace), opts=child_of(self))
+        ServiceAccount(f"{namespace}/{account}", metadata=metadata(account, namespace), opts=child_of(self, home))
+        ServiceAccount(f"{SYSTEM}/{BINDER}", metadata=metadata(BINDER, SYSTEM), opts=child_of(self))
+        role = ClusterRole(BINDER, metadata=metadata(BINDER), rules=BINDING, opts=child_of(self))
+        ClusterRoleBinding(
+            BINDER,
+            metadata=metadata(BINDER),
+            role_ref=_reference("ClusterRole", BINDER),
+            subjects=[_account(BINDER, SYSTEM)],
+            opts=child_of(self, role),
+        )
+        self._grant(BINDER, namespace, RESERVING, _account(BINDER, SYSTEM), home)
+        self._grant(BINDER, SYSTEM, LEADING, _account(BINDER, SYSTEM))
+        self._grant(PROBE, namespace, PROBING, _account(account, namespace), home)
+        self.mutations: list[Mutation] = []
+        if args.get("device_variables", True):
+            policy = device_policy(args.get("scheduler_name", SCHEDULER))
+            self.mutations.append(declare_mutation(DEVICES, policy, self))
+        self.register_outputs({})
+
+    def _grant(
+        self, name: str, namespace: str, rules: list[Rule], subject: dict[str, Any], *after: pulumi.Resource
+    ) -> None:
+        within = f"{namespace}/{name}"
+        role = Role(within, metadata=metadata(name, namespace), rules=rules, opts=child_of(self, *after))
+        RoleBinding(
+            within,
+            metadata=metadata(name, namespace),
+            role_ref=_reference("Role", name),
+            subjects=[subject],
+            opts=child_of(self, role),
+        )
+
+
+def _account(name: str, namespace: str) -> dict[str, Any]:
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
+def _reference(kind: str, name: str) -> dict[str, Any]:
+    return {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}

@@ -1,0 +1,262 @@
+"""The CustomResourceDefinitions of our kinds, generated from the models."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from plimsoll.components.specs.structural import Schema, structural
+from plimsoll.labels import GROUP
+from plimsoll.model.api.adapter import ADAPTER_NEEDS_NAME, SOURCE_NEEDS_ONE
+from plimsoll.model.api.environment import EnvironmentSpec, EnvironmentStatus
+from plimsoll.model.api.gpu_demand import GPUDemandStatus
+from plimsoll.model.api.immutability import IMMUTABLE, INSTANCE_TYPE_IMMUTABLE, TEMPLATE_KEPT, TUNING_KEPT
+from plimsoll.model.api.partition import ACCELERATOR_NEEDS_COUNT, MIG_NEEDS_PROFILE
+from plimsoll.model.api.tuning import OUTPUT_NEEDS_ONE
+from plimsoll.model.api.workspace import (
+    ADAPTERS_TWICE,
+    INFERENCE_XOR_TUNING,
+    NEEDS_PRESET_OR_TEMPLATE,
+    PRESET_ONLY,
+    PRESET_XOR_TEMPLATE,
+    WorkspaceSpec,
+    WorkspaceStatus,
+)
+
+VERSION: Final = "v1alpha1"
+WORKSPACES: Final = f"workspaces.{GROUP}"
+ENVIRONMENTS: Final = f"environments.{GROUP}"
+GPU_DEMANDS: Final = f"gpudemands.{GROUP}"
+
+_KEY: Final[Schema] = {"minLength": 1, "maxLength": 317}
+"""Bounds of a label's key: a DNS name of 253 characters, a slash, 63 characters."""
+_VALUE: Final[Schema] = {"maxLength": 63}
+_CONDITIONS: Final[Schema] = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+    "items": {
+        "type": "object",
+        "required": ["type", "status", "reason", "message", "lastTransitionTime"],
+        "properties": {
+            "type": {"type": "string", "maxLength": 316},
+            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+            "reason": {"type": "string", "minLength": 1, "maxLength": 1024},
+            "message": {"type": "string", "maxLength": 32768},
+            "lastTransitionTime": {"type": "string", "format": "date-time"},
+            "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+        },
+    },
+}
+"""metav1.Condition, as the conventions of the Kubernetes API have it."""
+
+
+def definitions() -> tuple[dict[str, Any], ...]:
+    """All definitions, Environment's first."""
+    return (environment_definition(), workspace_definition(), gpu_demand_definition())
+
+
+def workspace_definition() -> dict[str, Any]:
+    spec = structural(WorkspaceSpec)
+    spec["x-kubernetes-validations"] = [
+        _rule("!(has(self.inference) && has(self.tuning))", INFERENCE_XOR_TUNING),
+        *(_unchanged(parent, field, message) for parent, field, message in IMMUTABLE),
+        _rule(
+            f"({_has('self', 'inference', 'template')}) == ({_has('oldSelf', 'inference', 'template')})", TEMPLATE_KEPT
+        ),
+        _rule("has(self.tuning) == has(oldSelf.tuning)", TUNING_KEPT),
+        # Clearing it is for the mode to judge: allowed where nodes are brought.
+        _rule(
+            f"!({_has('self', 'resource', 'instanceType')} && self.resource.instanceType != ''"
+            f" && {_has('oldSelf', 'resource', 'instanceType')} && oldSelf.resource.instanceType != '')"
+            " || self.resource.instanceType == oldSelf.resource.instanceType",
+            INSTANCE_TYPE_IMMUTABLE,
+        ),
+    ]
+    spec["properties"]["inference"]["x-kubernetes-validations"] = [
+        _rule("!(has(self.preset) && has(self.template))", PRESET_XOR_TEMPLATE),
+        _rule("has(self.preset) || has(self.template)", NEEDS_PRESET_OR_TEMPLATE),
+        _rule(
+            "!(has(self.template) && (has(self.config) || has(self.contextLength)"
+            " || has(self.adapters) && size(self.adapters) > 0))",
+            PRESET_ONLY,
+        ),
+        _rule(
+            "!has(self.adapters) || self.adapters.all(a, !has(a.source.name) ||"
+            " self.adapters.exists_one(b, has(b.source.name) && b.source.name == a.source.name))",
+            ADAPTERS_TWICE,
+        ),
+    ]
+    _add_rules_of_parts(spec["properties"])
+    selector = spec["properties"]["resource"]["properties"]["labelSelector"]["properties"]
+    selector["matchLabels"]["additionalProperties"] |= _VALUE
+    requirement = selector["matchExpressions"]["items"]["properties"]
+    requirement["key"] |= _KEY
+    requirement["values"]["items"] |= _VALUE
+    selector["matchExpressions"]["maxItems"] = 64
+    return _definition(
+        "Workspace",
+        namespaced=True,
+        short_names=["ws"],
+        description="An inference workload that needs whole nodes.",
+        spec=spec,
+        status=_status(WorkspaceStatus),
+        columns=[
+            _column("Replicas", "integer", ".spec.inference.replicas"),
+            _column("Nodes", "integer", ".status.targetNodeCount"),
+            _column("Instance", "string", ".spec.resource.instanceType"),
+            _column("Preset", "string", ".spec.inference.preset.name", wide=True),
+            _column("Queue", "string", ".spec.queue", wide=True),
+            _column("ResourceReady", "string", _condition("ResourceReady", "status")),
+            _column("WorkloadReady", "string", _condition("WorkloadReady", "status")),
+            _column("Reason", "string", _condition("ResourceReady", "reason")),
+        ],
+    )
+
+
+def _add_rules_of_parts(spec: Schema) -> None:
+    """The rules of partition, adapters and tuning."""
+    spec["resource"]["properties"]["partition"]["x-kubernetes-validations"] = [
+        _rule("self.mode != 'mig' || (has(self.profile) && !has(self.count))", MIG_NEEDS_PROFILE),
+        _rule("self.mode != 'accelerator' || (has(self.count) && !has(self.profile))", ACCELERATOR_NEEDS_COUNT),
+    ]
+    adapter = spec["inference"]["properties"]["adapters"]["items"]
+    adapter["x-kubernetes-validations"] = [_rule("has(self.source.name)", ADAPTER_NEEDS_NAME)]
+    tuning = spec["tuning"]["properties"]
+    for source in (adapter["properties"]["source"], tuning["input"]):
+        urls = "(has(self.urls) && size(self.urls) > 0 ? 1 : 0)"
+        source["x-kubernetes-validations"] = [
+            _rule(f"(has(self.image) ? 1 : 0) + (has(self.volumeSource) ? 1 : 0) + {urls} == 1", SOURCE_NEEDS_ONE)
+        ]
+    tuning["output"]["x-kubernetes-validations"] = [
+        _rule("has(self.image) != has(self.volumeSource)", OUTPUT_NEEDS_ONE)
+    ]
+
+
+def environment_definition() -> dict[str, Any]:
+    spec = structural(EnvironmentSpec)
+    mode = "(has(self.nodeAutoProvisioning) ? self.nodeAutoProvisioning : 'disabled')"
+    spec["x-kubernetes-validations"] = [
+        {
+            "rule": f"!has(self.provisioner) || (self.provisioner == 'byo') == ({mode} == 'disabled')",
+            "messageExpression": '"provisioner \'" + self.provisioner + "\' does not fit nodeAutoProvisioning \'"'
+            f" + {mode} + \"': 'byo' goes with 'disabled', every other one with 'enabled'\"",
+        }
+    ]
+    return _definition(
+        "Environment",
+        namespaced=False,
+        short_names=["penv"],
+        description="One cluster with its settings.",
+        spec=spec,
+        status=_status(EnvironmentStatus),
+        columns=[
+            _column("AutoProvisioning", "string", ".spec.nodeAutoProvisioning"),
+            _column("NodeClaims", "integer", ".status.nodeClaims"),
+            _column("Workloads", "integer", ".status.workloads"),
+        ],
+    )
+
+
+def gpu_demand_definition() -> dict[str, Any]:
+    return _definition(
+        "GPUDemand",
+        namespaced=False,
+        short_names=["gpud"],
+        description="GPU capacity that a class of pods needs and the cluster lacks. The engine alone writes it.",
+        spec={"type": "object", "description": "Empty: all is said by the status."},
+        status=structural(GPUDemandStatus, bounded=False),
+        columns=[
+            _column("Phase", "string", ".status.phase"),
+            _column("Pods", "integer", ".status.podCount"),
+            _column("GPUs", "integer", ".status.gpus"),
+            _column("Bound", "integer", ".status.leastGpus"),
+            _column("Objects", "integer", ".status.objectCount", wide=True),
+            _column("Reasons", "string", ".status.reasons", wide=True),
+        ],
+    )
+
+
+def _definition(
+    kind: str,
+    *,
+    namespaced: bool,
+    short_names: list[str],
+    description: str,
+    spec: Schema,
+    status: Schema,
+    columns: Iterable[dict[str, Any]],
+) -> dict[str, Any]:
+    singular = kind.lower()
+    plural = f"{singular}s"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": plural,
+                "singular": singular,
+                "shortNames": short_names,
+                "categories": ["plimsoll"],
+            },
+            "scope": "Namespaced" if namespaced else "Cluster",
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [*columns, _column("Age", "date", ".metadata.creationTimestamp")],
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "description": description,
+                            "required": ["spec"],
+                            "properties": {
+                                "apiVersion": {"type": "string"},
+                                "kind": {"type": "string"},
+                                "metadata": {"type": "object"},
+                                "spec": spec,
+                                "status": status,
+                            },
+                        }
+                    },
+                }
+            ],
+        },
+    }
+
+
+def _status(model: type[BaseModel]) -> Schema:
+    status = structural(model, bounded=False)
+    status["properties"]["conditions"] = _CONDITIONS
+    return status
+
+
+def _rule(expression: str, message: str) -> dict[str, str]:
+    return {"rule": expression, "message": message}
+
+
+def _unchanged(parent: str, field: str, message: str) -> dict[str, str]:
+    """Neither set, nor unset, nor changed, in a parent that may itself be absent."""
+    before, after = _has("oldSelf", parent, field), _has("self", parent, field)
+    # By `has`: the estimate of a rule's cost takes optionals (`?.`) for unbounded.
+    return _rule(
+        f"({after}) == ({before}) && (!({after}) || self.{parent}.{field} == oldSelf.{parent}.{field})", message
+    )
+
+
+def _has(whole: str, parent: str, field: str) -> str:
+    return f"has({whole}.{parent}) && has({whole}.{parent}.{field})"
+
+
+def _column(name: str, kind: str, path: str, *, wide: bool = False) -> dict[str, Any]:
+    return {"name": name, "type": kind, "jsonPath": path} | ({"priority": 1} if wide else {})
+
+
+def _condition(kind: str, field: str) -> str:
+    return f'.status.conditions[?(@.type=="{kind}")].{field}'

@@ -1,0 +1,151 @@
+"""NodePoolSpec: what people declare of a Karpenter NodePool (karpenter.sh/v1)."""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from plimsoll.labels import is_label_key, is_label_value
+from plimsoll.model.api.environment import DeclaredTaint, NodeClassRef
+from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta.lasting import changes_by_itself
+from plimsoll.quantity import parse_quantity
+
+Duration = Annotated[str, Field(pattern=r"^([0-9]+(s|m|h))+$")]
+DurationOrNever = Annotated[str, Field(pattern=r"^(([0-9]+(s|m|h))+|Never)$")]
+
+_TEMPLATE_FIELDS: Final = (
+    "requirements",
+    "nodeClassRef",
+    "taints",
+    "startupTaints",
+    "expireAfter",
+    "terminationGracePeriod",
+)
+
+
+class NodeRequirement(Declared):
+    """One requirement on the instance types and nodes of a pool."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"]
+    values: tuple[str, ...] = ()
+    min_values: Annotated[int, Field(ge=1, le=50)] | None = None
+    """Different values that a launch must leave open, for flexibility."""
+
+    @model_validator(mode="after")
+    def _values_fit(self) -> "NodeRequirement":
+        if not is_label_key(self.key):
+            raise ValueError(f"key {self.key!r} is not a label key")
+        match self.operator:
+            case "In" | "NotIn" if not self.values:
+                raise ValueError(f"operator {self.operator} needs at least one value")
+            case "Exists" | "DoesNotExist" if self.values:
+                raise ValueError(f"operator {self.operator} takes no values")
+            case "Gt" | "Lt" | "Gte" | "Lte" if len(self.values) != 1 or not self.values[0].isdecimal():
+                raise ValueError(f"operator {self.operator} takes one whole number as its value")
+        return self
+
+
+class Budget(Declared):
+    """How many nodes may be disrupted at once, and when."""
+
+    nodes: Annotated[str, Field(pattern=r"^((100|[0-9]{1,2})%|[0-9]+)$")] = "10%"
+    """A number, or a share such as `10%`."""
+    reasons: tuple[Literal["Underutilized", "Empty", "Drifted"], ...] = ()
+    schedule: str | None = None
+    """When it holds, as in a crontab; needs `duration`."""
+    duration: Annotated[str, Field(pattern=r"^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$")] | None = None
+
+    @model_validator(mode="after")
+    def _schedule_with_duration(self) -> "Budget":
+        if (self.schedule is None) != (self.duration is None):
+            raise ValueError("schedule and duration go together")
+        return self
+
+
+class Disruption(Declared):
+    """When Karpenter may take a node away."""
+
+    consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmpty"
+    consolidate_after: DurationOrNever = "15m"
+    """Time without a pod that comes or goes. A new node is empty until its driver is up and its GPUs are discovered,
+    which takes minutes: a shorter time takes it away before that."""
+    budgets: tuple[Budget, ...] = ()
+
+
+class NodePoolSpec(Declared):
+    """A pool of nodes that Karpenter may launch.
+
+    What stands in the template is compared with each node: a change replaces every node of the pool. So labels and
+    annotations that change by themselves (times, hashes) are refused.
+    """
+
+    requirements: tuple[NodeRequirement, ...] = Field(default=(), max_length=100)
+    node_class_ref: NodeClassRef
+    labels: dict[str, str] = Field(default_factory=dict)
+    """Labels of the nodes."""
+    annotations: dict[str, str] = Field(default_factory=dict)
+    """Annotations of the nodes."""
+    taints: tuple[DeclaredTaint, ...] = ()
+    startup_taints: tuple[DeclaredTaint, ...] = ()
+    """Taints that somebody else removes once the node is prepared."""
+    limits: dict[str, str | int] = Field(default_factory=dict)
+    """Quantity of each resource that the pool may hold at most, such as `nvidia.com/gpu: 16`, and `nodes`."""
+    disruption: Disruption = Disruption()
+    expire_after: DurationOrNever | None = None
+    """Age at which a node is replaced; Karpenter takes 720h where nothing is said."""
+    termination_grace_period: Duration | None = None
+    weight: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Pools of a higher weight are tried first."""
+    replicas: Annotated[int, Field(ge=0)] | None = None
+    """Makes the pool a static one that always holds this many nodes (Karpenter's gate StaticCapacity)."""
+
+    @field_validator("labels", "annotations")
+    @classmethod
+    def _lasting(cls, texts: dict[str, str]) -> dict[str, str]:
+        for key, value in texts.items():
+            if not is_label_key(key):
+                raise ValueError(f"{key!r} is not a label key")
+            if changes_by_itself(key, value):
+                raise ValueError(
+                    f"{key}: {value!r} looks like a time or a hash; each change of it would replace every node of "
+                    "the pool: put it on the NodePool itself, or leave it out"
+                )
+        return texts
+
+    @field_validator("labels")
+    @classmethod
+    def _label_values(cls, labels: dict[str, str]) -> dict[str, str]:
+        for key, value in labels.items():
+            if not is_label_value(value):
+                raise ValueError(f"{key}: {value!r} is not a label value (at most 63 of A-Z a-z 0-9 - _ .)")
+        return labels
+
+    @field_validator("limits")
+    @classmethod
+    def _quantities(cls, limits: dict[str, str | int]) -> dict[str, str | int]:
+        for resource, amount in limits.items():
+            if parse_quantity(amount) < 0:
+                raise ValueError(f"{resource}: {amount} is negative")
+        return limits
+
+    @model_validator(mode="after")
+    def _static_pools(self) -> "NodePoolSpec":
+        if self.replicas is not None:
+            if self.weight is not None:
+                raise ValueError("weight means nothing beside replicas: remove one")
+            if set(self.limits) - {"nodes"}:
+                raise ValueError("a static pool (replicas) is limited by 'nodes' alone")
+        return self
+
+    def manifest(self) -> dict[str, Any]:
+        """`spec` of the NodePool object."""
+        declared = self.complete_manifest()
+        template = {name: declared[name] for name in _TEMPLATE_FIELDS if name in declared}
+        metadata = {name: declared[name] for name in ("labels", "annotations") if name in declared}
+        spec: dict[str, Any] = {
+            "template": ({"metadata": metadata} if metadata else {}) | {"spec": {"requirements": []} | template}
+        }
+        # Karpenter never disrupts a static pool by consolidation.
+        names = ("limits", "weight", "replicas") if self.replicas is not None else ("disruption", "limits", "weight")
+        return spec | {name: declared[name] for name in names if name in declared}

@@ -1,0 +1,1 @@
+"""KAITO's manifests as Plimsoll's."""

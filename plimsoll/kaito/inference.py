@@ -1,0 +1,101 @@
+"""`inference` of a KAITO Workspace as ours has it."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Final
+
+from plimsoll.kaito.labels import kept_labels
+from plimsoll.kaito.losses import Losses
+from plimsoll.plan.estimating.presets import near, preset
+
+_FIELDS: Final = {"preset", "template", "config", "adapters"}
+_PRESET: Final = {"name", "accessMode", "presetOptions"}
+_OPTIONS: Final = {"image", "imagePullSecrets", "modelAccessSecret"}
+_SOURCE: Final = ("name", "image", "imagePullSecrets", "volumeSource", "urls")
+
+
+def converted_inference(inference: Mapping[str, Any], at: str, losses: Losses) -> dict[str, Any]:
+    """The same under our names; `at` is the path with a dot at its end. What is refused is told to `losses`."""
+    losses.unknown(inference, _FIELDS, at)
+    made: dict[str, Any] = {}
+    if inference.get("preset") is not None:
+        made["preset"] = _preset(losses.object(inference, "preset", at), f"{at}preset.", losses)
+    if inference.get("template") is not None:
+        made["template"] = _template(losses.object(inference, "template", at), f"{at}template.", losses)
+    if inference.get("config"):
+        made["config"] = inference["config"]
+        losses.warn(
+            f"{at}config",
+            f"KAITO reads the key inference_config.yaml of ConfigMap {inference['config']}, here vllm.yaml is read",
+            "put what stands under vllm: there into a key vllm.yaml of the same ConfigMap, and its max-model-len into "
+            "inference.contextLength",
+        )
+    adapters = losses.items(inference, "adapters", at)
+    if adapters:
+        made["adapters"] = [_adapter(f"{at}adapters[{n}]", each, losses) for n, each in enumerate(adapters)]
+    return made
+
+
+def _preset(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str, Any]:
+    losses.unknown(given, _PRESET, at)
+    name = given.get("name")
+    made: dict[str, Any] = {"name": name}
+    if isinstance(name, str) and preset(name) is None:
+        meant = near(name)
+        losses.warn(
+            f"{at}name",
+            f"{name!r} is not known" + (f" (did you mean {' or '.join(meant)}?)" if meant else ""),
+            "say what one replica needs by inference.gpuMemoryGiB, else the Workspace is refused",
+        )
+    if given.get("accessMode", "public") != "public":
+        losses.warn(
+            f"{at}accessMode",
+            "presets are served by the Environment's inferenceImage, whoever may pull it",
+            "name an image that the nodes may pull",
+        )
+    options = losses.object(given, "presetOptions", at)
+    losses.unknown(options, _OPTIONS, f"{at}presetOptions.")
+    for field in ("image", "imagePullSecrets"):
+        if options.get(field):
+            losses.warn(
+                f"{at}presetOptions.{field}",
+                "KAITO's images with a model in them are not used: vLLM fetches the model from Hugging Face",
+                "serve such an image by inference.template, or set inferenceImage of the Environment",
+            )
+    if options.get("modelAccessSecret"):
+        made["presetOptions"] = {"modelAccessSecret": options["modelAccessSecret"]}
+    return made
+
+
+def _template(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str, Any]:
+    made = copy.deepcopy(dict(given))
+    metadata = losses.object(given, "metadata", at)
+    for field in ("labels", "annotations"):
+        present = losses.object(metadata, field, f"{at}metadata.")
+        if present:
+            made["metadata"][field] = kept_labels(present, f"{at}metadata.{field}", losses)
+    return made
+
+
+def _adapter(where: str, given: Any, losses: Losses) -> dict[str, Any]:
+    adapter = losses.object({"": given}, "", where)
+    losses.unknown(adapter, ("source", "strength"), f"{where}.")
+    source = losses.object(adapter, "source", f"{where}.")
+    losses.unknown(source, _SOURCE, f"{where}.source.")
+    if source.get("urls"):
+        losses.refuse(f"{where}.source.urls", "adapters are not fetched from URLs", "use an image or a volumeSource")
+    strength = adapter.get("strength")
+    if strength not in (None, "") and not _is_one(strength):
+        losses.warn(
+            f"{where}.strength",
+            f"{strength} is left out: vLLM serves adapters at full strength only",
+            "scale the adapter's own weights",
+        )
+    return {"source": {key: source[key] for key in _SOURCE if source.get(key)}}
+
+
+def _is_one(strength: Any) -> bool:
+    try:
+        return float(strength) == 1
+    except (TypeError, ValueError):
+        return False

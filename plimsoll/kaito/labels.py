@@ -1,0 +1,78 @@
+"""Labels, annotations and selectors of KAITO's objects: its own keys mean nothing here."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from plimsoll.kaito.losses import Losses
+from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.text import shortlist
+
+KAITO: Final = "kaito.sh/"
+RESERVED: Final = frozenset(
+    {
+        *(f"kaito.sh/{key}" for key in ("workspace", "workspacenamespace", "ragengine", "ragenginenamespace")),
+        *(f"karpenter.kaito.sh/{key}" for key in ("workspace-name", "workspace-namespace")),
+        *(f"karpenter.kaito.sh/{key}" for key in ("inferenceset", "inferenceset-namespace")),
+    }
+)
+"""Keys that KAITO takes out of selectors (`api/v1beta1/labels.go`)."""
+RUNTIME: Final = "kaito.sh/runtime"
+LOAD_BALANCER: Final = "kaito.sh/enablelb"
+_PREFIXES: Final = EnvironmentSpec().reserved_label_prefixes
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def kept_labels(given: Mapping[str, Any], where: str, losses: Losses) -> dict[str, Any]:
+    """Labels or annotations without KAITO's own, each of which is named."""
+    kept = {key: value for key, value in given.items() if key != LAST_APPLIED and not _is_kaitos(key)}
+    for key in sorted(filter(_is_kaitos, given)):
+        if key == RUNTIME and given[key] != "vllm":
+            losses.warn(f"{where}.{key}", f"presets are served by vLLM, not by {given[key]}", "check that vLLM will do")
+        elif key == LOAD_BALANCER:
+            losses.warn(f"{where}.{key}", "no Service is made", "declare one that selects plimsoll.dev/workspace")
+        else:
+            losses.warn(f"{where}.{key}", "it means something to KAITO alone, and is left out")
+    return kept
+
+
+def kept_selector(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str, Any]:
+    """The selector at that path without the keys that KAITO takes out too; refused where nothing else was in it."""
+    losses.unknown(given, ("matchLabels", "matchExpressions"), f"{at}.")
+    labels = losses.object(given, "matchLabels", f"{at}.")
+    expressions = losses.items(given, "matchExpressions", f"{at}.")
+    taken = sorted(key for key in labels if _is_reserved(key))
+    kept = {key: value for key, value in labels.items() if key not in taken}
+    if taken and not kept and not expressions:
+        losses.refuse(
+            f"{at}.matchLabels",
+            f"matchLabels must contain at least one non-reserved label, and has {shortlist(taken)} alone",
+            "name the nodes by labels of your own",
+        )
+    elif taken:
+        losses.warn(f"{at}.matchLabels", f"{shortlist(taken)} is reserved and left out, as KAITO does")
+    asked = {each.get("key") for each in expressions if isinstance(each, Mapping)}
+    for field, keys in (("matchLabels", kept), ("matchExpressions", asked)):
+        ours = sorted(key for key in keys if isinstance(key, str) and key.startswith(_PREFIXES))
+        if ours:
+            losses.warn(
+                f"{at}.{field}",
+                f"{shortlist(ours)} is reserved here unless the Environment's reservedLabelPrefixes says otherwise",
+                "name the nodes by labels of your own, else the Workspace is refused",
+            )
+    if expressions:
+        losses.warn(
+            f"{at}.matchExpressions",
+            "KAITO accepts it and ignores it; here it counts",
+            "check that it names the nodes that are meant",
+        )
+    made = {"matchLabels": kept, "matchExpressions": expressions}
+    return {key: value for key, value in made.items() if value}
+
+
+def _is_kaitos(key: str) -> bool:
+    prefix = key.partition("/")[0] + "/"
+    return prefix == KAITO or prefix.endswith(f".{KAITO}")
+
+
+def _is_reserved(key: str) -> bool:
+    return key in RESERVED or key.startswith(KAITO)

@@ -1,0 +1,1 @@
+"""One way to speak to an apiserver."""

@@ -1,0 +1,118 @@
+"""Waiting until an object is ready or gone, by one watch of that object; interruptible."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.kube.connection import ConnectionFailedError, RequestError
+from plimsoll.kube.identity import annotation, kind_of, metadata_of, name_of, namespace_of
+from plimsoll.kube.objects import Object, Objects, Watch
+from plimsoll.kube.readiness import NotReadyError, readiness
+
+SKIP_AWAIT: Final = "pulumi.com/skipAwait"
+TIMEOUT: Final = "pulumi.com/timeoutSeconds"
+DEFAULT_SECONDS: Final = 600.0
+"""How long to wait where the resource sets no custom timeout: the plugin's ten minutes."""
+_WATCH_SECONDS: Final = 240
+
+
+class Interruption:
+    """The end of one engine call's patience: cancelled by the user, or the engine has gone."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watch: Watch | None = None
+        self.stopped = False
+
+    def stop(self) -> None:
+        with self._lock:
+            self.stopped = True
+            if self._watch is not None:
+                self._watch.stop()
+
+    def guard(self, watch: Watch | None) -> bool:
+        """Makes `stop` end this watch; False where it has been called already."""
+        with self._lock:
+            self._watch = watch
+            return not self.stopped
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """How a call waits: `seconds` is the resource's custom timeout, 0 where it has none."""
+
+    objects: Objects
+    interruption: Interruption
+    seconds: float = 0.0
+
+    def until_ready(self, live: Object) -> Object:
+        """The object once it is ready by its kind's measure or its `pulumi.com/waitFor`; at once without either.
+
+        Raises NotReadyError.
+        """
+        condition = None if annotation(live, SKIP_AWAIT) == "true" else readiness(live)
+        return live if condition is None else self._until(live, condition)
+
+    def until_gone(self, live: Object) -> None:
+        """Returns once the object has gone. Raises NotReadyError where it is still there in the end."""
+        uid = metadata_of(live).get("uid")
+
+        def gone(obj: Object) -> str | None:
+            if not obj or metadata_of(obj).get("uid") != uid:
+                return None
+            finalizers = ", ".join(metadata_of(obj).get("finalizers") or []) or "none"
+            return f"still there (finalizers: {finalizers})"
+
+        self._until(live, gone)
+
+    def _until(self, live: Object, condition: Callable[[Object], str | None]) -> Object:
+        """The object once the condition holds; an empty one where it has gone and the condition accepts that."""
+        kind, namespace, name = kind_of(live), namespace_of(live), name_of(live)
+        what = f"{kind.kind} {namespace}/{name}" if namespace else f"{kind.kind} {name}"
+        deadline = time.monotonic() + self._allowed(live)
+        last = live
+        while (missing := condition(last)) is not None:
+            left = deadline - time.monotonic()
+            if not last:
+                raise NotReadyError(f"{what} was deleted while it was waited for", live)
+            if self.interruption.stopped:
+                raise NotReadyError(f"{what}: waiting was interrupted: {missing}", live)
+            if left <= 0:
+                raise NotReadyError(
+                    f"{what} is not there yet after the time allowed: {missing}",
+                    live,
+                    "set customTimeouts, or pulumi.com/skipAwait to not wait",
+                )
+            live = last
+            try:
+                last = self._observe(last, condition, min(left, _WATCH_SECONDS))
+            except (ConnectionFailedError, RequestError):
+                last = self.objects.get(kind, namespace, name) or {}
+        return last
+
+    def _allowed(self, live: Object) -> float:
+        text = annotation(live, TIMEOUT)
+        return self.seconds or (float(text) if text.isdecimal() else DEFAULT_SECONDS)
+
+    def _observe(self, last: Object, condition: Callable[[Object], str | None], seconds: float) -> Object:
+        """Follows the object until the condition holds or the watch ends; an empty object where it has gone."""
+        kind, namespace, name = kind_of(last), namespace_of(last), name_of(last)
+        version = str(metadata_of(last).get("resourceVersion") or "0")
+        with self.objects.watch(kind, namespace, name, version, max(1, int(seconds))) as watch:
+            if not self.interruption.guard(watch):
+                return last
+            try:
+                for event, obj in watch:
+                    if event == "DELETED":
+                        return {}
+                    if event == "ERROR":
+                        break
+                    if event in ("ADDED", "MODIFIED"):
+                        last = obj
+                        if condition(obj) is None:
+                            return obj
+            finally:
+                self.interruption.guard(None)
+        return last if self.interruption.stopped else self.objects.get(kind, namespace, name) or {}

@@ -1,0 +1,215 @@
+"""The connection to one cluster: kubeconfig or in-cluster account, raw JSON in and out, typed errors."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import urlencode
+
+import orjson
+import structlog
+import urllib3
+import yaml
+from kubernetes import client, config
+from kubernetes.config.config_exception import ConfigException
+
+from plimsoll.errors import PlimsollError
+
+log = structlog.get_logger(__name__)
+
+JSON: Final = "application/json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+_AUTHORIZATION_SECONDS: Final = 1.0
+"""To ask the client library each time took a fifth of the time of a request."""
+_PATIENCE: Final = urllib3.Retry(
+    total=None, connect=False, read=False, redirect=False, other=0,
+    status=10, status_forcelist=[429], allowed_methods=["GET"], raise_on_status=False,
+    backoff_factor=0.2, backoff_max=2.0, retry_after_max=10,
+)  # fmt: skip
+"""As often as client-go; each time after the seconds of Retry-After, of which a kind that was just defined has one."""
+
+
+class ConnectionFailedError(PlimsollError):
+    """No usable answer: no kubeconfig, nobody listening, a broken connection."""
+
+
+class RequestError(PlimsollError):
+    """An answer of the apiserver that is no success.
+
+    `code` is the HTTP status, `reason` the machine-readable reason of metav1.Status, such as `AlreadyExists`.
+    """
+
+    def __init__(self, code: int, reason: str, message: str, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.code = code
+        self.reason = reason
+
+
+class Connection:
+    """Requests to one apiserver. Safe to share between threads."""
+
+    def __init__(self, configuration: client.Configuration) -> None:
+        configuration.connection_pool_maxsize = 64
+        configuration.keep_alive = True  # a watch whose peer is gone without a word ends within minutes
+        self._configuration = configuration
+        self._pool: urllib3.PoolManager = client.ApiClient(configuration).rest_client.pool_manager
+        self.server: str = configuration.host
+        self._known: tuple[dict[str, str], float] = ({}, 0.0)
+        self.requests = 0
+        """Requests made so far, watches included; one that was put off and sent again counts once."""
+
+    @classmethod
+    def open(cls, kubeconfig: Path | None = None, context: str | None = None) -> "Connection":
+        """Connects by a kubeconfig (argument, `KUBECONFIG`, `~/.kube/config`) or, in a pod, by its service account.
+
+        Makes no request. Raises ConnectionFailedError where there is nothing to connect with.
+        """
+        configuration = client.Configuration()
+        in_pod = kubeconfig is None and not os.environ.get("KUBECONFIG") and "KUBERNETES_SERVICE_HOST" in os.environ
+        try:
+            if in_pod:
+                config.load_incluster_config(client_configuration=configuration)
+            else:
+                config.load_kube_config(
+                    config_file=str(kubeconfig) if kubeconfig else None,
+                    context=context,
+                    client_configuration=configuration,
+                )
+        except (ConfigException, OSError, ValueError, TypeError, LookupError, AttributeError, yaml.YAMLError) as error:
+            source = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config")
+            raise ConnectionFailedError(
+                f"cannot connect to a cluster: kubeconfig {source}: {' '.join(str(error).split())}",
+                "name one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`",
+            ) from None
+        if not configuration.verify_ssl:
+            # Said once here rather than by urllib3 at every request.
+            log.warning("the kubeconfig switches off the check of the server's certificate", server=configuration.host)
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+        return cls(configuration)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+        timeout: float = 30.0,
+        patient: bool = False,
+    ) -> dict[str, Any]:
+        """One request; the parsed JSON answer. `timeout` in seconds, of each try.
+
+        Where `patient`, a GET that the apiserver puts off (429) is sent again when it says, up to ten times: for those
+        that look once. A loop, which looks again by itself, does without.
+
+        Raises RequestError on an answer of 300 and above, ConnectionFailedError where none came or none in JSON.
+        """
+        with self._send(
+            method,
+            path,
+            body,
+            query=query,
+            content_type=content_type,
+            accept=accept,
+            timeout=timeout,
+            preload=True,
+            retries=_PATIENCE if patient else False,
+        ) as response:
+            text = response.data or b"{}"
+        try:
+            parsed = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            raise ConnectionFailedError(
+                f"{method} {path}: the answer of {self.server} is not JSON",
+                "check that the address in the kubeconfig is that of a Kubernetes apiserver",
+            ) from None
+        return parsed if isinstance(parsed, dict) else {}
+
+    @contextmanager
+    def stream(
+        self, path: str, *, query: Mapping[str, str], read_timeout: float, accept: str = JSON
+    ) -> Iterator[urllib3.BaseHTTPResponse]:
+        """A GET whose body is read as it comes (a watch). The connection is closed on leaving."""
+        with self._send(
+            "GET", path, None, query=query, content_type=JSON, accept=accept, timeout=read_timeout, preload=False
+        ) as response:
+            yield response
+
+    def close(self) -> None:
+        self._pool.clear()
+
+    def _authorization(self) -> dict[str, str]:
+        """Headers that say who asks; read again after a moment, for tokens of service accounts rotate."""
+        headers, until = self._known
+        if time.monotonic() >= until:
+            settings: dict[str, Any] = dict(self._configuration.auth_settings())
+            headers = {setting["key"]: setting["value"] for setting in settings.values()}
+            self._known = headers, time.monotonic() + _AUTHORIZATION_SECONDS
+        return headers
+
+    @contextmanager
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        *,
+        query: Mapping[str, str] | None,
+        content_type: str,
+        accept: str,
+        timeout: float,
+        preload: bool,
+        retries: urllib3.Retry | Literal[False] = False,
+    ) -> Iterator[urllib3.BaseHTTPResponse]:
+        headers = {"Accept": accept, "User-Agent": "plimsoll"}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        headers |= self._authorization()
+        self.requests += 1
+        response: urllib3.BaseHTTPResponse | None = None
+        try:
+            response = self._pool.request(
+                method,
+                self.server + path + (f"?{urlencode(query)}" if query else ""),
+                body=None if body is None else orjson.dumps(body),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=5.0, read=timeout),
+                preload_content=preload,
+                retries=retries,
+            )
+            if response.status >= 300:
+                raise _refusal(response, method, path)
+            yield response
+        except urllib3.exceptions.HTTPError as error:
+            cause = error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error
+            raise ConnectionFailedError(
+                f"the cluster at {self.server} cannot be reached: {cause}",
+                "check that it runs, that the address in the kubeconfig is right, and that nothing blocks the way",
+            ) from None
+        finally:
+            if response is not None and not preload:
+                response.close()
+
+
+def _refusal(response: urllib3.BaseHTTPResponse, method: str, path: str) -> RequestError:
+    text = response.data
+    try:
+        status = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        status = {}
+    if not isinstance(status, dict):
+        status = {}
+    message = str(status.get("message") or text[:200].decode(errors="replace") or "no message")
+    hints = {
+        401: "the token or certificate of the kubeconfig is not accepted: renew it",
+        403: "the account lacks a right: apply the foundation stack, or use an account that may do this",
+    }
+    by_policy = "denied request" in message  # an admission policy's refusal says by itself what to change
+    hint = None if by_policy else hints.get(response.status)
+    return RequestError(response.status, str(status.get("reason") or ""), f"{method} {path}: {message}", hint)

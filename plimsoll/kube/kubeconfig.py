@@ -1,0 +1,98 @@
+"""The cluster, user and namespace that a kubeconfig stands for."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from kubernetes import client, config
+from kubernetes.config.config_exception import ConfigException
+
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.connection import Connection
+
+_FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+"""Settings that name a file relative to the kubeconfig's folder."""
+_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+class SettingsError(PlimsollError):
+    """A setting of the provider resource that the built-in provider cannot honour."""
+
+
+@dataclass(frozen=True)
+class Kubeconfig:
+    """The part of a kubeconfig that is in force."""
+
+    server: str
+    namespace: str
+    content: dict[str, Any] = field(repr=False)
+    context: str
+    in_cluster: bool = False
+    """Whether the user is the service account of this pod, whose token rotates."""
+
+    @classmethod
+    def ambient(cls, context: str | None = None) -> "Kubeconfig":
+        """By `KUBECONFIG`, in a pod by its service account, else by `~/.kube/config`.
+
+        Raises SettingsError where there is none, or more than one.
+        """
+        named = os.environ.get("KUBECONFIG", "")
+        if os.pathsep in named:
+            raise SettingsError(f"KUBECONFIG names several files: {named}", "name one")
+        host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+        if named or not host:
+            return cls.read(named or "~/.kube/config", context)
+        server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+        content = {
+            "clusters": [
+                {"name": "pod", "cluster": {"server": server, "certificate-authority": str(_ACCOUNT / "ca.crt")}}
+            ],
+            "users": [{"name": "pod", "user": {"tokenFile": str(_ACCOUNT / "token")}}],
+            "contexts": [{"name": "pod", "context": {"cluster": "pod", "user": "pod"}}],
+            "current-context": "pod",
+        }
+        space = _ACCOUNT / "namespace"
+        return cls(server, space.read_text().strip() if space.exists() else "default", content, "pod", True)
+
+    @classmethod
+    def read(cls, text_or_path: str, context: str | None = None, cluster: str | None = None) -> "Kubeconfig":
+        """From YAML or JSON text, or a path. Raises SettingsError where it is none or its context is missing."""
+        text, folder = text_or_path, Path.cwd()
+        if "\n" not in text and not text.lstrip().startswith("{"):
+            path = Path(text).expanduser()
+            try:
+                text, folder = path.read_text(), path.absolute().parent
+            except OSError as error:
+                raise SettingsError(f"kubeconfig {path}: {error.strerror}", "name a file that exists") from None
+        try:
+            content = yaml.safe_load(text)
+            name = context or content.get("current-context") or ""
+            scope = next(entry["context"] for entry in content["contexts"] if entry["name"] == name)
+            wanted = cluster or scope["cluster"]
+            server = next(entry["cluster"]["server"] for entry in content["clusters"] if entry["name"] == wanted)
+        except (yaml.YAMLError, KeyError, TypeError, AttributeError):
+            raise SettingsError("the kubeconfig is not one", "give the text or the path of a kubeconfig") from None
+        except StopIteration:
+            raise SettingsError(
+                f"the kubeconfig has no context {name!r}, or no cluster of that context",
+                "set `context` to one that it has",
+            ) from None
+        for entry in (*content["clusters"], *(content.get("users") or [])):
+            for key in _FILES:
+                settings = entry.get("cluster") or entry.get("user") or {}
+                if key in settings:
+                    settings[key] = str(folder / settings[key])
+        return cls(str(server).rstrip("/"), scope.get("namespace") or "default", content, name)
+
+    def connect(self) -> Connection:
+        """Raises SettingsError where the user's credentials cannot be loaded."""
+        if self.in_cluster:
+            return Connection.open()
+        configuration = client.Configuration()
+        try:
+            config.load_kube_config_from_dict(self.content, self.context, client_configuration=configuration)
+        except (ConfigException, OSError, ValueError) as error:
+            raise SettingsError(f"kubeconfig: {error}", "renew the credentials of its user") from None
+        return Connection(configuration)

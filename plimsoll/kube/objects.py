@@ -1,0 +1,271 @@
+"""Objects of any kind on one apiserver: discovery, create, apply, replace, delete, watch.
+
+One request for each verb; discovery of a group version is fetched once and again only when a kind is missing.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
+
+import orjson
+import tenacity
+import urllib3
+
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.connection import APPLY_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.kube.identity import Kind, kind_of, metadata_of, name_of, namespace_of
+
+Object = dict[str, Any]
+T = TypeVar("T")
+
+_AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+JSON_PATCH: Final = "application/json-patch+json"
+_TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
+_NOT_PROCESSED: Final = frozenset({429, 503})
+"""Answers after which a create surely did not happen."""
+
+
+class NoSuchKindError(PlimsollError):
+    """The apiserver serves no such kind: its CustomResourceDefinition is missing."""
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(
+            f"the cluster serves no {kind}",
+            "create its CustomResourceDefinition first, and let this object depend on it",
+        )
+
+
+class Mapping(NamedTuple):
+    """Where a kind lives in the REST API."""
+
+    prefix: str
+    """`/api/v1` or `/apis/<group>/<version>`."""
+    plural: str
+    namespaced: bool
+
+    def path(self, namespace: str, name: str = "") -> str:
+        scope = f"/namespaces/{namespace or 'default'}" if self.namespaced else ""
+        return f"{self.prefix}{scope}/{self.plural}" + (f"/{name}" if name else "")
+
+
+class Objects:
+    """The objects of one cluster. Safe to share between threads."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._mappings: dict[Kind, Mapping] = {}
+        self._declared: dict[tuple[str, str], bool] = {}
+        self._lock = threading.Lock()
+
+    def declare(self, definition: Object) -> None:
+        """Remembers the scope of a kind that a CustomResourceDefinition, not yet applied, will bring."""
+        spec = definition.get("spec")
+        if isinstance(spec, dict):
+            names = spec.get("names")
+            kind = names.get("kind") if isinstance(names, dict) else None
+            self._declared[str(spec.get("group")), str(kind)] = spec.get("scope") == "Namespaced"
+
+    def mapping(self, kind: Kind) -> Mapping:
+        """Raises NoSuchKindError where the apiserver does not serve the kind (asked again each time)."""
+        known = self._mappings.get(kind)
+        if known is not None:
+            return known
+        with self._lock:
+            if kind not in self._mappings:
+                self._discover(kind)
+            known = self._mappings.get(kind)
+        if known is None:
+            raise NoSuchKindError(kind)
+        return known
+
+    def is_namespaced(self, kind: Kind) -> bool:
+        """Whether objects of the kind have a namespace; of a kind nobody knows yet, yes."""
+        try:
+            return self.mapping(kind).namespaced
+        except NoSuchKindError:
+            return self._declared.get((kind.group, kind.kind), True)
+
+    def forget_served_by(self, definition: Object) -> None:
+        """Asks for the mappings of a kind again on its next use: its CustomResourceDefinition has gone."""
+        spec = definition.get("spec") or {}
+        with self._lock:
+            for kind in [known for known in self._mappings if known.group == spec.get("group")]:
+                del self._mappings[kind]
+
+    def capabilities(self) -> tuple[str, list[str]]:
+        """The apiserver's version, and what it serves: `v1`, `apps/v1`, `apps/v1/Deployment` (Helm's Capabilities)."""
+        version = self._retried(lambda: self.connection.request("GET", "/version"))
+        served: set[str] = set()
+        for root in ("/api", "/apis"):
+            listed = self._retried(partial(self.connection.request, "GET", root, accept=_AGGREGATED))
+            for group in listed.get("items", []):
+                for entry in group["versions"]:
+                    found = Kind(group["metadata"].get("name") or "", entry["version"], "")
+                    served.add(found.api_version)
+                    for resource in entry.get("resources", []):
+                        served.add(f"{found.api_version}/{resource['responseKind']['kind']}")
+        return str(version["gitVersion"]), sorted(served)
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """The live object, or None where it, or its kind, does not exist."""
+        try:
+            return self._retried(lambda: self.connection.request("GET", self.mapping(kind).path(namespace, name)))
+        except NoSuchKindError:
+            return None
+        except RequestError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def labelled(self, kind: Kind, selector: str) -> list[Object]:
+        """The objects of a kind, in every namespace, that a label selector matches; none where the kind is unknown."""
+        try:
+            mapping = self.mapping(kind)
+            path = f"{mapping.prefix}/{mapping.plural}"
+            listed = self._retried(lambda: self.connection.request("GET", path, query={"labelSelector": selector}))
+        except NoSuchKindError:
+            return []
+        # The items of a list do not say what they are.
+        return [{**item, "apiVersion": kind.api_version, "kind": kind.kind} for item in listed.get("items", [])]
+
+    def names(self, kind: Kind, namespace: str = "") -> set[tuple[str, str]]:
+        """(namespace, name) of every object of a kind, of one namespace where it is given, by a list of metadata alone.
+
+        None where the kind is unknown.
+        """
+        try:
+            mapping = self.mapping(kind)
+        except NoSuchKindError:
+            return set()
+        path = mapping.path(namespace) if namespace else f"{mapping.prefix}/{mapping.plural}"
+        listed = self._retried(lambda: self.connection.request("GET", path, accept=_METADATA_LIST))
+        found = (item["metadata"] for item in listed.get("items") or ())
+        return {(metadata.get("namespace") or "", metadata["name"]) for metadata in found}
+
+    def create(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
+        """Creates an object that must not exist. Raises RequestError with reason AlreadyExists where it does.
+
+        Where the answer to the request is lost, the object is adopted if `manager` alone has made it.
+        """
+        kind = kind_of(obj)
+        path = self.mapping(kind).path(namespace_of(obj))
+        query = {"fieldManager": manager} | _dry(dry_run)
+
+        def attempt() -> Object:
+            try:
+                return self.connection.request("POST", path, obj, query=query)
+            except ConnectionFailedError:
+                lost = True
+            except RequestError as error:
+                lost = error.code in _TRANSIENT - _NOT_PROCESSED
+                if not lost:
+                    raise
+            made = self.get(kind, namespace_of(obj), name_of(obj)) if lost and not dry_run else None
+            if made is not None and managers_of(made) == {manager}:
+                return made
+            return self.connection.request("POST", path, obj, query=query)
+
+        return self._retried(attempt, _NOT_PROCESSED)
+
+    def apply(self, obj: Object, manager: str, *, force: bool, dry_run: bool = False) -> Object:
+        """Server-side apply. Raises RequestError with reason Conflict where others own a field and `force` is off."""
+        path = self.mapping(kind_of(obj)).path(namespace_of(obj), name_of(obj))
+        query = {"fieldManager": manager, "force": "true" if force else "false"} | _dry(dry_run)
+        return self._retried(lambda: self.connection.request("PATCH", path, obj, query=query, content_type=APPLY_PATCH))
+
+    def replace(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
+        """PUT; `obj` carries the resourceVersion that it replaces."""
+        path = self.mapping(kind_of(obj)).path(namespace_of(obj), name_of(obj))
+        query = {"fieldManager": manager} | _dry(dry_run)
+        return self._retried(lambda: self.connection.request("PUT", path, obj, query=query))
+
+    def patch(self, live: Object, operations: list[Object]) -> Object:
+        """JSON patch of a live object."""
+        path = self.mapping(kind_of(live)).path(namespace_of(live), name_of(live))
+        return self._retried(lambda: self.connection.request("PATCH", path, operations, content_type=JSON_PATCH))
+
+    def delete(self, kind: Kind, namespace: str, name: str, propagation: str) -> Object | None:
+        """Deletes; None where the object, or its kind, did not exist. `propagation` as in DeleteOptions."""
+        try:
+            path = self.mapping(kind).path(namespace, name)
+            return self._retried(lambda: self.connection.request("DELETE", path, {"propagationPolicy": propagation}))
+        except NoSuchKindError:
+            return None
+        except RequestError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    @contextmanager
+    def watch(self, kind: Kind, namespace: str, name: str, version: str, seconds: int) -> Iterator["Watch"]:
+        """Events of one object after `version` (a resourceVersion), for at most `seconds`."""
+        query = {
+            "watch": "true",
+            "fieldSelector": f"metadata.name={name}",
+            "resourceVersion": version,
+            "timeoutSeconds": str(seconds),
+        }
+        path = self.mapping(kind).path(namespace)
+        with self.connection.stream(path, query=query, read_timeout=seconds + 5.0) as response:
+            yield Watch(response)
+
+    def _discover(self, kind: Kind) -> None:
+        prefix = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+        try:
+            listed = self._retried(lambda: self.connection.request("GET", prefix))
+        except RequestError as error:
+            if error.code == 404:
+                return
+            raise
+        for resource in listed.get("resources", []):
+            if "/" not in resource["name"]:
+                found = Kind(kind.group, kind.version, resource["kind"])
+                self._mappings[found] = Mapping(prefix, resource["name"], bool(resource["namespaced"]))
+
+    def _retried(self, attempt: Callable[[], T], codes: frozenset[int] = _TRANSIENT) -> T:
+        def transient(error: BaseException) -> bool:
+            return isinstance(error, ConnectionFailedError) or (isinstance(error, RequestError) and error.code in codes)
+
+        return tenacity.Retrying(
+            retry=tenacity.retry_if_exception(transient),
+            stop=tenacity.stop_after_attempt(5),
+            wait=tenacity.wait_exponential_jitter(multiplier=0.2, max=3.0, jitter=0.2),
+            reraise=True,
+        )(attempt)
+
+
+class Watch:
+    """A stream of watch events. `stop` may be called from another thread."""
+
+    def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
+        self._response = response
+
+    def __iter__(self) -> Iterator[tuple[str, Object]]:
+        """Event types (`ADDED`, `MODIFIED`, `DELETED`, `ERROR`) with their objects, until the server ends it."""
+        rest = b""
+        for chunk in self._response.stream(65536):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                if line:
+                    event = orjson.loads(line)
+                    yield str(event["type"]), event["object"]
+
+    def stop(self) -> None:
+        if isinstance(self._response, urllib3.HTTPResponse):
+            self._response.shutdown()
+
+
+def managers_of(obj: Object) -> set[str]:
+    """Who has set fields of the object, subresources left out."""
+    return {
+        str(entry.get("manager"))
+        for entry in metadata_of(obj).get("managedFields") or []
+        if not entry.get("subresource")
+    }
+
+
+def _dry(dry_run: bool) -> dict[str, str]:
+    return {"dryRun": "All"} if dry_run else {}

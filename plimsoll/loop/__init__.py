@@ -1,0 +1,1 @@
+"""The loop: observe, validate, plan, apply, report."""

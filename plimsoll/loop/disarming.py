@@ -1,0 +1,69 @@
+"""Disarms triggers whose nodes come while an update runs.
+
+An update takes seconds, and Karpenter looks again at what is armed: once pods have the GPUs of a node whose trigger
+is still armed, it buys another one.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Final, Self
+
+from plimsoll.errors import PlimsollError
+from plimsoll.model.plan import Plan, Signal, SignalReason
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.requests.asked import any_came
+
+LOOK_SECONDS: Final = 0.1
+"""Between looks at the snapshot in memory, which costs next to nothing while no node changes."""
+
+
+class Disarming:
+    """Looks and disarms in a thread of its own as long as its context lasts; `sent` is what the cluster has taken.
+
+    `plan` is called there and nowhere else meanwhile. What cannot be observed or planned is left to the next round.
+    """
+
+    def __init__(
+        self,
+        began: Snapshot,
+        observe: Callable[[], Snapshot],
+        plan: Callable[[Snapshot], Plan],
+        send: Callable[[Sequence[Signal]], Sequence[Signal]],
+    ) -> None:
+        self._nodes = began.nodes
+        self._observe = observe
+        self._plan = plan
+        self._send = send
+        self._over = threading.Event()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="disarming")
+        self.sent: list[Signal] = []
+
+    def __enter__(self) -> Self:
+        self._watching = self._pool.submit(self._watch)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._over.set()
+        self._pool.shutdown(wait=True)
+        if error is None:
+            self._watching.result()
+
+    def _watch(self) -> None:
+        while not self._over.wait(LOOK_SECONDS):
+            try:
+                self._look()
+            except PlimsollError:
+                return
+
+    def _look(self) -> None:
+        snapshot = self._observe()
+        if snapshot.nodes is self._nodes:
+            return
+        self._nodes = snapshot.nodes
+        if not any_came(snapshot):
+            return
+        told = {signal.key for signal in self.sent}
+        due = [each for each in self._plan(snapshot).signals if each.reason == SignalReason.CAPACITY_READY]
+        self.sent += self._send([each for each in due if each.key not in told])

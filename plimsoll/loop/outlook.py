@@ -1,0 +1,25 @@
+"""The snapshot as it is about to be: with what was just created, before the watches show it."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.plan import Creation
+from plimsoll.model.snapshot import Snapshot
+
+
+def with_claims(snapshot: Snapshot, creations: Iterable[Creation], now: datetime) -> Snapshot:
+    """Adds the NodeClaims among the creations: a status that counts them need not be written again when they show."""
+    known = {claim.name for claim in snapshot.node_claims}
+    made = [
+        NodeClaim.read(_created(each.manifest, now))
+        for each in creations
+        if each.key.kind == "NodeClaim" and each.key.name not in known
+    ]
+    return snapshot.model_copy(update={"node_claims": (*snapshot.node_claims, *made)}) if made else snapshot
+
+
+def _created(manifest: dict[str, Any], now: datetime) -> dict[str, Any]:
+    created = {"creationTimestamp": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return {**manifest, "metadata": {**manifest["metadata"], **created}}

@@ -1,0 +1,32 @@
+"""The capacity gate: a scheduling gate that holds share pods until their GPUs are there.
+
+Annotation-only shares look like pods without GPUs to Karpenter, which may launch CPU nodes for them or count on full
+ones; at a pod with a scheduling gate it does not look.
+"""
+
+from typing import Annotated, Final
+
+from pydantic import Field, model_validator
+
+from plimsoll.labels import GROUP
+from plimsoll.model.meta.base import Declared
+
+CAPACITY_GATE: Final = f"{GROUP}/capacity"
+"""Name of the gate in a pod's `spec.schedulingGates`."""
+LIFTED: Final = f"{GROUP}/capacity-gate-lifted"
+"""Annotation of a pod whose gate was lifted: why. Until a scheduler has looked at it, its place is kept."""
+
+_Name = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+
+
+class CapacityGateSpec(Declared):
+    """Whose share pods are held: those of some namespaces, and those of some queues in every namespace."""
+
+    namespaces: tuple[_Name, ...] = ()
+    queues: tuple[_Name, ...] = ()
+
+    @model_validator(mode="after")
+    def _somebody(self) -> "CapacityGateSpec":
+        if not self.namespaces and not self.queues:
+            raise ValueError("name at least one namespace or one queue")
+        return self

@@ -1,0 +1,61 @@
+"""Policies: how an environment, or a file of configuration, sets the rules."""
+
+import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from plimsoll.model.meta.base import Declared
+
+Pattern = Annotated[str, Field(min_length=1, max_length=253)]
+"""A name, or its beginning and `*`."""
+
+
+class RuleSetting(Declared):
+    severity: Literal["error", "warning", "off"] | None = None
+    """Absent: that of the rule. `warning` is told and refuses nothing; `off` is not looked at."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """As `plimsoll policy list` shows them for the rule."""
+
+
+class Exemption(Declared):
+    """Objects that need not keep a rule, for a reason and until a date. At least one of kind, namespace, name says
+    which."""
+
+    rule: str = Field(min_length=1, max_length=63)
+    kind: Annotated[str, Field(min_length=1, max_length=63)] | None = None
+    namespace: Pattern | None = None
+    name: Pattern | None = None
+    reason: str = Field(min_length=1, max_length=500)
+    until: datetime.date
+    """The last day, in UTC."""
+
+    @model_validator(mode="after")
+    def _names_objects(self) -> "Exemption":
+        if self.kind is None and self.namespace is None and self.name is None:
+            raise ValueError("names no objects: set kind, namespace or name, or set the rule's severity to 'off'")
+        return self
+
+    def covers(self, rule: str, kind: str, namespace: str, name: str) -> bool:
+        """Whether it speaks of that rule and object, whatever the date."""
+        return (
+            rule == self.rule
+            and self.kind in (None, kind)
+            and _matches(self.namespace, namespace)
+            and _matches(self.name, name)
+        )
+
+
+class Policies(Declared):
+    admission: Literal["deny", "audit", "off"] = "audit"
+    """What the cluster does with an object that breaks a rule of severity error: refuse it, warn of it and write it
+    into the audit log, or let it pass. Rules of severity warning only ever warn."""
+    rules: dict[str, RuleSetting] = Field(default_factory=dict)
+    """By the rule's name."""
+    exemptions: tuple[Exemption, ...] = Field(default=(), max_length=200)
+
+
+def _matches(pattern: str | None, text: str) -> bool:
+    if pattern is None:
+        return True
+    return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern

@@ -1,0 +1,1 @@
+"""What a cluster runs: nodes, pods, workloads, DaemonSets and autoscalers."""

@@ -1,0 +1,19 @@
+"""A HorizontalPodAutoscaler (autoscaling/v2), as far as it says whose replicas are not ours to set."""
+
+from pydantic import Field
+from pydantic.aliases import AliasPath
+
+from plimsoll.model.meta.base import ObservedObject
+
+
+class Autoscaler(ObservedObject):
+    """It writes `spec.replicas` of the workload that it targets, in its own namespace."""
+
+    target_api_version: str = Field(default="", validation_alias=AliasPath("spec", "scaleTargetRef", "apiVersion"))
+    target_kind: str = Field(default="", validation_alias=AliasPath("spec", "scaleTargetRef", "kind"))
+    target_name: str = Field(default="", validation_alias=AliasPath("spec", "scaleTargetRef", "name"))
+
+    @property
+    def target(self) -> tuple[str, str, str, str]:
+        """(API group, kind, namespace, name) of the workload."""
+        return (self.target_api_version.rpartition("/")[0], self.target_kind, self.namespace, self.target_name)

@@ -1,0 +1,42 @@
+"""A DaemonSet, with what its pods ask of each node that they run on."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+from pydantic.aliases import AliasPath
+
+from plimsoll.model.cluster.plain_pod import asks_devices
+from plimsoll.model.meta.base import ObservedObject
+from plimsoll.model.meta.host_request import HostRequest
+from plimsoll.model.meta.placement import ANYWHERE, Placement
+
+
+def _placement(spec: Any) -> Any:
+    return Placement.read(spec) if isinstance(spec, Mapping) else spec
+
+
+def _host_request(spec: Any) -> Any:
+    return HostRequest.read(spec) if isinstance(spec, Mapping) else spec
+
+
+def _plain(template: Any) -> Any:
+    return not asks_devices(template) if isinstance(template, Mapping) else template
+
+
+class DaemonSet(ObservedObject):
+    placement: Annotated[Placement, BeforeValidator(_placement)] = Field(
+        default=ANYWHERE, validation_alias=AliasPath("spec", "template", "spec")
+    )
+    host: Annotated[HostRequest, BeforeValidator(_host_request)] = Field(
+        default=HostRequest(), validation_alias=AliasPath("spec", "template", "spec")
+    )
+    plain: Annotated[bool, BeforeValidator(_plain)] = Field(
+        default=True, validation_alias=AliasPath("spec", "template")
+    )
+    """Whether its pods ask for no GPU."""
+
+    @property
+    def title(self) -> str:
+        """`namespace/name`, as its pods name it."""
+        return f"{self.namespace}/{self.name}"

@@ -1,0 +1,38 @@
+"""HostLoad: what pods that ask for no GPU take of one node."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from plimsoll.model.cluster.plain_pod import Takes
+
+
+@dataclass(frozen=True, slots=True)
+class HostLoad:
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    pods: int = 0
+    daemon_sets: frozenset[str] = frozenset()
+    """`namespace/name` of the DaemonSets that have a pod there."""
+
+    @classmethod
+    def of(cls, pods: Iterable[Takes]) -> "HostLoad":
+        """The load of these pods together."""
+        cpu_milli = memory_mib = count = 0
+        daemon_sets = set()
+        for takes in pods:
+            cpu_milli += takes.host.cpu_milli
+            memory_mib += takes.host.memory_mib
+            count += 1
+            if takes.daemon_set:
+                daemon_sets.add(takes.daemon_set)
+        return cls(cpu_milli, memory_mib, count, _shared(frozenset(daemon_sets)))
+
+
+IDLE = HostLoad()
+
+
+@lru_cache(maxsize=4096)
+def _shared(names: frozenset[str]) -> frozenset[str]:
+    """One value for the many nodes that run the same DaemonSets."""
+    return names

@@ -1,0 +1,51 @@
+"""InstanceType: what one instance of a cloud's type offers."""
+
+import math
+from dataclasses import dataclass
+
+from plimsoll.model.cluster.node_gpus import MIB_PER_GIB, InvalidFigureError, NodeGpus
+
+TABLE = "table"
+"""The source of the types that come with the engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """What one instance of the type offers. Raises InvalidFigureError on figures that no instance can have."""
+
+    name: str
+    cloud: str
+    """`azure`, `aws` or `arc`; empty where a live source does not say."""
+    gpus: int
+    gpu_memory_mib: int
+    """Memory of ONE GPU, MiB."""
+    product: str
+    vcpus: int | None = None
+    memory_mib: int | None = None
+    """Nominal memory of the host, MiB; None where it is not known."""
+    price_per_hour: float | None = None
+    """Price of one instance for an hour, in any one currency; None where it is not known."""
+    source: str = TABLE
+    """Where the figures come from: the table, the live nodes, a NodePool, the EC2 API."""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InvalidFigureError("an instance type needs a name")
+        if self.price_per_hour is not None and not 0 <= self.price_per_hour < math.inf:
+            raise InvalidFigureError(
+                f"price of {self.name} must be a number of at least 0, not {self.price_per_hour!r}"
+            )
+        _ = self.node_gpus
+
+    @property
+    def node_gpus(self) -> NodeGpus:
+        return NodeGpus(self.gpus, self.gpu_memory_mib, self.product)
+
+    @property
+    def nvidia(self) -> bool:
+        """Whether its accelerators are NVIDIA's: what `nvidia.com/gpu` and the presets need."""
+        return self.product.casefold().startswith(("nvidia", "tesla", "geforce", "quadro"))
+
+    def describe_gpus(self) -> str:
+        """Such as `2 x NVIDIA H100 of 94 GiB`."""
+        return f"{self.gpus} x {self.product} of {self.gpu_memory_mib / MIB_PER_GIB:.4g} GiB"

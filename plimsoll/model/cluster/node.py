@@ -1,0 +1,62 @@
+"""A node, with the fields that capacity is planned on."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+from pydantic.aliases import AliasPath
+
+from plimsoll.labels import GPU_TIMESTAMP, INSTANCE_TYPE
+from plimsoll.model.meta.base import ObservedObject
+from plimsoll.model.meta.condition import Condition, condition_of, without_heartbeats
+from plimsoll.model.meta.taint import Taint
+from plimsoll.quantity import parse_devices
+
+
+def _without_timestamp(labels: Any) -> Any:
+    if isinstance(labels, Mapping) and GPU_TIMESTAMP in labels:
+        return {key: value for key, value in labels.items() if key != GPU_TIMESTAMP}
+    return labels
+
+
+class Node(ObservedObject):
+    """A v1 Node. Heartbeats and the timestamp of GPU Feature Discovery are not kept, so that they wake nobody."""
+
+    labels: Annotated[dict[str, str], BeforeValidator(_without_timestamp)] = Field(
+        default_factory=dict, validation_alias=AliasPath("metadata", "labels")
+    )
+    provider_id: str = Field(default="", validation_alias=AliasPath("spec", "providerID"))
+    unschedulable: bool = Field(default=False, validation_alias=AliasPath("spec", "unschedulable"))
+    taints: tuple[Taint, ...] = Field(default=(), validation_alias=AliasPath("spec", "taints"))
+    conditions: Annotated[tuple[Condition, ...], BeforeValidator(without_heartbeats)] = Field(
+        default=(), validation_alias=AliasPath("status", "conditions")
+    )
+    allocatable: dict[str, str | int | float] = Field(
+        default_factory=dict, validation_alias=AliasPath("status", "allocatable")
+    )
+    capacity: dict[str, str | int | float] = Field(
+        default_factory=dict, validation_alias=AliasPath("status", "capacity")
+    )
+
+    @property
+    def ready(self) -> bool | None:
+        """True or False by its Ready condition; None where it has none, as in a manifest that only names labels."""
+        condition = condition_of(self.conditions, "Ready")
+        return None if condition is None else condition.status == "True"
+
+    @property
+    def usable(self) -> bool:
+        """Neither not-ready, nor cordoned, nor going."""
+        return self.ready is not False and not self.unschedulable and not self.deleting
+
+    @property
+    def instance_type(self) -> str:
+        return self.labels.get(INSTANCE_TYPE, "")
+
+    def allocatable_devices(self, resource: str) -> int | None:
+        """Devices of an extended resource that pods may ask for; None where the node reports none.
+
+        Raises ValueError on a quantity that is no whole number.
+        """
+        amount = self.allocatable.get(resource)
+        return None if amount is None else parse_devices(amount)

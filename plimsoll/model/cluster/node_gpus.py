@@ -1,0 +1,42 @@
+"""The GPUs of one node, as figures."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.errors import PlimsollError
+
+MIB_PER_GIB: Final = 1024
+LARGEST: Final = 1e15
+"""No figure of a model or a GPU comes near; up to here the estimator's floats neither overflow nor lose a GPU."""
+
+
+class InvalidFigureError(PlimsollError):
+    """A figure that no model, GPU or setting can have, such as a negative size; the message names it."""
+
+
+def check_figure(name: str, value: float, *, zero: bool = False) -> None:
+    """Raises InvalidFigureError on what is no finite number above 0 (or from 0 on)."""
+    if not (value > 0 or (zero and value == 0)) or value > LARGEST:
+        least = "of at least 0" if zero else "above 0"
+        raise InvalidFigureError(f"{name} must be a number {least} and at most {LARGEST:.0e}, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGpus:
+    """The GPUs of one node."""
+
+    count: int
+    memory_mib: float
+    """Memory of ONE GPU or, under MIG, of one slice; MiB."""
+    product: str = ""
+    slices: bool = False
+    """Whether these are MIG slices: a model is not split over slices, so that it must fit one."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or not 1 <= self.count <= LARGEST:
+            raise InvalidFigureError(f"GPUs of a node must be a whole number of at least 1, not {self.count!r}")
+        check_figure("memory of one GPU (MiB)", self.memory_mib)
+
+    @property
+    def memory_gib(self) -> float:
+        return self.memory_mib / MIB_PER_GIB

@@ -1,0 +1,59 @@
+"""Plain pods: those that ask for no GPU. Of them only what they take of their node is of interest."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from plimsoll.labels import is_device
+from plimsoll.model.kai.share import SHARE_ANNOTATIONS
+from plimsoll.model.meta.host_request import HostRequest
+
+
+class Takes(NamedTuple):
+    """What a plain pod takes of its node. One value serves all pods that are alike."""
+
+    host: HostRequest
+    daemon_set: str = ""
+    """`namespace/name` of the DaemonSet that made the pod; empty for others."""
+
+
+class PlainPod(NamedTuple):
+    node: str
+    takes: Takes
+
+    @classmethod
+    def read(cls, manifest: Mapping[str, Any]) -> "PlainPod | None":
+        """None where it is on no node, or has ended. Raises ValueError on what is no quantity."""
+        spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
+        node = spec.get("nodeName")
+        if not node or status.get("phase") in ("Succeeded", "Failed"):
+            return None
+        return cls(str(node), _shared(HostRequest.read(spec), _daemon_set(manifest.get("metadata") or {})))
+
+
+def asks_devices(manifest: Mapping[str, Any]) -> bool:
+    """Whether a pod, or the template of one, asks for devices or for a share of one.
+
+    It asks for devices when it names an extended resource (one with a domain other than kubernetes.io): which of them
+    are GPUs is the Environment's to say, and may change.
+    """
+    annotations = (manifest.get("metadata") or {}).get("annotations") or {}
+    if any(key in annotations for key in SHARE_ANNOTATIONS):
+        return True
+    spec = manifest.get("spec") or {}
+    return any(_names_device(each) for part in ("containers", "initContainers") for each in spec.get(part) or ())
+
+
+def _names_device(container: Any) -> bool:
+    resources = container.get("resources") if isinstance(container, Mapping) else None
+    return any(is_device(resource) for part in ("requests", "limits") for resource in (resources or {}).get(part) or {})
+
+
+def _daemon_set(metadata: Mapping[str, Any]) -> str:
+    for owner in metadata.get("ownerReferences") or ():
+        if owner.get("kind") == "DaemonSet" and owner.get("controller", True):
+            return f"{metadata.get('namespace') or ''}/{owner.get('name') or ''}"
+    return ""
+
+
+_shared = lru_cache(maxsize=65_536)(Takes)

@@ -1,0 +1,73 @@
+"""A pod, with the fields that capacity is planned on."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+from pydantic.aliases import AliasPath
+
+from plimsoll.model.meta.base import ObservedObject
+from plimsoll.model.meta.condition import Condition, condition_of
+from plimsoll.model.meta.host_request import HostRequest, counted
+from plimsoll.model.meta.placement import ANYWHERE, Placement
+from plimsoll.quantity import parse_devices
+
+
+def _placement(spec: Any) -> Any:
+    return Placement.read(spec) if isinstance(spec, Mapping) else spec
+
+
+def _host_request(spec: Any) -> Any:
+    return HostRequest.read(spec) if isinstance(spec, Mapping) else spec
+
+
+def _gates(gates: Any) -> Any:
+    if not isinstance(gates, list):
+        return gates
+    return tuple(each.get("name", "") if isinstance(each, Mapping) else each for each in gates)
+
+
+class Pod(ObservedObject):
+    node_name: str = Field(default="", validation_alias=AliasPath("spec", "nodeName"))
+    nominated_node_name: str = Field(default="", validation_alias=AliasPath("status", "nominatedNodeName"))
+    """The node that is being made free for it."""
+    scheduler_name: str = Field(default="default-scheduler", validation_alias=AliasPath("spec", "schedulerName"))
+    priority: int = Field(default=0, validation_alias=AliasPath("spec", "priority"))
+    scheduling_gates: Annotated[tuple[str, ...], BeforeValidator(_gates)] = Field(
+        default=(), validation_alias=AliasPath("spec", "schedulingGates")
+    )
+    """Names of what holds it back from the scheduler."""
+    placement: Annotated[Placement, BeforeValidator(_placement)] = Field(
+        default=ANYWHERE, validation_alias=AliasPath("spec")
+    )
+    host: Annotated[HostRequest, BeforeValidator(_host_request)] = Field(
+        default=HostRequest(), validation_alias=AliasPath("spec")
+    )
+    containers: tuple[dict[str, Any], ...] = Field(default=(), validation_alias=AliasPath("spec", "containers"))
+    init_containers: tuple[dict[str, Any], ...] = Field(
+        default=(), validation_alias=AliasPath("spec", "initContainers")
+    )
+    phase: str = Field(default="", validation_alias=AliasPath("status", "phase"))
+    conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
+
+    @property
+    def finished(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def unschedulable(self) -> bool:
+        """Said by the scheduler: PodScheduled is False with reason Unschedulable, and no node is named."""
+        condition = condition_of(self.conditions, "PodScheduled")
+        return (
+            not self.node_name
+            and condition is not None
+            and condition.status == "False"
+            and condition.reason == "Unschedulable"
+        )
+
+    def devices(self, resource: str) -> int:
+        """Devices of an extended resource that the scheduler counts for the pod, overhead aside.
+
+        Raises ValueError on a quantity that is no whole number.
+        """
+        return counted(self.containers, self.init_containers, resource, parse_devices)

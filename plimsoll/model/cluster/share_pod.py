@@ -1,0 +1,72 @@
+"""SharePod: a pod that the share binder may bind."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from plimsoll.gpu_group import VISIBLE_DEVICES
+from plimsoll.model.cluster.pod import Pod
+
+CONFIG_MAP: Final = "runai/shared-gpu-configmap"
+"""KAI's annotation: what the names of the pod's ConfigMaps begin with; see `config_map_names`."""
+NVIDIA_VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
+
+_UNPLACED_AFFINITY: Final = {"podAffinity": "affinity to other pods", "podAntiAffinity": "anti-affinity to other pods"}
+_UNPLACED_VOLUMES: Final = ("persistentVolumeClaim", "ephemeral")
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class SharePod(Pod):
+    obstacle: str = ""
+    """Why it cannot be bound whatever the nodes; empty where nothing is in the way."""
+
+
+def config_map_names(prefix: str) -> tuple[str, str]:
+    """The two that KAI's admission writes into the first container: that of single variables, and that of `envFrom`."""
+    return f"{prefix}-0", f"{prefix}-0-evar"
+
+
+def obstacle_of(pod: Mapping[str, Any]) -> str:
+    """What of the pod's manifest the binder does not do; it refuses rather than leaves it out."""
+    spec = pod.get("spec") or {}
+    return next(_obstacles(spec, (pod.get("metadata") or {}).get("annotations") or {}), "")
+
+
+def _obstacles(spec: Mapping[str, Any], annotations: Mapping[str, str]) -> Iterator[str]:
+    affinity = spec.get("affinity") or {}
+    for kind, words in _UNPLACED_AFFINITY.items():
+        if (affinity.get(kind) or {}).get(_REQUIRED):
+            yield f"it requires {words} (spec.affinity.{kind}), which needs a scheduler"
+    for each in spec.get("topologySpreadConstraints") or ():
+        if each.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule":
+            yield "it requires to be spread (spec.topologySpreadConstraints), which needs a scheduler"
+    for volume in spec.get("volumes") or ():
+        for source in _UNPLACED_VOLUMES:
+            if volume.get(source) is not None:
+                yield f"its volume {volume.get('name')} is bound to places ({source}), which needs a scheduler"
+    if spec.get("resourceClaims"):
+        yield "it claims devices (spec.resourceClaims), which needs a scheduler"
+    if any(port.get("hostPort") for each in spec.get("containers") or () for port in each.get("ports") or ()):
+        yield "it takes a port of its node (hostPort), which needs a scheduler"
+    if not any(_takes_gpu(each, annotations) for each in spec.get("containers") or ()):
+        yield (
+            f"no container takes {NVIDIA_VISIBLE_DEVICES} from the annotation {VISIBLE_DEVICES} (fieldRef), nor from "
+            f"the ConfigMap that the annotation {CONFIG_MAP} names, so it would see every GPU or none: the "
+            "cluster adds it to pods that are made once ShareBinder is declared with its deviceVariables"
+        )
+
+
+def _takes_gpu(container: Mapping[str, Any], annotations: Mapping[str, str]) -> bool:
+    prefix = annotations.get(CONFIG_MAP)
+    names = config_map_names(prefix) if prefix else ()
+    for source in container.get("envFrom") or ():
+        if (source.get("configMapRef") or {}).get("name") in names:
+            return True
+    for variable in container.get("env") or ():
+        origin = variable.get("valueFrom") or {}
+        if variable.get("name") != NVIDIA_VISIBLE_DEVICES:
+            continue
+        if (origin.get("fieldRef") or {}).get("fieldPath") == f"metadata.annotations['{VISIBLE_DEVICES}']":
+            return True
+        if (origin.get("configMapKeyRef") or {}).get("name") in names:
+            return True
+    return False

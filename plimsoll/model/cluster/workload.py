@@ -1,0 +1,48 @@
+"""A workload that the capacity stack owns: Deployment, StatefulSet and what else stands for a Workspace's pods."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+from pydantic.aliases import AliasPath
+
+from plimsoll.labels import FIELD_MANAGER, SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.model.meta.base import ObservedObject
+
+
+def _ours_to_set(managed_fields: Any) -> bool:
+    """Whether an entry of `metadata.managedFields` (structured-merge-diff, FieldsV1) has our manager on it."""
+    return any(
+        isinstance(entry, Mapping)
+        and entry.get("manager") == FIELD_MANAGER
+        and not entry.get("subresource")
+        and "f:replicas" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+        for entry in managed_fields or ()
+    )
+
+
+class Workload(ObservedObject):
+    api_version: str = Field(validation_alias="apiVersion")
+    kind: str
+    replicas: int = Field(default=1, validation_alias=AliasPath("spec", "replicas"))
+    """Pods, or groups of pods of a LeaderWorkerSet."""
+    ready_replicas: int = Field(default=0, validation_alias=AliasPath("status", "readyReplicas"))
+    sets_replicas: Annotated[bool, BeforeValidator(_ours_to_set)] = Field(
+        default=False, validation_alias=AliasPath("metadata", "managedFields")
+    )
+    """Whether our field manager owns `spec.replicas`: an autoscaler's first change takes it over."""
+
+    @property
+    def spec_hash(self) -> str:
+        return self.annotations.get(SPEC_HASH, "")
+
+    @property
+    def owner(self) -> tuple[str, str, str]:
+        """(namespace, name, UID) of the Workspace that the labels name, each empty where not said."""
+        labels = self.labels
+        return (labels.get(WORKSPACE_NAMESPACE, ""), labels.get(WORKSPACE, ""), labels.get(WORKSPACE_UID, ""))
+
+    @property
+    def target(self) -> tuple[str, str, str, str]:
+        """(API group, kind, namespace, name), as an autoscaler refers to it."""
+        return (self.api_version.rpartition("/")[0], self.kind, self.namespace, self.name)

@@ -1,0 +1,1 @@
+"""KAI's API: Queue, PodGroup, GPU shares and reservations."""

@@ -1,0 +1,82 @@
+"""KAI's Queue (scheduling.run.ai/v2, cluster-scoped): what people declare."""
+
+from typing import Any
+
+from pydantic import Field, field_validator, model_validator
+
+from plimsoll.model.meta.base import Declared, ObservedObject
+from plimsoll.model.meta.duration import parse_duration
+
+UNLIMITED = -1
+
+
+class QueueResource(Declared):
+    """One resource of a queue. The unit is the resource's: GPU devices, CPU millicores, memory MB (10^6 bytes).
+
+    -1 means unlimited; a quota of 0 guarantees nothing; a limit of 0 admits nothing.
+    """
+
+    quota: float = 0
+    over_quota_weight: float = 1
+    limit: float = UNLIMITED
+
+    @field_validator("quota", "limit")
+    @classmethod
+    def _amount(cls, amount: float) -> float:
+        if amount < 0 and amount != UNLIMITED:
+            raise ValueError("must be at least 0, or -1 for unlimited")
+        return amount
+
+    @field_validator("over_quota_weight")
+    @classmethod
+    def _weight(cls, weight: float) -> float:
+        if weight < 0:
+            raise ValueError("must be at least 0")
+        return weight
+
+    @model_validator(mode="after")
+    def _limit_covers_quota(self) -> "QueueResource":
+        if self.limit != UNLIMITED and (self.quota == UNLIMITED or self.quota > self.limit):
+            raise ValueError(f"limit {self.limit:g} is below quota {self.quota:g}")
+        return self
+
+
+class QueueResources(Declared):
+    gpu: QueueResource = QueueResource()
+    """GPU devices; a fraction is allowed."""
+    cpu: QueueResource = QueueResource()
+    """Millicores."""
+    memory: QueueResource = QueueResource()
+    """MB of 10^6 bytes."""
+
+
+class QueueSpec(Declared):
+    """`spec` of a Queue, as KAI v0.17 reads it."""
+
+    display_name: str | None = None
+    parent_queue: str | None = None
+    priority: int | None = None
+    """Higher is served first; KAI takes 100 where nothing is said."""
+    resources: QueueResources = QueueResources()
+    preempt_min_runtime: str | None = None
+    """A duration such as `10m` before work of this queue may be preempted."""
+    reclaim_min_runtime: str | None = None
+    """A duration such as `10m` before work of this queue may be reclaimed."""
+
+    @field_validator("preempt_min_runtime", "reclaim_min_runtime")
+    @classmethod
+    def _duration(cls, text: str | None) -> str | None:
+        if text is not None and parse_duration(text) < 0:
+            raise ValueError("must be at least 0")
+        return text
+
+
+class Queue(ObservedObject):
+    """A Queue of the cluster or of a file, with its fields as they are: checks read it, nobody trusts it."""
+
+    spec: dict[str, Any] = Field(default_factory=dict)
+    status: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def parent(self) -> str:
+        return str(self.spec.get("parentQueue") or "")

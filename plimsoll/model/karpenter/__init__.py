@@ -1,0 +1,1 @@
+"""The APIs of autoscalers: Karpenter's NodePool and NodeClaim, CapacityBuffer, ProvisioningRequest."""

@@ -1,0 +1,20 @@
+"""What Karpenter says about a NodeClaim that could not be launched, in an event that outlives the claim."""
+
+from pydantic import Field
+from pydantic.aliases import AliasPath
+
+from plimsoll.model.meta.base import ObservedObject
+
+
+class ClaimEvent(ObservedObject):
+    """A v1 Event about a NodeClaim."""
+
+    claim: str = Field(default="", validation_alias=AliasPath("involvedObject", "name"))
+    claim_uid: str = Field(default="", validation_alias=AliasPath("involvedObject", "uid"))
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def words(self) -> str:
+        """The message without Karpenter's own preface."""
+        return self.message.removeprefix(f"NodeClaim {self.claim} event: ")

@@ -1,0 +1,50 @@
+"""Karpenter's NodeClaim (karpenter.sh/v1)."""
+
+from typing import Any
+
+from pydantic import Field
+from pydantic.aliases import AliasPath
+
+from plimsoll.labels import INSTANCE_TYPE, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.model.meta.base import ObservedObject
+from plimsoll.model.meta.condition import Condition, condition_of
+
+
+class NodeClaim(ObservedObject):
+    """Launched, Registered and Initialized are its steps; Ready stands for all three."""
+
+    spec: dict[str, Any] = Field(default_factory=dict)
+    conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
+    node_name: str = Field(default="", validation_alias=AliasPath("status", "nodeName"))
+    provider_id: str = Field(default="", validation_alias=AliasPath("status", "providerID"))
+    image_id: str = Field(default="", validation_alias=AliasPath("status", "imageID"))
+
+    def condition(self, kind: str) -> Condition | None:
+        return condition_of(self.conditions, kind)
+
+    @property
+    def launched(self) -> bool:
+        """Whether the provider has made an instance for it."""
+        steps = (self.condition("Launched"), self.condition("Ready"))
+        return bool(self.provider_id) or any(step is not None and step.status == "True" for step in steps)
+
+    @property
+    def ready(self) -> bool:
+        """Ready, and not going: a claim under deletion is never ready."""
+        condition = self.condition("Ready")
+        return condition is not None and condition.status == "True" and not self.deleting
+
+    @property
+    def owner(self) -> tuple[str, str, str]:
+        """(namespace, name, UID) of the Workspace that the labels name, each empty where not said."""
+        labels = self.labels
+        return (labels.get(WORKSPACE_NAMESPACE, ""), labels.get(WORKSPACE, ""), labels.get(WORKSPACE_UID, ""))
+
+    @property
+    def instance_types(self) -> tuple[str, ...]:
+        """Instance types that the requirements allow by `In`; empty where they name none."""
+        requirements = self.spec.get("requirements")
+        for item in requirements if isinstance(requirements, list) else ():
+            if isinstance(item, dict) and item.get("key") == INSTANCE_TYPE and item.get("operator") == "In":
+                return tuple(str(value) for value in item.get("values") or ())
+        return ()

@@ -1,0 +1,56 @@
+"""Karpenter's NodePool (karpenter.sh/v1), as observed; its declaration is the component's arguments."""
+
+from typing import Any
+
+from pydantic import Field
+from pydantic.aliases import AliasPath
+
+from plimsoll.labels import INSTANCE_TYPE, SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.model.meta.base import ObservedObject
+from plimsoll.model.meta.condition import Condition
+
+
+class NodePool(ObservedObject):
+    replicas: int | None = Field(default=None, validation_alias=AliasPath("spec", "replicas"))
+    weight: int = Field(default=0, validation_alias=AliasPath("spec", "weight"))
+    limits: dict[str, str | int | float] = Field(default_factory=dict, validation_alias=AliasPath("spec", "limits"))
+    template_labels: dict[str, str] = Field(
+        default_factory=dict, validation_alias=AliasPath("spec", "template", "metadata", "labels")
+    )
+    template_spec: dict[str, Any] = Field(default_factory=dict, validation_alias=AliasPath("spec", "template", "spec"))
+    conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
+    used: dict[str, str | int | float] = Field(default_factory=dict, validation_alias=AliasPath("status", "resources"))
+    """What the pool's own nodes have, as Karpenter counts it against `limits`."""
+
+    @property
+    def owner(self) -> tuple[str, str, str]:
+        """(namespace, name, UID) of the Workspace that the labels name, each empty where not said."""
+        labels = self.labels
+        return (labels.get(WORKSPACE_NAMESPACE, ""), labels.get(WORKSPACE, ""), labels.get(WORKSPACE_UID, ""))
+
+    @property
+    def spec_hash(self) -> str:
+        return self.annotations.get(SPEC_HASH, "")
+
+    @property
+    def requirements(self) -> list[dict[str, Any]]:
+        items = self.template_spec.get("requirements")
+        return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+    @property
+    def instance_types(self) -> tuple[str, ...]:
+        """Instance types that the requirements allow by `In`; empty where they name none."""
+        for item in self.requirements:
+            if item.get("key") == INSTANCE_TYPE and item.get("operator") == "In":
+                return tuple(str(value) for value in item.get("values") or ())
+        return ()
+
+    @property
+    def node_class_group(self) -> str:
+        """The API group of its node class, which tells the cloud; empty where it has none."""
+        return (self.node_class_ref or {}).get("group", "")
+
+    @property
+    def node_class_ref(self) -> dict[str, str] | None:
+        reference = self.template_spec.get("nodeClassRef")
+        return {str(k): str(v) for k, v in reference.items()} if isinstance(reference, dict) else None

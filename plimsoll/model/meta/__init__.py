@@ -1,0 +1,1 @@
+"""What objects of every API have in common: metadata, conditions, selectors, taints, durations."""

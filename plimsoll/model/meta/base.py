@@ -1,0 +1,101 @@
+"""The two bases of all models: what people declare, and what the cluster holds."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic.aliases import AliasPath
+
+from plimsoll.errors import InvalidObjectError
+
+PositiveInt = Annotated[int, Field(ge=1, le=10_000)]
+
+
+def describe_errors(error: ValidationError) -> str:
+    """Each wrong field with its path and what is wrong with it, joined by semicolons."""
+    return "; ".join(f"{path or 'object'}: {wrong}" for path, wrong in wrong_fields(error))
+
+
+def wrong_fields(error: ValidationError) -> Iterator[tuple[str, str]]:
+    """The path of each wrong field, empty for the object as a whole, and what is wrong with it."""
+    for item in error.errors(include_url=False, include_context=False):
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"]).lstrip(".")
+        if item["type"] == "extra_forbidden":
+            yield path, "unknown field"
+            continue
+        given = item["input"]
+        shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) else ""
+        yield path, f"{item['msg'].removeprefix('Value error, ')}{shown}"
+
+
+class Declared(BaseModel):
+    """What people declare: camelCase fields, unknown fields forbidden, immutable."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True, strict=False
+    )
+
+    def manifest(self) -> dict[str, Any]:
+        """The fields that were set, as a Kubernetes object carries them: camelCase, without nulls."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
+
+    def complete_manifest(self) -> dict[str, Any]:
+        """The fields that were set and the defaults of the others; what is empty is left out."""
+        manifest = _without_empty(self.model_dump(mode="json", by_alias=True))
+        return manifest if isinstance(manifest, dict) else {}
+
+
+class Observed(BaseModel):
+    """What the cluster holds: the few fields that are needed, the rest ignored, immutable."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+
+    @classmethod
+    def read(cls, manifest: Mapping[str, Any]) -> Self:
+        """Reads a Kubernetes object; raises InvalidObjectError naming kind, object and field."""
+        try:
+            return cls.model_validate(manifest)
+        except ValidationError as error:
+            raise InvalidObjectError(f"{identify(manifest)}: {describe_errors(error)}") from None
+
+
+class ObservedObject(Observed):
+    """An object's identity."""
+
+    name: str = Field(validation_alias=AliasPath("metadata", "name"), min_length=1)
+    namespace: str = Field(default="", validation_alias=AliasPath("metadata", "namespace"))
+    uid: str = Field(default="", validation_alias=AliasPath("metadata", "uid"))
+    labels: dict[str, str] = Field(default_factory=dict, validation_alias=AliasPath("metadata", "labels"))
+    annotations: dict[str, str] = Field(default_factory=dict, validation_alias=AliasPath("metadata", "annotations"))
+    creation_timestamp: str = Field(default="", validation_alias=AliasPath("metadata", "creationTimestamp"))
+    """RFC 3339, in UTC, so that comparing the text compares the times; empty in a manifest from a file."""
+    deletion_timestamp: str | None = Field(default=None, validation_alias=AliasPath("metadata", "deletionTimestamp"))
+    resource_version: str = Field(default="", validation_alias=AliasPath("metadata", "resourceVersion"))
+
+    @property
+    def deleting(self) -> bool:
+        return self.deletion_timestamp is not None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(namespace, name)"""
+        return (self.namespace, self.name)
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = ((key, _without_empty(item)) for key, item in value.items())
+        return {key: item for key, item in kept if item not in (None, "", [], {})}
+    if isinstance(value, list):
+        return [_without_empty(item) for item in value]
+    return value
+
+
+def identify(manifest: Mapping[str, Any]) -> str:
+    """`Kind namespace/name` of a manifest, as far as it says so."""
+    metadata = manifest.get("metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    name = metadata.get("name") or "(no name)"
+    namespace = metadata.get("namespace")
+    return f"{manifest.get('kind') or 'object'} {f'{namespace}/' if namespace else ''}{name}"

@@ -1,0 +1,71 @@
+"""HostRequest: the CPU and memory of a node that the scheduler counts for a pod."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
+
+Amount = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class HostRequest:
+    cpu_milli: int = 0
+    memory_mib: int = 0
+
+    @classmethod
+    def read(cls, spec: Mapping[str, Any]) -> "HostRequest":
+        """Of the spec of a pod, with its overhead. Raises ValueError on what is no quantity.
+
+        Requests of the whole pod (KEP-2837) take the place of those of its containers.
+        """
+        return _shared(_total(spec, "cpu", _cpu), _total(spec, "memory", _memory))
+
+
+def counted(
+    containers: Sequence[Mapping[str, Any]], init_containers: Sequence[Mapping[str, Any]], resource: str,
+    parse: Callable[[Amount], int],
+) -> int:  # fmt: skip
+    """What the scheduler counts of a resource for a pod, without overhead.
+
+    The larger of the sum over containers and sidecars, and of any one init container beside the sidecars started
+    before it (KEP-753). Raises what `parse` raises.
+    """
+    sidecars = 0
+    peak = 0
+    for container in init_containers:
+        amount = _requested(container, resource, parse)
+        if container.get("restartPolicy") == "Always":
+            sidecars += amount
+        else:
+            peak = max(peak, sidecars + amount)
+    return max(peak, sidecars + sum(_requested(each, resource, parse) for each in containers))
+
+
+def _total(spec: Mapping[str, Any], resource: str, parse: Callable[[Amount], int]) -> int:
+    overhead = (spec.get("overhead") or {}).get(resource)
+    of_pod = _requested(spec, resource, parse)
+    amount = of_pod or counted(spec.get("containers") or (), spec.get("initContainers") or (), resource, parse)
+    return amount + (parse(overhead) if overhead is not None else 0)
+
+
+def _requested(holder: Mapping[str, Any], resource: str, parse: Callable[[Amount], int]) -> int:
+    """Of a container, or of a pod as a whole; a limit without a request is one."""
+    resources = holder.get("resources") or {}
+    for part in ("requests", "limits"):
+        amounts = resources.get(part) or {}
+        if resource in amounts:
+            return parse(amounts[resource])
+    return 0
+
+
+_cpu = lru_cache(maxsize=4096)(parse_cpu_milli)
+_memory = lru_cache(maxsize=4096)(parse_memory_mib)
+
+
+@lru_cache(maxsize=16_384)
+def _shared(cpu_milli: int, memory_mib: int) -> HostRequest:
+    """One value for all that are alike."""
+    return HostRequest(cpu_milli, memory_mib)

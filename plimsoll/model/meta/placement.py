@@ -1,0 +1,126 @@
+"""Placement: on which nodes a pod may run, by its node selector, required node affinity and tolerations."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from plimsoll.model.meta.taint import Taint, Toleration, untolerated
+
+_NOT_SCHEDULED_BY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""Taints of conditions that every pod is given tolerations for: they tell no pods apart."""
+_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NodeRequirement:
+    """One condition on a label of a node (corev1.NodeSelectorRequirement), or on its name (`matchFields`)."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+    field: bool = False
+    """Whether `key` is a field, `metadata.name`, instead of a label."""
+
+    def allows(self, value: str | None) -> bool:
+        """Whether a node may carry that value; None: it has no such label. As the scheduler's NodeAffinity judges."""
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case "Gt" | "Gte":
+                return _compared(value, self.values, self.operator == "Gte", 1)
+            case "Lt" | "Lte":
+                return _compared(value, self.values, self.operator == "Lte", -1)
+        return False
+
+    def __str__(self) -> str:
+        values = f" ({', '.join(self.values)})" if self.values else ""
+        return f"{self.key} {self.operator}{values}"
+
+
+Terms = tuple[tuple[NodeRequirement, ...], ...]
+"""Alternatives, each of conditions that hold together; empty: no required affinity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Sorted throughout, so that equal placements are equal values; one value serves all pods that are alike."""
+
+    node_selector: tuple[tuple[str, str], ...] = ()
+    affinity: Terms = ()
+    """`requiredDuringSchedulingIgnoredDuringExecution`."""
+    tolerations: tuple[Toleration, ...] = ()
+    """But for those of not-ready and unreachable nodes, which every pod gets."""
+
+    @classmethod
+    def read(cls, spec: Mapping[str, Any]) -> "Placement":
+        """Of the spec of a pod. Raises ValueError naming the field that cannot be read."""
+        affinity = spec.get("affinity") or {}
+        node_affinity = (affinity.get("nodeAffinity") if isinstance(affinity, Mapping) else None) or {}
+        asked = [
+            spec.get("nodeSelector") or {},
+            node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {},
+            [each for each in spec.get("tolerations") or () if not _given_to_all(each)],
+        ]
+        if not any(asked):
+            return ANYWHERE
+        return _shared(json.dumps(asked, sort_keys=True))
+
+    def allows(self, labels: Mapping[str, str], name: str = "") -> bool:
+        """Whether a node with these labels and that name may take the pod, taints aside."""
+        if any(labels.get(key) != value for key, value in self.node_selector):
+            return False
+        return not self.affinity or any(
+            all(each.allows(name if each.field else labels.get(each.key)) for each in term) for term in self.affinity
+        )
+
+    def kept_away(self, taints: tuple[Taint, ...]) -> list[Taint]:
+        """The taints that are not tolerated."""
+        return untolerated(taints, self.tolerations) if taints else []
+
+
+ANYWHERE: Final = Placement()
+"""Of a pod that says nothing."""
+
+
+@lru_cache(maxsize=16_384)
+def _shared(text: str) -> Placement:
+    selector, required, tolerations = json.loads(text)
+    terms = required.get("nodeSelectorTerms") or ()
+    return Placement(
+        tuple(sorted((str(key), str(value)) for key, value in selector.items())),
+        tuple(sorted({tuple(sorted(_requirements(term))) for term in terms})),
+        tuple(sorted((Toleration.model_validate(each) for each in tolerations), key=repr)),
+    )
+
+
+def _requirements(term: Mapping[str, Any]) -> list[NodeRequirement]:
+    found = []
+    for part, field in (("matchExpressions", False), ("matchFields", True)):
+        for each in term.get(part) or ():
+            operator = each.get("operator")
+            if operator not in _OPERATORS:
+                raise ValueError(f"affinity.nodeAffinity: operator {operator!r} is none of {', '.join(_OPERATORS)}")
+            values = tuple(sorted(map(str, each.get("values") or ())))
+            found.append(NodeRequirement(str(each.get("key") or ""), operator, values, field))
+    # A term without conditions matches no node.
+    return found or [NodeRequirement("", "In")]
+
+
+def _given_to_all(toleration: Any) -> bool:
+    return isinstance(toleration, Mapping) and toleration.get("key") in _NOT_SCHEDULED_BY
+
+
+def _compared(value: str | None, bounds: tuple[str, ...], equal: bool, sign: int) -> bool:
+    try:
+        difference = sign * (int(value or "") - int(bounds[0]))
+    except (ValueError, IndexError):
+        return False
+    return difference > 0 or (equal and difference == 0)

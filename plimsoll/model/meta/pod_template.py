@@ -1,0 +1,103 @@
+"""The shape of a PodTemplateSpec, as far as a workload is built on it; the rest is the apiserver's to check."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from plimsoll.quantity import canonical_quantity
+
+_SHAPES: Final[tuple[tuple[str, type, str], ...]] = (
+    ("metadata", dict, "an object"),
+    ("metadata.labels", dict, "an object"),
+    ("metadata.annotations", dict, "an object"),
+    ("spec", dict, "an object"),
+    ("spec.containers", list, "a list"),
+    ("spec.tolerations", list, "a list"),
+    ("spec.affinity", dict, "an object"),
+    ("spec.affinity.nodeAffinity", dict, "an object"),
+    ("spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", dict, "an object"),
+    (
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms",
+        list,
+        "a list",
+    ),
+    ("spec.affinity.podAntiAffinity", dict, "an object"),
+    ("spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution", list, "a list"),
+)
+
+
+_QUANTITIES: Final = ("limits", "requests", "overhead")
+_QUANTITY: Final = ("sizeLimit", "divisor")
+"""Fields of a PodSpec that hold quantities, by name, and one of them."""
+
+
+def check_pod_template(template: Mapping[str, Any]) -> None:
+    """Raises ValueError naming the field that has a wrong shape."""
+    for path, kind, expected in _SHAPES:
+        value = dig(template, path)
+        if value is not None and not isinstance(value, kind):
+            raise ValueError(f"{path} must be {expected}")
+    for key, value in labels_of(template).items():
+        if not isinstance(value, str):
+            raise ValueError(f"metadata.labels.{key} must be text, not {value!r}: put it in quotes")
+    containers = dig(template, "spec.containers")
+    if not containers:
+        raise ValueError("spec.containers needs at least one container")
+    for position, container in enumerate(containers):
+        if not isinstance(container, dict) or not isinstance(container.get("name"), str):
+            raise ValueError(f"spec.containers[{position}] must be an object with a name")
+        for path in ("resources", "resources.requests", "resources.limits"):
+            value = dig(container, path)
+            if value is not None and not isinstance(value, dict):
+                raise ValueError(f"spec.containers[{position}].{path} must be an object")
+    terms = dig(template, "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms")
+    for term in terms or ():
+        if not isinstance(term, dict) or not isinstance(term.get("matchExpressions") or [], list):
+            raise ValueError("spec.affinity.nodeAffinity: a nodeSelectorTerm must have matchExpressions as a list")
+
+
+def with_canonical_quantities(template: Mapping[str, Any]) -> dict[str, Any]:
+    """The template with each quantity as Kubernetes writes it.
+
+    A controller that reads an object of which the template is a part, and writes it back, otherwise becomes the owner
+    of the fields that it wrote in its own spelling. Raises ValueError naming the field that is no quantity.
+    """
+    return {**template, "spec": _canonical(template["spec"], "spec")}
+
+
+def _canonical(value: Any, path: str) -> Any:
+    if isinstance(value, list):
+        return [_canonical(item, f"{path}[{position}]") for position, item in enumerate(value)]
+    if not isinstance(value, Mapping):
+        return value
+    made: dict[str, Any] = {}
+    for name, item in value.items():
+        here = f"{path}.{name}"
+        if name in _QUANTITIES and isinstance(item, Mapping):
+            made[name] = {key: _quantity(amount, f"{here}.{key}") for key, amount in item.items()}
+        elif name in _QUANTITY and not isinstance(item, Mapping | list | None):
+            made[name] = _quantity(item, here)
+        else:
+            made[name] = _canonical(item, here)
+    return made
+
+
+def _quantity(amount: Any, path: str) -> str:
+    try:
+        return canonical_quantity(amount)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def labels_of(template: Mapping[str, Any]) -> dict[str, Any]:
+    """The pods' labels."""
+    labels = dig(template, "metadata.labels")
+    return labels if isinstance(labels, dict) else {}
+
+
+def dig(value: Any, path: str) -> Any:
+    """The value at a dotted path of objects; None where a step is missing or null."""
+    for step in path.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(step)
+    return value

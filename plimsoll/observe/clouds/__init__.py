@@ -1,0 +1,1 @@
+"""Instance types and prices as the APIs of clouds list them."""

@@ -1,0 +1,95 @@
+"""What the APIs of clouds say of an environment's instance types, beside what its cluster holds.
+
+Opt-in: `catalog.awsRegion` of the Environment. A cloud that does not answer takes nothing away: the built-in table
+stands in, and the snapshot says so.
+"""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import structlog
+
+from plimsoll.model.cluster.instance_type import InstanceType
+from plimsoll.model.snapshot import Snapshot
+
+AGAIN: Final = timedelta(minutes=10)
+"""A cloud that did not answer is asked again after this long."""
+
+log = structlog.get_logger(__name__)
+
+
+class Answer(NamedTuple):
+    """What is known of one region."""
+
+    types: tuple[InstanceType, ...]
+    warnings: tuple[str, ...]
+    due: datetime
+    """When to ask again."""
+
+
+class CloudTypes:
+    """Asks once a region, and keeps the answer up to date behind the caller's back.
+
+    The first question for a region is waited for, at most half a minute; answers are kept in `folder` between runs.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        on_answer: Callable[[], None] = lambda: None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """`on_answer` is called, by a thread of its own, when later answers have come."""
+        self._folder = folder
+        self._on_answer = on_answer
+        self._clock = clock
+        self._answers: dict[str, Answer] = {}
+        self._asking: threading.Thread | None = None
+        self.version = 0
+        """Grows with every answer."""
+
+    def completed(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with the types of its Environment's region; itself where none is named."""
+        region = snapshot.environment.spec.catalog.aws_region
+        if region is None:
+            return snapshot
+        answer = self._answers.get(region) or self._ask(region)
+        return snapshot.model_copy(
+            update={"instance_types": answer.types, "warnings": (*snapshot.warnings, *answer.warnings)}
+        )
+
+    def refresh(self) -> None:
+        """Asks again, in a thread, what is due to be asked."""
+        now = self._clock()
+        due = [region for region, answer in self._answers.items() if answer.due <= now]
+        if due and (self._asking is None or not self._asking.is_alive()):
+            self._asking = threading.Thread(target=self._ask_again, args=(due,), name="cloud-types", daemon=True)
+            self._asking.start()
+
+    def _ask_again(self, regions: list[str]) -> None:
+        for region in regions:
+            self._ask(region)
+        self._on_answer()
+
+    def _ask(self, region: str) -> Answer:
+        # boto3 takes a third of a second to import, and most environments need none of it.
+        from plimsoll.observe.clouds.ec2 import MAX_AGE, Ec2Error, ec2_types
+
+        now = self._clock()
+        try:
+            found = ec2_types(self._folder, now, region)
+        except Ec2Error as error:
+            log.warning("instance types not told", region=region, error=error.message)
+            kept = self._answers.get(region)
+            told = f"{error.message}: {'the last answer' if kept and kept.types else 'the built-in table'} stands in"
+            hint = f" ({error.hint})" if error.hint else ""
+            answer = Answer(kept.types if kept else (), (f"{told}{hint}",), now + AGAIN)
+        else:
+            fresh = found.age(now) <= MAX_AGE
+            answer = Answer(found.types, found.warnings, found.fetched_at + MAX_AGE if fresh else now + AGAIN)
+        self._answers[region] = answer
+        self.version += 1
+        return answer

@@ -1,0 +1,173 @@
+"""AWS's GPU instance types from the EC2 API, for one region, kept in a file between runs.
+
+Needs the permission `ec2:DescribeInstanceTypes`. Which types a region has, and the memory of a GPU as the driver sees
+it, is known there alone: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GpuInfo.html
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+import structlog
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from plimsoll.errors import PlimsollError
+from plimsoll.model.cluster.instance_type import InstanceType
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2 import EC2Client
+
+LOG: Final = structlog.get_logger(__name__)
+
+MAX_AGE: Final = timedelta(days=7)
+"""Types are added some times a year."""
+_PAGE: Final = 100
+_FAMILIES: Final = ["g*", "p*"]
+"""AWS's families with NVIDIA and AMD GPUs; the API cannot be asked for GPUs, and a region has over a thousand types."""
+_CONFIG: Final = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 4})
+_REGION: Final = re.compile(r"[a-z]{2,}(-[a-z]+)+-[0-9]+")
+
+
+class Ec2Error(PlimsollError):
+    """The EC2 API did not tell the instance types, and no earlier answer is kept."""
+
+
+class Ec2Types(BaseModel):
+    """The types of one region, as of one moment."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    region: str
+    fetched_at: datetime
+    types: tuple[InstanceType, ...]
+    warnings: tuple[str, ...] = ()
+    """Types that were left out, and why the answer is an old one."""
+
+    def age(self, now: datetime) -> timedelta:
+        return now - self.fetched_at
+
+
+def ec2_types(folder: Path, now: datetime, region: str | None = None, max_age: timedelta = MAX_AGE) -> Ec2Types:
+    """The types of a region (argument, else that of the AWS configuration): kept ones up to `max_age`, else asked for.
+
+    Where the API does not answer, kept ones of any age are taken, with a warning. `folder` is made where it is
+    missing; `now` has a time zone. Raises Ec2Error.
+    """
+    try:
+        session = boto3.Session()
+    except BotoCoreError as error:
+        raise Ec2Error(f"the AWS configuration cannot be used: {error}", "correct AWS_PROFILE, or unset it") from None
+    name = region or session.region_name
+    if not name or not _REGION.fullmatch(name):
+        raise Ec2Error(
+            f"{name!r} is no AWS region" if name else "no AWS region is given",
+            "name one such as eu-west-1, by the option or by AWS_REGION",
+        )
+    file = folder / f"instance-types-{name}.json"
+    kept = _kept(file, name)
+    if kept is not None and timedelta(0) <= kept.age(now) <= max_age:
+        return kept
+    try:
+        fresh = describe_types(session.client("ec2", region_name=name, config=_CONFIG), name, now)
+    except (BotoCoreError, ClientError) as error:
+        if kept is None:
+            raise _failure(error, name) from None
+        warning = f"EC2 in {name} did not answer ({_said(error)}): types as of {kept.fetched_at:%Y-%m-%d %H:%M} UTC"
+        return kept.model_copy(update={"warnings": (*kept.warnings, warning)})
+    _keep(file, fresh)
+    return fresh
+
+
+def describe_types(client: "EC2Client", region: str, now: datetime) -> Ec2Types:
+    """Asks for the region's types with GPUs, page by page; raises botocore's errors."""
+    types: dict[str, InstanceType] = {}
+    warnings = []
+    pages = client.get_paginator("describe_instance_types").paginate(
+        Filters=[{"Name": "instance-type", "Values": _FAMILIES}], PaginationConfig={"PageSize": _PAGE}
+    )
+    for page in pages:
+        for item in page["InstanceTypes"]:
+            if not item.get("GpuInfo"):
+                continue
+            read = _read(item, region)
+            if isinstance(read, InstanceType):
+                types[read.name] = read
+            else:
+                warnings.append(read)
+    return Ec2Types(
+        region=region, fetched_at=now, types=tuple(types[name] for name in sorted(types)), warnings=warnings
+    )
+
+
+def _read(item: Mapping[str, Any], region: str) -> InstanceType | str:
+    """The type, or why it is left out."""
+    name = str(item.get("InstanceType"))
+    devices = item["GpuInfo"].get("Gpus") or []
+    if len(devices) != 1:
+        return f"{name}: left out, as it has {len(devices)} kinds of GPUs"
+    device = devices[0]
+    # A part of a GPU counts as 0 GPUs and 1 logical one, with the memory of the part.
+    count = device.get("LogicalGpuCount") or device.get("Count") or 0
+    memory = (device.get("MemoryInfo") or {}).get("SizeInMiB") or 0
+    if count < 1 or memory < 1:
+        return f"{name}: left out, as its GPUs ({count}) or their memory ({memory} MiB) are not known"
+    return InstanceType(
+        name=name,
+        cloud="aws",
+        gpus=count,
+        gpu_memory_mib=memory,
+        product=f"{device.get('Manufacturer', '')} {device.get('Name', '')}".strip() or "unknown",
+        vcpus=(item.get("VCpuInfo") or {}).get("DefaultVCpus"),
+        memory_mib=(item.get("MemoryInfo") or {}).get("SizeInMiB"),
+        source=f"EC2 in {region}",
+    )
+
+
+def _kept(file: Path, region: str) -> Ec2Types | None:
+    """What an earlier run kept; None where there is nothing that can be read."""
+    try:
+        kept = Ec2Types.model_validate_json(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError, PlimsollError) as error:
+        LOG.warning("kept EC2 types cannot be read, asking anew", file=str(file), error=type(error).__name__)
+        return None
+    return kept if kept.region == region and kept.fetched_at.tzinfo is not None else None
+
+
+def _keep(file: Path, types: Ec2Types) -> None:
+    """Replaces the file at once; a folder that cannot be written costs the next run a question, no more."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.write_text(types.model_dump_json(), "utf-8")
+            temporary.replace(file)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        LOG.warning("EC2 types cannot be kept", file=str(file), error=error.strerror)
+
+
+def _failure(error: BotoCoreError | ClientError, region: str) -> Ec2Error:
+    if isinstance(error, NoCredentialsError | PartialCredentialsError):
+        hint = "give AWS credentials by the environment, a profile (AWS_PROFILE) or a role"
+    elif isinstance(error, ClientError):
+        hint = "the credentials need the permission ec2:DescribeInstanceTypes, and the region must be enabled"
+    else:
+        hint = "check the network and the region's name; the built-in table needs neither"
+    return Ec2Error(f"the EC2 API in {region} did not tell its instance types: {_said(error)}", hint)
+
+
+def _said(error: BotoCoreError | ClientError) -> str:
+    """The service's code and words, without the request."""
+    if isinstance(error, ClientError):
+        told = error.response.get("Error", {})
+        return f"{told.get('Code', 'error')}: {told.get('Message', '')}".strip().rstrip(":")
+    return str(error)

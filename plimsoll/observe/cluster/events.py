@@ -1,0 +1,38 @@
+"""Events about one Workspace, as the cluster keeps them."""
+
+from typing import Any
+
+from plimsoll.kube.connection import Connection, RequestError
+from plimsoll.model.api.workspace import WorkspaceRef
+
+SHOWN = 10
+
+
+def events_about(connection: Connection, ref: WorkspaceRef) -> list[dict[str, Any]]:
+    """The newest ten, newest first: `time`, `type`, `reason`, `note`, `count`.
+
+    Empty where the account may not read events. Raises RequestError on other errors.
+    """
+    path = f"/apis/events.k8s.io/v1/namespaces/{ref.namespace}/events"
+    query = {"fieldSelector": f"regarding.kind=Workspace,regarding.name={ref.name}"}
+    try:
+        items = connection.request("GET", path, query=query, patient=True)["items"]
+    except RequestError as error:
+        if error.code == 403:
+            return []
+        raise
+    found = [_event(item) for item in items if isinstance(item, dict)]
+    return sorted(found, key=lambda each: str(each["time"]), reverse=True)[:SHOWN]
+
+
+def _event(item: dict[str, Any]) -> dict[str, Any]:
+    series = item.get("series") or {}
+    return {
+        "time": series.get("lastObservedTime")
+        or item.get("eventTime")
+        or item["metadata"].get("creationTimestamp", ""),
+        "type": item.get("type", ""),
+        "reason": item.get("reason", ""),
+        "note": item.get("note", ""),
+        "count": series.get("count", 1),
+    }

@@ -1,0 +1,241 @@
+"""The kinds that are observed: where they are listed, what is read of them, what may change without waking anybody."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+from pydantic import Field
+from pydantic.aliases import AliasPath
+
+from plimsoll.errors import InvalidObjectError
+from plimsoll.kube.connection import JSON
+from plimsoll.labels import API_VERSION, GROUP, SHARD, WORKSPACE
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.api.gpu_demand import GPUDemand
+from plimsoll.model.api.workspace import Workspace
+from plimsoll.model.cluster.autoscaler import Autoscaler
+from plimsoll.model.cluster.daemon_set import DaemonSet
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.workload import Workload
+from plimsoll.model.kai.pod_group import PodGroup
+from plimsoll.model.kai.queue import Queue
+from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
+from plimsoll.model.karpenter.claim_event import ClaimEvent
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.karpenter.node_pool import NodePool
+from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
+from plimsoll.model.karpenter.template import PodTemplate
+from plimsoll.model.meta.base import ObservedObject
+from plimsoll.observe.pods.pod_manifests import read_pod
+
+T = TypeVar("T", bound=ObservedObject)
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """One kind of objects in one version.
+
+    `read` makes the value that is kept: None for an object of no interest, InvalidObjectError for one that does
+    not fit. `quiet` names the fields whose change is kept but wakes nobody. Where no other field than the resource
+    version changed, the old value is kept, unless it is `versioned`: written at that version. `definition` names the
+    CustomResourceDefinition of a kind that a cluster may lack. `without` says what comes of not being allowed to see
+    the kind, and what to change; where it is empty, nothing is planned without it.
+    """
+
+    name: str
+    api_version: str
+    path: str
+    read: Callable[[dict[str, Any]], T | None]
+    definition: str | None = None
+    without: str = ""
+    selector: Mapping[str, str] = field(default_factory=dict)
+    quiet: frozenset[str] = frozenset()
+    versioned: bool = False
+    accept_list: str = JSON
+    accept_watch: str = JSON
+
+    def differ(self, old: T, new: T) -> bool:
+        """Whether a field that can matter changed; the resource version alone never does."""
+        return any(name not in self.quiet for name in _changed(old, new))
+
+    def same(self, old: T, new: T) -> bool:
+        """Whether the old value says all that the new one does."""
+        if type(old) is not type(new) or (self.versioned and old.resource_version != new.resource_version):
+            return False
+        return next(_changed(old, new), None) is None
+
+    def lacking(self, refusal: str) -> str:
+        """What to say where the account may not see a kind that can be done without."""
+        return f"{self.name}: {refusal}; {self.without}"
+
+
+def _changed(old: ObservedObject, new: ObservedObject) -> Iterator[str]:
+    """Names of the fields that differ, without the resource version."""
+    before, after = vars(old), vars(new)
+    return (name for name in after if name != "resource_version" and before.get(name) != after[name])
+
+
+class Definition(ObservedObject):
+    """A CustomResourceDefinition. Whether it is established is not in its metadata: each change may have made it so."""
+
+    revision: str = Field(default="", validation_alias=AliasPath("metadata", "resourceVersion"))
+
+
+def _read_node(raw: dict[str, Any]) -> Node:
+    """Without annotations: agents write kilobytes of them, again and again, and nothing is planned on them."""
+    raw["metadata"].pop("annotations", None)
+    return Node.read(raw)
+
+
+def _read_workspace(raw: dict[str, Any]) -> Workspace:
+    """A status that does not fit is taken as absent: it is ours to write, and must not hide what people declare."""
+    try:
+        return Workspace.read(raw)
+    except InvalidObjectError:
+        return Workspace.read({key: value for key, value in raw.items() if key != "status"})
+
+
+def _workloads(name: str, plural: str) -> Kind[Workload]:
+    return Kind(name, "apps/v1", f"/apis/apps/v1/{plural}", Workload.read, selector={"labelSelector": WORKSPACE})
+
+
+NODES: Final = Kind("Node", "v1", "/api/v1/nodes", _read_node)
+PODS: Final = Kind(
+    "Pod",
+    "v1",
+    "/api/v1/pods",
+    read_pod,
+    selector={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
+)
+NODE_CLAIMS: Final = Kind(
+    "NodeClaim", "karpenter.sh/v1", "/apis/karpenter.sh/v1/nodeclaims", NodeClaim.read, "nodeclaims.karpenter.sh"
+)
+NODE_POOLS: Final = Kind(
+    "NodePool", "karpenter.sh/v1", "/apis/karpenter.sh/v1/nodepools", NodePool.read, "nodepools.karpenter.sh"
+)
+CLAIM_EVENTS: Final = Kind(
+    "Event",
+    "v1",
+    "/api/v1/events",
+    ClaimEvent.read,
+    selector={"fieldSelector": "involvedObject.kind=NodeClaim,reason=InsufficientCapacityError"},
+)
+QUEUES: Final = Kind(
+    "Queue",
+    "scheduling.run.ai/v2",
+    "/apis/scheduling.run.ai/v2/queues",
+    Queue.read,
+    "queues.scheduling.run.ai",
+    quiet=frozenset({"status"}),
+)
+POD_GROUPS: Final = Kind(
+    "PodGroup",
+    "scheduling.run.ai/v2alpha2",
+    "/apis/scheduling.run.ai/v2alpha2/podgroups",
+    PodGroup.read,
+    "podgroups.scheduling.run.ai",
+    quiet=frozenset({"labels", "annotations"}),
+)
+WORKSPACES: Final = Kind(
+    "Workspace",
+    API_VERSION,
+    f"/apis/{API_VERSION}/workspaces",
+    _read_workspace,
+    f"workspaces.{GROUP}",
+    quiet=frozenset({"status", "finalizers"}),
+    versioned=True,
+)
+ENVIRONMENTS: Final = Kind(
+    "Environment",
+    API_VERSION,
+    f"/apis/{API_VERSION}/environments",
+    Environment.read,
+    f"environments.{GROUP}",
+    quiet=frozenset({"status"}),
+    versioned=True,
+)
+DEPLOYMENTS: Final = _workloads("Deployment", "deployments")
+STATEFUL_SETS: Final = _workloads("StatefulSet", "statefulsets")
+LEADER_WORKER_SETS: Final = Kind(
+    "LeaderWorkerSet",
+    "leaderworkerset.x-k8s.io/v1",
+    "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets",
+    Workload.read,
+    "leaderworkersets.leaderworkerset.x-k8s.io",
+    selector={"labelSelector": WORKSPACE},
+)
+AUTOSCALERS: Final = Kind(
+    "HorizontalPodAutoscaler",
+    "autoscaling/v2",
+    "/apis/autoscaling/v2/horizontalpodautoscalers",
+    Autoscaler.read,
+    quiet=frozenset({"labels", "annotations"}),
+)
+DAEMON_SETS: Final = Kind(
+    "DaemonSet",
+    "apps/v1",
+    "/apis/apps/v1/daemonsets",
+    DaemonSet.read,
+    without="what DaemonSets take of new nodes is not counted, so that pods may be planned onto nodes that are too "
+    "small: apply the foundation stack, which brings the right to list and watch them",
+    quiet=frozenset({"labels", "annotations"}),
+)
+GPU_DEMANDS: Final = Kind(
+    "GPUDemand",
+    API_VERSION,
+    f"/apis/{API_VERSION}/gpudemands",
+    GPUDemand.read,
+    f"gpudemands.{GROUP}",
+)
+POD_TEMPLATES: Final = Kind(
+    "PodTemplate", "v1", "/api/v1/podtemplates", PodTemplate.read, selector={"labelSelector": SHARD}
+)
+CAPACITY_BUFFERS: Final = Kind(
+    "CapacityBuffer",
+    "autoscaling.x-k8s.io/v1beta1",
+    "/apis/autoscaling.x-k8s.io/v1beta1/capacitybuffers",
+    CapacityBuffer.read,
+    "capacitybuffers.autoscaling.x-k8s.io",
+    selector={"labelSelector": SHARD},
+)
+PROVISIONING_REQUESTS: Final = Kind(
+    "ProvisioningRequest",
+    "autoscaling.x-k8s.io/v1",
+    "/apis/autoscaling.x-k8s.io/v1/provisioningrequests",
+    ProvisioningRequest.read,
+    "provisioningrequests.autoscaling.x-k8s.io",
+    selector={"labelSelector": SHARD},
+)
+CUSTOM: Final[frozenset[str | None]] = frozenset(
+    kind.definition
+    for kind in (
+        NODE_CLAIMS,
+        NODE_POOLS,
+        QUEUES,
+        POD_GROUPS,
+        WORKSPACES,
+        ENVIRONMENTS,
+        LEADER_WORKER_SETS,
+        GPU_DEMANDS,
+        CAPACITY_BUFFERS,
+        PROVISIONING_REQUESTS,
+    )
+)
+
+
+def _read_definition(raw: dict[str, Any]) -> Definition | None:
+    definition = Definition.read(raw)
+    return definition if definition.name in CUSTOM else None
+
+
+DEFINITIONS: Final = Kind(
+    "CustomResourceDefinition",
+    "apiextensions.k8s.io/v1",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    _read_definition,
+    # The schemas of a cluster's definitions are megabytes, their metadata is not.
+    accept_list=f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+    accept_watch=f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+)

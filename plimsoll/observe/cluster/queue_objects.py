@@ -1,0 +1,53 @@
+"""The manifests that the checks of queues read from a cluster: Queues, PodGroups and pods that name a queue."""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.connection import Connection, RequestError
+from plimsoll.labels import QUEUE
+from plimsoll.observe.cluster.listing import PIECE, TIMEOUT
+
+
+class _Listed(NamedTuple):
+    api_version: str
+    kind: str
+    path: str
+    selector: dict[str, str]
+
+
+_LISTED: Final = (
+    _Listed("scheduling.run.ai/v2", "Queue", "/apis/scheduling.run.ai/v2/queues", {}),
+    _Listed("scheduling.run.ai/v2alpha2", "PodGroup", "/apis/scheduling.run.ai/v2alpha2/podgroups", {}),
+    _Listed(
+        "v1",
+        "Pod",
+        "/api/v1/pods",
+        {"labelSelector": QUEUE, "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
+    ),
+)
+
+
+def queue_objects(connection: Connection) -> Iterator[dict[str, Any]]:
+    """Whole objects, each with apiVersion and kind.
+
+    Raises PlimsollError where the cluster has no Queues, RequestError and ConnectionFailedError.
+    """
+    for listed in _LISTED:
+        query = {"limit": str(PIECE), **listed.selector}
+        while True:
+            try:
+                answer = connection.request("GET", listed.path, query=query, timeout=TIMEOUT, patient=True)
+            except RequestError as error:
+                if error.code != 404:
+                    raise
+                if listed.kind == "Queue":
+                    raise PlimsollError(
+                        f"the cluster does not know the kind Queue ({listed.api_version})", "KAI brings it: install it"
+                    ) from None
+                break
+            for item in answer.get("items") or ():
+                yield {**item, "apiVersion": listed.api_version, "kind": listed.kind}
+            if not (answer.get("metadata") or {}).get("continue"):
+                break
+            query["continue"] = answer["metadata"]["continue"]

@@ -1,0 +1,143 @@
+"""The stores of all kinds, and the Snapshot they make."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from plimsoll.errors import InvalidObjectError, PlimsollError
+from plimsoll.labels import GROUP, is_device
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
+from plimsoll.observe.cluster import kinds
+from plimsoll.observe.cluster.pod_store import PodStore
+from plimsoll.observe.cluster.store import Store
+from plimsoll.plan.nodes.index import IndexedNodes
+from plimsoll.plan.pods.indexed import IndexedPods
+
+CLAIMS_KEPT = 1000
+"""NodeClaims that are gone: one that finds no capacity lives for milliseconds, and only it tells what it was to be."""
+
+
+class Stores:
+    """One store for each observed kind."""
+
+    def __init__(self) -> None:
+        self.environments = Store(kinds.ENVIRONMENTS)
+        self.workspaces = Store(kinds.WORKSPACES)
+        self.nodes = Store(kinds.NODES)
+        self.node_claims = Store(kinds.NODE_CLAIMS, removed=CLAIMS_KEPT)
+        self.node_pools = Store(kinds.NODE_POOLS)
+        self.claim_events = Store(kinds.CLAIM_EVENTS)
+        self.pods = PodStore(kinds.PODS, self._has_devices)
+        self.daemon_sets = Store(kinds.DAEMON_SETS)
+        self.queues = Store(kinds.QUEUES)
+        self.pod_groups = Store(kinds.POD_GROUPS)
+        self.deployments = Store(kinds.DEPLOYMENTS)
+        self.stateful_sets = Store(kinds.STATEFUL_SETS)
+        self.leader_worker_sets = Store(kinds.LEADER_WORKER_SETS)
+        self.autoscalers = Store(kinds.AUTOSCALERS)
+        self.gpu_demands = Store(kinds.GPU_DEMANDS)
+        self.pod_templates = Store(kinds.POD_TEMPLATES)
+        self.capacity_buffers = Store(kinds.CAPACITY_BUFFERS)
+        self.provisioning_requests = Store(kinds.PROVISIONING_REQUESTS)
+        self._last_nodes: tuple[tuple[Node, ...], IndexedNodes] | None = None
+        self._last_pods: tuple[tuple[Pod, ...], IndexedPods] | None = None
+
+    def __iter__(self) -> Iterator[Store[Any]]:
+        return (each for each in vars(self).values() if isinstance(each, Store))
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of any store."""
+        return sum(store.version for store in self)
+
+    def snapshot(self, warnings: tuple[str, ...] = ()) -> Snapshot:
+        """What the stores hold now.
+
+        Raises PlimsollError where there is more than one Environment, and InvalidObjectError where it cannot be
+        read: planning by the defaults instead would take away what the environment has.
+        """
+        environment, notes = self._environment()
+        workloads = (self.deployments, self.stateful_sets, self.leader_worker_sets)
+        asking = (self.pods, self.pod_templates, self.capacity_buffers, self.provisioning_requests)
+        made = (self.node_claims, self.node_pools, *workloads, *asking)
+        # Every part has been validated when it was read.
+        return Snapshot.model_construct(
+            environment=environment,
+            workspaces=self.workspaces.values(),
+            invalid_workspaces=tuple(
+                InvalidWorkspace(
+                    ref=item.ref,
+                    message=item.message,
+                    deletion_timestamp=item.deletion_timestamp,
+                    finalizers=item.finalizers,
+                )
+                for item in self.workspaces.unreadable()
+            ),
+            nodes=self._indexed_nodes(self.nodes.values()),
+            node_claims=self.node_claims.values(),
+            node_pools=self.node_pools.values(),
+            claim_events=self.claim_events.values(),
+            gone_claims=self.node_claims.removed(),
+            pods=self._indexed_pods(self.pods.values()),
+            host_loads=self.pods.loads(),
+            daemon_sets=self.daemon_sets.values(),
+            queues=self.queues.values(),
+            pod_groups=self.pod_groups.values(),
+            workloads=tuple(workload for store in workloads for workload in store.values()),
+            autoscalers=self.autoscalers.values(),
+            gpu_demands=self.gpu_demands.values(),
+            pod_templates=self.pod_templates.values(),
+            capacity_buffers=self.capacity_buffers.values(),
+            provisioning_requests=self.provisioning_requests.values(),
+            gone=frozenset().union(*(store.gone() for store in made)),
+            missing_kinds=tuple(store.kind.name for store in self if not store.served),
+            warnings=(
+                *notes,
+                *(
+                    f"left out, cannot be read: {item.message}"
+                    for store in self
+                    if store is not self.workspaces
+                    for item in store.unreadable()
+                ),
+                *warnings,
+            ),
+        )
+
+    def _has_devices(self, name: str) -> bool:
+        node = self.nodes.get(("", name))
+        return node is not None and any(map(is_device, node.allocatable))
+
+    def _indexed_nodes(self, nodes: tuple[Node, ...]) -> IndexedNodes:
+        """The same value while no node changes."""
+        last = self._last_nodes
+        if last is None or last[0] is not nodes:
+            last = self._last_nodes = (nodes, IndexedNodes(nodes))
+        return last[1]
+
+    def _indexed_pods(self, pods: tuple[Pod, ...]) -> IndexedPods:
+        """Built on the index of the last snapshot: of a hundred thousand pods few change."""
+        last = self._last_pods
+        if last is None or last[0] is not pods:
+            last = self._last_pods = (pods, IndexedPods.of(pods, None if last is None else last[1]))
+        return last[1]
+
+    def _environment(self) -> tuple[Environment, tuple[str, ...]]:
+        found = self.environments.values()
+        broken = self.environments.unreadable()
+        names = sorted([each.name for each in found] + [each.ref.name for each in broken])
+        if len(names) > 1:
+            raise PlimsollError(
+                f"the cluster has {len(names)} Environments: {', '.join(names)}", "keep one and delete the others"
+            )
+        if broken:
+            raise InvalidObjectError(broken[0].message, "correct the Environment; nothing is planned without it")
+        if found:
+            return found[0], ()
+        missing = [store.kind.name for store in (self.environments, self.workspaces) if not store.served]
+        if missing:
+            note = f"the cluster does not know the kinds {', '.join(missing)} of {GROUP}: apply the foundation stack"
+        else:
+            note = "the cluster has no Environment: the defaults are used (no auto-provisioning)"
+        return Environment.default(), (note,)

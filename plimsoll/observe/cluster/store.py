@@ -1,0 +1,173 @@
+"""The store of one kind: the values of its objects, by key, and those that cannot be read."""
+
+import threading
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+
+from plimsoll.errors import InvalidObjectError
+from plimsoll.model.api.workspace import WorkspaceRef
+from plimsoll.model.meta.base import ObservedObject, identify
+from plimsoll.observe.cluster.kinds import LAST_APPLIED, Kind
+from plimsoll.observe.cluster.shared_parts import with_shared_parts
+
+T = TypeVar("T", bound=ObservedObject)
+Key: TypeAlias = tuple[str, str]
+"""(namespace, name)"""
+REMEMBERED: Final = 10_000
+"""UIDs of objects that are gone: as many as one delta may have made, and more."""
+
+
+class Unreadable(NamedTuple):
+    """An object that does not fit its kind."""
+
+    ref: WorkspaceRef
+    """Its identity, whatever its kind."""
+    message: str
+    deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] = ()
+
+
+class Store(Generic[T]):
+    """Safe to share between the thread that writes and those that read."""
+
+    def __init__(self, kind: Kind[T], removed: int = 0) -> None:
+        """`removed`: how many of the last objects that are gone are kept as they were."""
+        self.kind = kind
+        self._served = True
+        self.version = 0
+        """Grows with every change, also those that wake nobody."""
+        self._lock = threading.Lock()
+        self._objects: dict[Key, T] = {}
+        self._unreadable: dict[Key, Unreadable] = {}
+        self._values: tuple[T, ...] | None = ()
+        self._gone: deque[str] = deque(maxlen=REMEMBERED)
+        self._gone_uids: frozenset[str] | None = frozenset()
+        self._removed: deque[T] = deque(maxlen=removed)
+
+    @property
+    def served(self) -> bool:
+        """Whether the cluster serves the kind, as far as is known."""
+        return self._served
+
+    @served.setter
+    def served(self, served: bool) -> None:
+        with self._lock:
+            self.version += served != self._served
+            self._served = served
+
+    def read(self, raw: dict[str, Any]) -> tuple[Key, T | Unreadable | None]:
+        """The key of an object and the value that is kept of it; None where it is of no interest."""
+        metadata = raw.get("metadata") or {}
+        key = (str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
+        # Items of a list do not say what they are.
+        raw.setdefault("kind", self.kind.name)
+        raw.setdefault("apiVersion", self.kind.api_version)
+        try:
+            if metadata.get("annotations"):
+                metadata["annotations"].pop(LAST_APPLIED, None)
+            return key, self._value(raw)
+        except InvalidObjectError as error:
+            message = error.message
+        except (AttributeError, TypeError, ValueError) as error:
+            message = f"{identify(raw)}: its fields have other types than those of a {self.kind.name} ({error})"
+        ref = WorkspaceRef(namespace=key[0], name=key[1], uid=str(metadata.get("uid") or ""))
+        finalizers = tuple(map(str, metadata.get("finalizers") or ()))
+        return key, Unreadable(ref, message, metadata.get("deletionTimestamp"), finalizers)
+
+    def empty(self) -> dict[Key, T | Unreadable]:
+        """What the objects of a list are gathered in, for `replace`."""
+        return {}
+
+    def replace(self, entries: Mapping[Key, T | Unreadable]) -> bool:
+        """Takes the state of a list; whether a change that can matter came with it."""
+        with self._lock:
+            gone = (self._objects.keys() | self._unreadable.keys()) - entries.keys()
+            for key in gone:
+                self._drop(key)
+            # No short cut: each has to be taken.
+            return bool(sum([self._take(key, entry) for key, entry in entries.items()]) or gone)
+
+    def put(self, key: Key, entry: T | Unreadable | None) -> bool:
+        """Takes one object, None standing for its absence; whether the change can matter."""
+        with self._lock:
+            return self._drop(key) if entry is None else self._take(key, entry)
+
+    def remove(self, key: Key, entry: T | Unreadable | None) -> bool:
+        """Takes the absence of an object that was last seen as `entry`; whether it can matter."""
+        return self.put(key, None)
+
+    def get(self, key: Key) -> T | None:
+        """The object, where it is there and could be read."""
+        with self._lock:
+            return self._objects.get(key)
+
+    def values(self) -> tuple[T, ...]:
+        """Every object that could be read; of one that was told anew and is as it was, the same value as before."""
+        with self._lock:
+            if self._values is None:
+                self._values = tuple(self._objects.values())
+            return self._values
+
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        with self._lock:
+            return tuple(self._unreadable.values())
+
+    def gone(self) -> frozenset[str]:
+        """UIDs of the last objects that were here and are no more."""
+        with self._lock:
+            if self._gone_uids is None:
+                self._gone_uids = frozenset(self._gone)
+            return self._gone_uids
+
+    def removed(self) -> tuple[T, ...]:
+        """The last objects that were here and are no more, as they were last; as many as are kept."""
+        with self._lock:
+            return tuple(self._removed)
+
+    def _drop(self, key: Key) -> bool:
+        old = self._known(key)
+        if old is None:
+            return False
+        self._objects.pop(key, None)
+        self._unreadable.pop(key, None)
+        self._gone.append(old.ref.uid if isinstance(old, Unreadable) else old.uid)
+        self._gone_uids = None
+        if not isinstance(old, Unreadable):
+            self._removed.append(old)
+        self._changed()
+        return True
+
+    def _take(self, key: Key, entry: T | Unreadable) -> bool:
+        old = self._known(key)
+        if old is not None and self._same(old, entry):
+            return False
+        if isinstance(entry, Unreadable):
+            self._objects.pop(key, None)
+            self._unreadable[key] = entry
+        else:
+            self._unreadable.pop(key, None)
+            self._objects[key] = entry
+        self._changed()
+        return old is None or self._matters(old, entry)
+
+    def _known(self, key: Key) -> T | Unreadable | None:
+        return self._objects.get(key) or self._unreadable.get(key)
+
+    def _value(self, raw: dict[str, Any]) -> T | None:
+        value = self.kind.read(raw)
+        return value if value is None else with_shared_parts(value)
+
+    def _changed(self) -> None:
+        self.version += 1
+        self._values = None
+
+    def _same(self, old: T | Unreadable, new: T | Unreadable) -> bool:
+        if isinstance(old, Unreadable) or isinstance(new, Unreadable):
+            return old == new
+        return self.kind.same(old, new)
+
+    def _matters(self, old: T | Unreadable, new: T | Unreadable) -> bool:
+        if isinstance(old, Unreadable) or isinstance(new, Unreadable):
+            return old != new
+        return self.kind.differ(old, new)

@@ -1,0 +1,254 @@
+"""The watch of one kind: list, then follow, for ever.
+
+`kubernetes.watch.Watch` neither lists in pieces nor asks for bookmarks nor resumes, and parses each event twice, so
+that the few lines of the protocol stand here: https://kubernetes.io/docs/reference/using-api/api-concepts/
+"""
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+import orjson
+import structlog
+import urllib3
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_when_event_set, wait_random_exponential
+from tenacity.nap import sleep_using_event
+
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.connection import Connection, ConnectionFailedError, RequestError
+from plimsoll.model.meta.base import ObservedObject
+from plimsoll.observe.cluster.health import Health
+from plimsoll.observe.cluster.listing import list_objects
+from plimsoll.observe.cluster.presence import ABSENT, Presence
+from plimsoll.observe.cluster.store import Key, Store, Unreadable
+
+T = TypeVar("T", bound=ObservedObject)
+
+LIFETIME: Final = (300, 600)
+"""Seconds after which the apiserver ends a watch; drawn anew each time, so that watches do not end together."""
+BACKOFF: Final = wait_random_exponential(multiplier=0.2, max=10)
+"""Seconds before the next attempt: drawn between 0 and a bound that doubles."""
+HEALTHY_AFTER: Final = 1.0
+"""Seconds: a watch that lived this long, or brought an event, was no failed attempt."""
+RELIST: Final = (400, 404, 410, 504)
+"""Answers to a watch after which its resource version is worth nothing: 504 says that it lies in the future."""
+FORBIDDEN: Final = 300.0
+"""Seconds until a kind that the account may not see, and that can be done without, is asked for again."""
+PATIENCE: Final = 5
+"""Attempts on a kind that is defined and not served: it may be about to be, or be defined in other versions only."""
+
+log = structlog.get_logger(__name__)
+
+
+class StreamBrokenError(PlimsollError):
+    """The watch said something that cannot be followed: only a new list tells the state."""
+
+
+class Watch(Generic[T]):
+    """Keeps a store at the cluster's state, on a thread of its own.
+
+    `on_change` is called after each change of the store that can matter. With a `presence`, a kind that is not defined
+    counts as synced and empty, and costs no request.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        store: Store[T],
+        health: Health,
+        on_change: Callable[[], None],
+        presence: Presence | None = None,
+    ) -> None:
+        self._connection = connection
+        self._store = store
+        self._kind = store.kind
+        self._health = health
+        self._on_change = on_change
+        self._presence = presence
+        self._version: str | None = None
+        """The resource version to resume from; None where the kind must be listed."""
+        self._listed = False
+        self._awaited = presence is not None
+        """Whether the kind may well not be served: a definition comes before what it defines."""
+        self._definition: str | None = None
+        self._refused = 0
+        """Attempts in a row that found the kind defined and not served."""
+        self._stopped = threading.Event()
+        self._interrupted = threading.Event()
+        self._response: urllib3.BaseHTTPResponse | None = None
+        self._thread = threading.Thread(target=self._run, name=f"watch {self._kind.name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread without waiting for it; see `join`."""
+        self._stopped.set()
+        if self._presence is not None:
+            self._presence.end()
+        self.interrupt()
+
+    def join(self, timeout: float) -> None:
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def interrupt(self) -> None:
+        """Ends the request in progress, so that the definition is looked at again."""
+        self._interrupted.set()
+        response = self._response
+        if response is not None:
+            # Already at its end: then there is nothing to interrupt.
+            with contextlib.suppress(RuntimeError, ValueError, TypeError, OSError):
+                response.shutdown()
+
+    def _run(self) -> None:
+        retrying = Retrying(
+            wait=BACKOFF,
+            sleep=sleep_using_event(self._stopped),
+            stop=stop_when_event_set(self._stopped),
+            retry=retry_if_exception_type(Exception),
+            before_sleep=self._failed,
+            retry_error_callback=lambda _: None,
+        )
+        while not self._stopped.is_set():
+            retrying(self._round)
+
+    def _failed(self, state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        if isinstance(error, RequestError) and (error.code == 410 or (error.code == 404 and self._awaited)):
+            log.debug("listing again", kind=self._kind.name, reason=error.message)
+            return
+        if not isinstance(error, PlimsollError):
+            # Not foreseen: the thread must live, and the log must show where it came from.
+            log.error("observing failed", kind=self._kind.name, exc_info=error)
+            error = PlimsollError(f"{self._kind.name}: {error!r}")
+            self._version = None
+        self._health.failed(self._kind.name, error)
+
+    def _round(self) -> None:
+        """One watch to its end, after a list where one is needed. Raises what the next attempt has to wait for."""
+        self._interrupted.clear()
+        if self._presence is not None and not self._defined(self._presence):
+            return
+        try:
+            if self._version is None:
+                entries, self._version = list_objects(self._connection, self._store)
+                self._refused, self._awaited = 0, False
+                self._take(entries, served=True)
+            self._follow(self._version)
+        except RequestError as error:
+            if error.code == 403 and self._version is None and self._kind.without:
+                self._do_without(error)
+                return
+            if error.code in RELIST:
+                self._version = None
+            if error.code == 404:
+                self._refused += 1
+            raise
+        except StreamBrokenError:
+            self._version = None
+            raise
+
+    def _do_without(self, error: RequestError) -> None:
+        """Goes on as if there were none, says so, and asks again after a while: rights can be given."""
+        self._take({}, served=True, without=self._kind.lacking(error.message))
+        self._stopped.wait(FORBIDDEN)
+
+    def _defined(self, presence: Presence) -> bool:
+        """Whether the kind can be listed or watched; if not, waits for its definition to change, without a request."""
+        definition = presence.wait_other_than(None)
+        if definition != self._definition:
+            self._definition, self._refused = definition, 0
+        if self._stopped.is_set():
+            return False
+        # What has been served and is still defined is not gone: its objects are not forgotten for a few odd answers.
+        if definition != ABSENT and (self._refused < PATIENCE or not self._awaited):
+            return True
+        if definition != ABSENT:
+            log.warning("kind is not served in this version", kind=self._kind.name, version=self._kind.api_version)
+        self._awaited = True
+        self._version = None
+        self._take({}, served=False)
+        presence.wait_other_than(definition)
+        return False
+
+    def _take(self, entries: Mapping[Key, T | Unreadable], served: bool, without: str = "") -> None:
+        turned = self._store.served != served
+        self._store.served = served
+        # The first state is told even when it is empty: some wait to hear so.
+        if self._store.replace(entries) or turned or not self._listed:
+            self._on_change()
+        self._listed = True
+        self._health.recovered(self._kind.name)
+        self._health.synced(self._kind.name, without)
+
+    def _follow(self, version: str) -> None:
+        lifetime = random.randint(*LIFETIME)
+        query = {
+            **self._kind.selector,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(lifetime),
+        }
+        began, events = time.monotonic(), 0
+        try:
+            with self._connection.stream(
+                self._kind.path, query=query, read_timeout=lifetime + 30, accept=self._kind.accept_watch
+            ) as response:
+                self._response = response
+                self._health.recovered(self._kind.name)
+                if self._interrupted.is_set() or self._stopped.is_set():  # while the request was on its way
+                    return
+                for event in _events(response):
+                    self._handle(event)
+                    events += 1
+        except ConnectionFailedError:
+            if not (self._interrupted.is_set() or events or time.monotonic() - began > HEALTHY_AFTER):
+                raise
+        else:
+            if not (events or time.monotonic() - began > HEALTHY_AFTER or self._interrupted.is_set()):
+                raise ConnectionFailedError(f"{self._kind.name}: the watch ended as soon as it began")
+        finally:
+            self._response = None
+
+    def _handle(self, event: dict[str, Any]) -> None:
+        kind, raw = event.get("type"), event.get("object")
+        if kind == "ERROR" and isinstance(raw, dict):
+            # metav1.Status; 410 says that the version to resume from is no longer kept
+            code = raw.get("code")
+            raise RequestError(
+                code if isinstance(code, int) else 500,
+                str(raw.get("reason") or ""),
+                f"watch of {self._kind.path}: {raw.get('message') or 'error without a message'}",
+            )
+        metadata = raw.get("metadata") if isinstance(raw, dict) else None
+        if not isinstance(raw, dict) or not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
+            raise StreamBrokenError(f"{self._kind.name}: an event without an object: {str(kind)[:40]}")
+        version = str(metadata["resourceVersion"])
+        if kind in ("ADDED", "MODIFIED", "DELETED"):
+            key, entry = self._store.read(raw)
+            take = self._store.remove if kind == "DELETED" else self._store.put
+            if take(key, entry):
+                self._on_change()
+        elif kind != "BOOKMARK":
+            raise StreamBrokenError(f"{self._kind.name}: an event of unknown type {str(kind)[:40]!r}")
+        self._version = version
+
+
+def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
+    """The JSON object of each line, as it comes. A last line without its end was cut off and does not count."""
+    rest = b""
+    for piece in response.stream(65536):
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            try:
+                event = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise StreamBrokenError(f"a line of a watch is not JSON: {error}") from None
+            if not isinstance(event, dict):
+                raise StreamBrokenError("a line of a watch is no JSON object")
+            yield event

@@ -1,0 +1,1 @@
+"""Manifests and other files on this machine."""

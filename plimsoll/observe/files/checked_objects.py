@@ -1,0 +1,74 @@
+"""Objects of files that are to be checked by the rules: manifests of anybody, charts' values and Chart.yaml."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, Final, NamedTuple
+
+from plimsoll.errors import InvalidObjectError
+from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
+from plimsoll.observe.files.manifests import objects_of
+from plimsoll.plan.queues.checks import require_object
+from plimsoll.policy.charts import CHART_FILE_KIND
+from plimsoll.policy.images import VALUES_KIND
+from plimsoll.policy.reading import is_read
+
+_VALUES_FILE: Final = re.compile(r"(?:.*[-_.])?values(?:[-_.].*)?\.(?:ya?ml|json)", re.IGNORECASE)
+
+
+class CheckedObjects(NamedTuple):
+    places: tuple[Place, ...]
+    """Of each manifest."""
+    manifests: tuple[Mapping[str, Any], ...]
+    passed_over: Mapping[str, int]
+    """How many objects of a kind no rule reads."""
+
+
+def checked_objects(paths: Sequence[str]) -> CheckedObjects:
+    """The objects of files, of folders (all below) and, for `-`, of standard input.
+
+    Raises ManifestError naming file, document and line.
+    """
+    places: list[Place] = []
+    manifests: list[Mapping[str, Any]] = []
+    passed_over: Counter[str] = Counter()
+    for document in read_documents(paths):
+        helm = _of_helm(document)
+        for place, manifest in [(document.place, helm)] if helm is not None else objects_of(document):
+            _require_kind(place, manifest)
+            if not is_read(manifest):
+                passed_over[f"{manifest['kind']} ({manifest['apiVersion']})"] += 1
+                continue
+            try:
+                require_object(manifest)
+            except InvalidObjectError as error:
+                raise ManifestError(f"{place}: {error.message}", error.hint) from None
+            places.append(place)
+            manifests.append(manifest)
+    return CheckedObjects(tuple(places), tuple(manifests), dict(sorted(passed_over.items())))
+
+
+def _of_helm(document: Document) -> dict[str, Any] | None:
+    """A chart's own file, or its values, with a kind and a name of ours; None where the document is neither."""
+    value = document.value
+    path = PurePath(document.place.file)
+    if "kind" in value:
+        return None
+    if path.name == "Chart.yaml":
+        name = str(value.get("name") or path.parent.name or "chart")
+        return {**value, "apiVersion": "v2", "kind": CHART_FILE_KIND, "metadata": {"name": name}}
+    if "apiVersion" not in value and _VALUES_FILE.fullmatch(path.name):
+        return {"apiVersion": "v2", "kind": VALUES_KIND, "metadata": {"name": path.stem}, "values": value}
+    return None
+
+
+def _require_kind(place: Place, manifest: Mapping[str, Any]) -> None:
+    for field in ("apiVersion", "kind"):
+        given = manifest.get(field)
+        if not isinstance(given, str) or not given:
+            problem = "missing" if given is None else f"{given!r:.60} is no text"
+            raise ManifestError(
+                f"{place}: {field}: {problem}",
+                "each document is a Kubernetes object; values of charts are read from files named values*.yaml",
+            )

@@ -1,0 +1,245 @@
+"""Documents of YAML and JSON files, each with the place that it was read from."""
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final, NamedTuple
+
+import yaml
+
+from plimsoll.errors import PlimsollError
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+STDIN: Final = "-"
+EXPANDED: Final = 5_000_000
+"""Values that one document may have once its YAML aliases are followed."""
+
+DEPTH: Final = 100
+"""Objects and lists in one another."""
+
+_ITEMS: Final = re.compile(r'"items"\s*:\s*\[')
+_BETWEEN: Final = re.compile(r"[\s,]*")
+
+
+class ManifestError(PlimsollError):
+    """A file that cannot be planned from; the message names file, document and field."""
+
+
+class Place(NamedTuple):
+    """Where a document stands."""
+
+    file: str
+    document: int
+    """From 1 on."""
+    item: int | None = None
+    """From 1 on, in a List."""
+    line: int | None = None
+    """From 1 on: where the document, or the item, begins."""
+
+    def __str__(self) -> str:
+        item = "" if self.item is None else f", item {self.item}"
+        line = "" if self.line is None else f", line {self.line}"
+        return f"{self.file}, document {self.document}{item}{line}"
+
+
+class Document(NamedTuple):
+    place: Place
+    value: dict[str, Any]
+    item_lines: tuple[int, ...] = ()
+    """Of a List: the line at which each item begins, as far as that is known."""
+
+
+class _Part(NamedTuple):
+    value: Any
+    line: int
+    item_lines: tuple[int, ...] = ()
+
+
+def read_documents(paths: Sequence[str]) -> Iterator[Document]:
+    """The documents of files, of folders (all below, sorted by path) and, for `-`, of standard input.
+
+    Empty documents count but are left out, and so are fields that are null. Raises ManifestError.
+    """
+    for path in paths:
+        for file in _files(path):
+            text = _text(file)
+            parts = _json_parts(file, text) if _is_json(file, text) else _yaml_parts(file, text)
+            for number, (value, line, item_lines) in enumerate(parts, start=1):
+                place = Place(_name(file), number, line=line)
+                if value is None:
+                    continue
+                if not isinstance(value, dict):
+                    raise ManifestError(f"{place}: not an object, but {_described(value)}")
+                yield Document(place, _Pruning(place).prune(value), item_lines)
+
+
+def _files(path: str) -> list[str]:
+    if path == STDIN:
+        return [STDIN]
+    if not Path(path).is_dir():
+        return [path]
+    found = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in SUFFIXES and file.is_file())
+    if not found:
+        raise ManifestError(f"{path}: no manifests there", f"files that end in {', '.join(SUFFIXES)} are read")
+    return found
+
+
+def _text(file: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ManifestError(f"{_name(file)}: not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise ManifestError(f"{_name(file)}: {error.strerror or error}") from None
+
+
+def _is_json(file: str, text: str) -> bool:
+    return file.endswith(".json") or (file == STDIN and text.lstrip().startswith("{"))
+
+
+def _json_parts(file: str, text: str) -> Iterator[_Part]:
+    """The values of one JSON text after the other, as `kubectl -o json` and JSON lines have them."""
+    decoder = json.JSONDecoder(object_pairs_hook=_once)
+    position = 0
+    number = 0
+    while text[position:].strip():
+        number += 1
+        position += len(text[position:]) - len(text[position:].lstrip())
+        begins = position
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except ValueError as error:
+            raise ManifestError(f"{Place(_name(file), number)}: not JSON: {error}") from None
+        except RecursionError:
+            raise ManifestError(f"{Place(_name(file), number)}: nested too deeply") from None
+        yield _Part(value, text.count("\n", 0, begins) + 1, _json_item_lines(text, begins, value))
+
+
+def _json_item_lines(text: str, begins: int, value: Any) -> tuple[int, ...]:
+    """Lines of the items of a List, whose text begins there."""
+    items = value.get("items") if isinstance(value, dict) else None
+    found = _ITEMS.search(text, begins) if isinstance(items, list) else None
+    if not isinstance(items, list) or found is None:
+        return ()
+    lines: list[int] = []
+    decoder, position, line = json.JSONDecoder(), found.end(), text.count("\n", 0, found.end()) + 1
+    for item in items:
+        start = _BETWEEN.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing as well
+        line += text.count("\n", position, start)
+        try:
+            same, position = decoder.raw_decode(text, start)
+        except ValueError:
+            return ()
+        if same != item:  # another field of that name came first
+            return ()
+        lines.append(line)
+        line += text.count("\n", start, position)
+    return tuple(lines)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for position, (key, _) in enumerate(pairs) if key in dict(pairs[:position]))
+        raise ValueError(f"field {twice!r} stands there twice")
+    return found
+
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc]  # libyaml's loader where it is built in, else the slow one
+    """YAML as Kubernetes reads it: times stay text, and a field that stands twice is an error."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in _Base.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+                    if key.value in seen:
+                        raise yaml.constructor.ConstructorError(
+                            None, None, f"field {key.value!r} stands there twice", key.start_mark
+                        )
+                    seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _yaml_parts(file: str, text: str) -> Iterator[_Part]:
+    number = 0
+    try:
+        loader = _Loader(text)
+        while loader.check_node():
+            node = loader.get_node()
+            value = loader.construct_document(node)
+            number += 1
+            yield _Part(value, node.start_mark.line + 1, tuple(_yaml_item_lines(node)))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or str(error)
+        raise ManifestError(f"{Place(_name(file), number + 1)}{line}: not YAML: {problem}") from None
+    except (ValueError, TypeError) as error:
+        raise ManifestError(f"{Place(_name(file), number + 1)}: not YAML: {error}") from None
+    except RecursionError:
+        raise ManifestError(f"{Place(_name(file), number + 1)}: nested too deeply") from None
+
+
+def _yaml_item_lines(node: Any) -> Iterator[int]:
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if key.value == "items" and isinstance(value, yaml.SequenceNode):
+            yield from (item.start_mark.line + 1 for item in value.value)
+
+
+class _Pruning:
+    """Takes out fields that are null; refuses what no Kubernetes object can hold, and aliases that multiply."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._left = EXPANDED
+
+    def prune(self, value: dict[str, Any]) -> dict[str, Any]:
+        pruned: dict[str, Any] = self._prune(value, DEPTH)
+        return pruned
+
+    def _prune(self, value: Any, depth: int) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise ManifestError(f"{self._place}: its aliases expand to more than {EXPANDED} values")
+        if depth < 0:
+            raise ManifestError(f"{self._place}: nested deeper than {DEPTH} levels")
+        if isinstance(value, dict):
+            for key in value:
+                if not isinstance(key, str) or not _is_json_value(key):
+                    raise ManifestError(f"{self._place}: field {key!r} is no text", "put it in quotes")
+            return {key: self._prune(item, depth - 1) for key, item in value.items() if item is not None}
+        if isinstance(value, list):
+            return [self._prune(item, depth - 1) for item in value]
+        if not _is_json_value(value):
+            raise ManifestError(f"{self._place}: {value!r:.60} is no value that JSON has")
+        return value
+
+
+def _is_json_value(value: Any) -> bool:
+    """As Kubernetes has them: integers of 64 bits, finite numbers; no sets or bytes, which YAML also knows."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, str):
+        return value.isascii() or value == value.encode("utf-8", "ignore").decode("utf-8")
+    return value is None or (isinstance(value, int) and -(2**63) <= value < 2**63)
+
+
+def _described(value: Any) -> str:
+    return "a list" if isinstance(value, list) else f"{value!r:.60}"
+
+
+def _name(file: str) -> str:
+    return "standard input" if file == STDIN else file

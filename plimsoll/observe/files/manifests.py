@@ -1,0 +1,222 @@
+"""Manifests from files to a Snapshot: what-if planning without a cluster."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from plimsoll.errors import InvalidObjectError
+from plimsoll.labels import API_VERSION, GROUP, WORKSPACE
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.api.gpu_demand import GPUDemand
+from plimsoll.model.api.workspace import Workspace
+from plimsoll.model.cluster.autoscaler import Autoscaler
+from plimsoll.model.cluster.daemon_set import DaemonSet
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.plain_pod import PlainPod
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster.workload import Workload
+from plimsoll.model.kai.pod_group import PodGroup
+from plimsoll.model.kai.queue import Queue
+from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.karpenter.node_pool import NodePool
+from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
+from plimsoll.model.karpenter.template import PodTemplate
+from plimsoll.model.meta.base import ObservedObject, identify
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
+from plimsoll.observe.pods.plain_pods import PlainPods
+from plimsoll.observe.pods.pod_manifests import is_plain
+
+READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
+    ("v1", "Node"): Node,
+    ("v1", "Pod"): Pod,
+    ("karpenter.sh/v1", "NodeClaim"): NodeClaim,
+    ("karpenter.sh/v1", "NodePool"): NodePool,
+    ("scheduling.run.ai/v2", "Queue"): Queue,
+    ("scheduling.run.ai/v2alpha2", "PodGroup"): PodGroup,
+    (API_VERSION, "Workspace"): Workspace,
+    (API_VERSION, "Environment"): Environment,
+    ("apps/v1", "DaemonSet"): DaemonSet,
+    ("apps/v1", "Deployment"): Workload,
+    ("apps/v1", "StatefulSet"): Workload,
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): Workload,
+    ("autoscaling/v2", "HorizontalPodAutoscaler"): Autoscaler,
+    (API_VERSION, "GPUDemand"): GPUDemand,
+    ("v1", "PodTemplate"): PodTemplate,
+    ("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer"): CapacityBuffer,
+    ("autoscaling.x-k8s.io/v1", "ProvisioningRequest"): ProvisioningRequest,
+}
+"""What is planned on, by apiVersion and kind; other kinds are passed over with a warning."""
+
+NAMESPACED: Final = (
+    "Pod",
+    "PodGroup",
+    "PodTemplate",
+    "CapacityBuffer",
+    "ProvisioningRequest",
+    "Workspace",
+    "DaemonSet",
+    "Deployment",
+    "StatefulSet",
+    "LeaderWorkerSet",
+    "HorizontalPodAutoscaler",
+)
+DEFAULT_NAMESPACE: Final = "default"
+KAITO: Final = "kaito.sh/"
+"""Group of KAITO's kinds, which are imported and not planned on."""
+
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def snapshot_from_files(paths: Sequence[str]) -> Snapshot:
+    """The snapshot that the manifests of files and folders describe.
+
+    Without an Environment among them, `Environment.default()` stands in: auto-provisioning is disabled. Raises
+    ManifestError naming file, document and field.
+    """
+    return _Reading().read(read_documents(paths))
+
+
+class _Reading:
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str, str], Place] = {}
+        self._with_uid: dict[str, str] = {}
+        self._objects: dict[type[ObservedObject], list[Any]] = {kind: [] for kind in READ.values()}
+        self._plain = PlainPods()
+        self._passed_over: Counter[str] = Counter()
+        self._kaitos: Counter[str] = Counter()
+
+    def read(self, documents: Iterator[Document]) -> Snapshot:
+        for document in documents:
+            for place, manifest in objects_of(document):
+                self._add(place, manifest)
+        environments = self._objects[Environment]
+        return Snapshot(
+            environment=environments[0] if environments else Environment.default(),
+            workspaces=tuple(self._objects[Workspace]),
+            nodes=tuple(self._objects[Node]),
+            node_claims=tuple(self._objects[NodeClaim]),
+            node_pools=tuple(self._objects[NodePool]),
+            pods=tuple(self._objects[Pod]),
+            host_loads=self._plain.loads(),
+            daemon_sets=tuple(self._objects[DaemonSet]),
+            queues=tuple(self._objects[Queue]),
+            pod_groups=tuple(self._objects[PodGroup]),
+            workloads=tuple(self._objects[Workload]),
+            autoscalers=tuple(self._objects[Autoscaler]),
+            gpu_demands=tuple(self._objects[GPUDemand]),
+            pod_templates=tuple(self._objects[PodTemplate]),
+            capacity_buffers=tuple(self._objects[CapacityBuffer]),
+            provisioning_requests=tuple(self._objects[ProvisioningRequest]),
+            warnings=(
+                *(
+                    f"{number} of kind {kind} passed over: nothing is planned on them"
+                    for kind, number in sorted(self._passed_over.items())
+                ),
+                *(
+                    f"{number} of kind {kind} passed over: `plimsoll import kaito FILE` converts them"
+                    for kind, number in sorted(self._kaitos.items())
+                ),
+            ),
+        )
+
+    def _add(self, place: Place, manifest: dict[str, Any]) -> None:
+        version, kind = _text(manifest, "apiVersion", place), _text(manifest, "kind", place)
+        model = READ.get((version, kind))
+        if model is None:
+            if version.startswith(f"{GROUP}/") and version != API_VERSION:
+                raise ManifestError(f"{place}: apiVersion: {version!r} is not known: use {API_VERSION}")
+            if version.startswith(KAITO):
+                self._kaitos[f"{kind} ({version})"] += 1
+            else:
+                self._passed_over[f"{kind} ({version})"] += 1
+            return
+        metadata = _metadata(manifest, kind, place)
+        if model is Workload and WORKSPACE not in (metadata.get("labels") or {}):
+            self._passed_over[f"{kind} ({version}) without the label {WORKSPACE}"] += 1
+            return
+        if model is Workspace:
+            _check_names(metadata, manifest, place)
+        try:
+            read = model.read({**manifest, "metadata": metadata})
+        except InvalidObjectError as error:
+            raise ManifestError(f"{place}: {error.message}") from None
+        key = (kind, read.namespace, read.name)
+        earlier = self._places.setdefault(key, place)
+        if earlier is not place:
+            raise ManifestError(f"{place}: {identify(manifest)} stands in {earlier} already", "keep one of the two")
+        if read.uid and read.uid in self._with_uid:
+            said = f"metadata.uid: {read.uid!r} is that of {self._with_uid[read.uid]} already"
+            raise ManifestError(f"{place}: {identify(manifest)}: {said}", "leave out that of the copy")
+        self._with_uid[read.uid] = identify(manifest)
+        if model is Environment and self._objects[Environment]:
+            first = next(at for (of_kind, *_), at in self._places.items() if of_kind == kind)
+            raise ManifestError(f"{place}: a second Environment; the first stands in {first}", "plan for one at a time")
+        if model is Pod and is_plain(manifest):
+            plain = PlainPod.read({**manifest, "metadata": metadata})
+            if plain is not None:
+                self._plain.put(read.key, plain)
+            return
+        self._objects[model].append(read)
+
+
+def objects_of(document: Document) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """The object of a document, or those of its List."""
+    place, value, item_lines = document
+    kind = value.get("kind")
+    items = value.get("items")
+    if not (isinstance(kind, str) and kind.endswith("List")) or (kind != "List" and not isinstance(items, list)):
+        yield place, value
+        return
+    if items is not None and not isinstance(items, list):
+        raise ManifestError(f"{place}: items: a List needs a list")
+    for number, item in enumerate(items or (), start=1):
+        line = item_lines[number - 1] if number <= len(item_lines) else place.line
+        at = place._replace(item=number, line=line)
+        if not isinstance(item, dict):
+            raise ManifestError(f"{at}: not an object")
+        # A typed list, as the API serves it, says kind and version once.
+        of_list = {} if kind == "List" else {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
+        yield from objects_of(Document(at, of_list | item))
+
+
+def _text(manifest: dict[str, Any], field: str, place: Place) -> str:
+    value = manifest.get(field)
+    if not isinstance(value, str) or not value:
+        raise ManifestError(f"{place}: {field}: " + ("missing" if value is None else f"{value!r} is no text"))
+    return value
+
+
+def _metadata(manifest: dict[str, Any], kind: str, place: Place) -> dict[str, Any]:
+    """The object's metadata, with a namespace where the kind has one and none where it has none."""
+    metadata = manifest.get("metadata", {})
+    if not isinstance(metadata, dict):
+        raise ManifestError(f"{place}: metadata: must be an object")
+    for field in ("labels", "annotations"):
+        texts = metadata.get(field, {})
+        if not isinstance(texts, dict):
+            raise ManifestError(f"{place}: metadata.{field}: must be an object")
+        for key, value in texts.items():
+            if not isinstance(value, str):
+                raise ManifestError(
+                    f"{place}: metadata.{field}.{key}: must be text, and {value!r} is none", "put it in quotes"
+                )
+    metadata = {key: value for key, value in metadata.items() if key != "namespace" or kind in NAMESPACED}
+    if kind in NAMESPACED:
+        metadata["namespace"] = metadata.get("namespace") or DEFAULT_NAMESPACE
+    if kind == "Environment":
+        metadata.setdefault("name", Environment.default().name)
+    return metadata
+
+
+def _check_names(metadata: dict[str, Any], manifest: dict[str, Any], place: Place) -> None:
+    """What is declared for a Workspace takes its name and namespace: they have to be names."""
+    for field, longest in (("name", 253), ("namespace", 63)):
+        value = metadata.get(field)
+        if isinstance(value, str) and (len(value) > longest or not _SUBDOMAIN.fullmatch(value)):
+            raise ManifestError(
+                f"{place}: {identify(manifest)}: metadata.{field}: {value!r} is no name: at most {longest} of "
+                "a-z 0-9 - and ."
+            )

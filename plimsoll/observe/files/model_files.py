@@ -1,0 +1,77 @@
+"""A model's files on this machine: Hugging Face's `config.json` and what lies beside it. Nothing is fetched."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from plimsoll.errors import PlimsollError
+from plimsoll.plan.estimating.estimator import BYTES_PER_GIB
+from plimsoll.plan.estimating.model_config import InvalidModelConfigError, ModelConfig, read_model_config
+
+CONFIG: Final = "config.json"
+LARGEST_BYTES: Final = 256 * 1024 * 1024
+"""Far more than the index of any model; a larger file is not read."""
+
+
+class ModelFilesError(PlimsollError):
+    """Files of a model that cannot be read; the message names the file."""
+
+
+class ModelFiles(NamedTuple):
+    name: str
+    """Of the folder."""
+    config: ModelConfig
+    size_gib: float | None
+    """Weights, GiB; None where nothing beside the config says it."""
+    size_source: str
+
+
+def read_model_files(path: Path) -> ModelFiles:
+    """Reads a `config.json`, or the one in a folder, and the size of the weights beside it.
+
+    The size is `metadata.total_size` of the safetensors index, else that of the safetensors files themselves.
+    Raises ModelFilesError and InvalidModelConfigError, both naming the file.
+    """
+    file = path / CONFIG if path.is_dir() else path
+    content = _read(file)
+    try:
+        config = read_model_config(content)
+    except InvalidModelConfigError as error:
+        raise InvalidModelConfigError(f"{file}: {error.message}", error.hint) from None
+    folder = file.resolve().parent
+    size, source = _size(folder)
+    return ModelFiles(folder.name, config, size, source)
+
+
+def _size(folder: Path) -> tuple[float | None, str]:
+    for index in sorted(folder.glob("*.safetensors.index.json")):
+        metadata = _read(index).get("metadata")
+        total = metadata.get("total_size") if isinstance(metadata, Mapping) else None
+        if isinstance(total, bool) or not isinstance(total, int | float) or not total > 0:
+            raise ModelFilesError(
+                f"{index}: metadata.total_size must be the bytes of all weights, not {total!r:.60}",
+                "fetch the index again, or give --size-gib",
+            )
+        return total / BYTES_PER_GIB, f"metadata.total_size of {index.name}"
+    weights = sorted(folder.glob("*.safetensors"))
+    if weights:
+        return sum(file.stat().st_size for file in weights) / BYTES_PER_GIB, f"size of {len(weights)} safetensors files"
+    return None, ""
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        if file.stat().st_size > LARGEST_BYTES:
+            raise ModelFilesError(f"{file}: larger than {LARGEST_BYTES} bytes, so it is no model's description")
+        content = orjson.loads(file.read_bytes())
+    except OSError as error:
+        raise ModelFilesError(
+            f"{file}: {error.strerror or error}", f"give a {CONFIG}, or a folder with one in it"
+        ) from None
+    except orjson.JSONDecodeError as error:
+        raise ModelFilesError(f"{file}: no JSON: {error}", f"give a model's {CONFIG}") from None
+    if not isinstance(content, dict):
+        raise ModelFilesError(f"{file}: must hold one JSON object", f"give a model's {CONFIG}")
+    return content

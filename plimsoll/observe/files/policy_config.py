@@ -1,0 +1,25 @@
+"""The settings of `plimsoll policy check`, from a file of YAML or JSON."""
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from plimsoll.errors import PlimsollError
+from plimsoll.model.api.policy_config import PolicyConfig
+from plimsoll.model.meta.base import describe_errors
+from plimsoll.observe.files.documents import read_documents
+
+
+def read_policy_config(file: Path | None) -> PolicyConfig:
+    """The settings of a file; the rules' own where there is none. Raises PlimsollError naming file and field."""
+    if file is None:
+        return PolicyConfig()
+    documents = list(read_documents([str(file)]))
+    if len(documents) > 1:
+        raise PlimsollError(f"{documents[1].place}: a second document", "settings are one document")
+    try:
+        return PolicyConfig.model_validate(documents[0].value if documents else {})
+    except ValidationError as error:
+        raise PlimsollError(
+            f"{file}: {describe_errors(error)}", "its fields: admission, environment, rules, exemptions"
+        ) from None

@@ -1,0 +1,1 @@
+"""Packing pods onto GPUs and nodes: a library that knows no Kubernetes."""

@@ -1,0 +1,87 @@
+"""Shares by their sizes alone, as if each might go to GPUs of every kind: a bound, and mostly a packing, in short time.
+
+Where shares take as much of one kind of GPU as of another and only may not go to all of them, many kinds make many
+different shares of few sizes. What is true of the sizes bounds the shares, and shares of a size can stand in for each
+other: each GPU of the packing of sizes is given a kind, and shares that may go there.
+"""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from plimsoll.packing.gpus.best_fit import best_fit
+from plimsoll.packing.gpus.knapsack import Values
+from plimsoll.packing.gpus.problem import BinType, Counts, Patterns, Problem
+
+
+@dataclass(frozen=True)
+class Sizes:
+    problem: Problem
+    """Of one kind; its items are the sizes."""
+    size_of: tuple[int, ...]
+    """Of each share, the number of its size."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> "Sizes | None":
+        """None where there is one kind, or some GPUs exist, or kinds differ in what a share takes of them."""
+        kinds = [problem.bin_types[index].kind for index in problem.new_types]
+        sizes = problem.sizes[kinds]
+        largest = sizes.max(axis=0)
+        if len(kinds) < 2 or problem.supply_types or ((sizes > 0) & (sizes != largest)).any():
+            return None
+        distinct, size_of = np.unique(-largest, return_inverse=True)
+        demand = np.bincount(size_of, weights=problem.demand).astype(np.int64)
+        bin_type = BinType(0, problem.bin_types[problem.new_types[0]].capacity)
+        return cls(Problem(-distinct[None, :], demand, (bin_type,), problem.unit), tuple(int(each) for each in size_of))
+
+    def duals(self, of_sizes: Values) -> Values:
+        """Of shares: what any GPU can hold is worth no more than of sizes."""
+        return of_sizes[list(self.size_of)]
+
+    def dealt(self, problem: Problem, packing: Patterns) -> Patterns:
+        """The packing of sizes as one of shares; those that find no place in it go by best fit."""
+        left = problem.demand.copy()
+        waiting = _Waiting(problem, self.size_of, left)
+        fixed: Patterns = Counter()
+        for (_, sizes), count in sorted(packing.items()):
+            for _ in range(count):
+                bin_type = waiting.best_type([size for size, _ in sizes])
+                held: Counter[int] = Counter()
+                for size, copies in sizes:
+                    for _ in range(copies):
+                        item = waiting.first(size, bin_type)
+                        if item is not None:
+                            left[item] -= 1
+                            held[item] += 1
+                if held:
+                    fixed[bin_type, tuple(sorted(held.items()))] += 1
+        return best_fit(problem, left, onto=fixed)
+
+
+class _Waiting:
+    """Shares that have no place, by size and kind of GPU, those with the fewest kinds to choose from first."""
+
+    def __init__(self, problem: Problem, size_of: tuple[int, ...], left: Counts) -> None:
+        self._left = left
+        self._queues: dict[tuple[int, int], list[int]] = defaultdict(list)
+        allowed = {index: problem.sizes[problem.bin_types[index].kind] > 0 for index in problem.new_types}
+        self._types = [[index for index in allowed if allowed[index][item]] for item in range(len(size_of))]
+        # The last of a queue is the first to go.
+        for item in sorted(range(len(size_of)), key=lambda item: (-len(self._types[item]), item)):
+            for index in self._types[item]:
+                self._queues[size_of[item], index].append(item)
+
+    def first(self, size: int, bin_type: int) -> int | None:
+        queue = self._queues[size, bin_type]
+        while queue and not self._left[queue[-1]]:
+            queue.pop()
+        return queue[-1] if queue else None
+
+    def best_type(self, sizes: list[int]) -> int:
+        """That which takes the choosiest share of the first size, and something of the most of the others."""
+        types = sorted({index for _, index in self._queues})
+        firsts = [item for index in types if (item := self.first(sizes[0], index)) is not None]
+        if firsts:
+            types = self._types[min(firsts, key=lambda item: (len(self._types[item]), item))]
+        return max(types, key=lambda index: (sum(self.first(size, index) is not None for size in sizes), -index))

@@ -1,0 +1,51 @@
+"""A linear or integer program, built column by column and row by row, and solved by HiGHS."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from plimsoll.packing.gpus.solver import solver
+
+_SECONDS = 0.3
+
+
+@dataclass(slots=True)
+class Program:
+    """Rows `lower <= sum of entries * columns <= upper`; all columns are at least 0."""
+
+    columns: int = 0
+    integers: list[int] = field(default_factory=list)
+    rows: list[tuple[float, float, dict[int, float]]] = field(default_factory=list)
+
+    def column(self, integer: bool = False) -> int:
+        self.columns += 1
+        if integer:
+            self.integers.append(self.columns - 1)
+        return self.columns - 1
+
+    def minimise(self, cost: Mapping[int, float]) -> tuple[list[float], float] | None:
+        """The columns of the best solution that was found, and a bound on the cost of every one; None: none found."""
+        import highspy  # lazily, as in `solver`
+
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = self.columns, len(self.rows)
+        lp.col_cost_ = np.array([cost.get(column, 0.0) for column in range(self.columns)])
+        lp.col_lower_, lp.col_upper_ = np.zeros(self.columns), np.full(self.columns, math.inf)
+        lp.row_lower_ = np.array([lower for lower, _, _ in self.rows])
+        lp.row_upper_ = np.array([upper for _, upper, _ in self.rows])
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_ = np.cumsum([0, *(len(entries) for _, _, entries in self.rows)], dtype=np.int32)
+        lp.a_matrix_.index_ = np.array([column for *_, entries in self.rows for column in entries], dtype=np.int32)
+        lp.a_matrix_.value_ = np.array([value for *_, entries in self.rows for value in entries.values()])
+        integer = set(self.integers)
+        kinds = highspy.HighsVarType
+        lp.integrality_ = [kinds.kInteger if column in integer else kinds.kContinuous for column in range(self.columns)]
+        highs = solver(time_limit=_SECONDS, mip_max_nodes=2000, mip_rel_gap=0.0)
+        highs.passModel(lp)
+        highs.run()
+        info = highs.getInfo()
+        if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+            return None
+        return [float(value) for value in highs.getSolution().col_value], float(info.mip_dual_bound)

@@ -1,0 +1,120 @@
+"""The linear program over the patterns that are known, in HiGHS, warm from one solve to the next."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.packing.gpus.knapsack import Values
+from plimsoll.packing.gpus.problem import Counts, Pattern, Problem
+from plimsoll.packing.gpus.solver import solver
+
+_TOLERANCE = 1e-9
+_LEAST_SECONDS = 0.05
+"""Even without time left, a small program is worth its bound."""
+
+
+class Master:
+    """Minimises the number of new GPUs, such that demand is met and supply is enough.
+
+    After `solve`: `activity`, how many GPUs hold each of `patterns`; the duals of both kinds of row; `work`, about the
+    seconds that it took.
+    """
+
+    def __init__(self, problem: Problem, pairs: Sequence[tuple[int, int]] = ()) -> None:
+        """`pairs`: (item, another that can take its place)."""
+        self._items = len(problem.demand)
+        self._supply_row = {t: self._items + row for row, t in enumerate(problem.supply_types)}
+        self._highs = solver(
+            presolve="off", primal_feasibility_tolerance=_TOLERANCE, dual_feasibility_tolerance=_TOLERANCE
+        )
+        nothing = np.array([], dtype=np.int32), np.array([], dtype=np.float64)
+        for amount in (*problem.demand, *(-problem.supply)):
+            self._highs.addRow(float(amount), math.inf, 0, *nothing)
+        if pairs:
+            self._highs.addCols(
+                len(pairs), np.zeros(len(pairs)), np.zeros(len(pairs)), np.full(len(pairs), math.inf), 2 * len(pairs),
+                np.arange(0, 2 * len(pairs), 2, dtype=np.int32), np.array(pairs, dtype=np.int32).ravel(),
+                np.tile([-1.0, 1.0], len(pairs)),
+            )  # fmt: skip
+        self._pairs = len(pairs)
+        self.patterns: list[Pattern] = []
+        self._index: set[Pattern] = set()
+        self._matrix = np.zeros((0, self._items), dtype=np.int32)
+        self._open: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self.work = 0.0
+        self.activity: Values = np.zeros(0)
+        self.item_duals: Values = np.zeros(self._items)
+        self.supply_duals: Values = np.zeros(len(problem.supply))
+
+    def gain(self, pattern: Pattern) -> float:
+        """What a GPU with that pattern is worth at the master's duals, above its cost."""
+        bin_type, items = pattern
+        row = self._supply_row.get(bin_type)
+        cost = 1.0 if row is None else self.supply_duals[row - self._items]
+        return float(sum(self.item_duals[item] * count for item, count in items)) - float(cost)
+
+    def add(self, patterns: Iterable[Pattern]) -> bool:
+        """Adds those that are not there yet as columns, in their order; False where there are none."""
+        added = [pattern for pattern in dict.fromkeys(patterns) if pattern not in self._index]
+        if not added:
+            return False
+        costs: list[float] = []
+        starts: list[int] = []
+        rows: list[int] = []
+        entries: list[int] = []
+        for bin_type, items in added:
+            starts.append(len(rows))
+            rows += [item for item, _ in items]
+            entries += [count for _, count in items]
+            new = bin_type not in self._supply_row
+            costs.append(float(new))
+            if not new:
+                rows.append(self._supply_row[bin_type])
+                entries.append(-1)
+        self._highs.addCols(
+            len(added), np.array(costs), np.zeros(len(added)), np.full(len(added), math.inf),
+            len(rows), np.array(starts, dtype=np.int32), np.array(rows, dtype=np.int32), np.array(entries, dtype=float),
+        )  # fmt: skip
+        self.patterns += added
+        self._index.update(added)
+        return True
+
+    def reduce(self, demand: Counts, supply: Counts) -> None:
+        """Goes on with less demand and supply; patterns with more of an item than is wanted are left out."""
+        self._extend()
+        amounts = np.concatenate([demand, -supply]).astype(np.float64)
+        rows = np.arange(len(amounts), dtype=np.int32)
+        self._highs.changeRowsBounds(len(amounts), rows, amounts, np.full(len(amounts), math.inf))
+        fits: NDArray[np.bool_] = np.all(self._matrix <= demand, axis=1)
+        changed = np.flatnonzero(fits != self._open).astype(np.int32)
+        if len(changed):
+            upper = np.where(fits[changed], math.inf, 0.0)
+            self._highs.changeColsBounds(len(changed), changed + self._pairs, np.zeros(len(changed)), upper)
+        self._open = fits
+
+    def _extend(self) -> None:
+        """The table of patterns by those that were added since."""
+        added = self.patterns[len(self._matrix) :]
+        matrix = np.zeros((len(added), self._items), dtype=np.int32)
+        for index, (_, items) in enumerate(added):
+            for item, count in items:
+                matrix[index, item] = count
+        self._matrix = np.concatenate([self._matrix, matrix])
+        self._open = np.append(self._open, np.ones(len(added), dtype=np.bool_))
+
+    def solve(self, seconds: float) -> bool:
+        """Solves, and sets activity and duals; False where HiGHS finds no optimum in the time."""
+        # HiGHS counts the time of all runs.
+        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(seconds, _LEAST_SECONDS))
+        self._highs.run()
+        if self._highs.modelStatusToString(self._highs.getModelStatus()) != "Optimal":
+            return False
+        solution = self._highs.getSolution()
+        duals = np.maximum(np.asarray(solution.row_dual), 0.0)
+        self.item_duals, self.supply_duals = duals[: self._items], duals[self._items :]
+        self.activity = np.asarray(solution.col_value)[self._pairs :]
+        iterations = self._highs.getInfo().simplex_iteration_count
+        self.work = 5e-5 + iterations * (5e-6 + (self._items + len(self.patterns)) * 2e-8)
+        return True

@@ -1,0 +1,266 @@
+"""Packing: the fewest new GPUs for a set of shares, each of which lives on one GPU.
+
+One-dimensional bin packing with bins of several sizes and kinds. Column generation gives a lower bound with its proof,
+an exact finish the packing; best fit decreasing stands in where time runs out, and the gap is stated.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from plimsoll.packing.gpus.effort import Clock, Effort
+from plimsoll.packing.gpus.problem import GPU_MILLI, Patterns, Problem
+from plimsoll.packing.gpus.search import search
+
+ANY: Final = ""
+"""The kind that stands for GPUs of whatever kind."""
+
+Milli = tuple[tuple[str, int], ...]
+"""(kind, thousandths) pairs, in the order of kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A share to place. Names are unique."""
+
+    name: str
+    milli: Mapping[str, int]
+    """Thousandths of one GPU that it takes, for each kind that may hold it; `{ANY: n}` where every kind may."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeGPU:
+    """The free part of a GPU that exists or is on its way. Names are unique."""
+
+    name: str
+    kind: str
+    free: int
+    """Thousandths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """What one GPU is to hold."""
+
+    items: tuple[str, ...]
+    gpu: str | None = None
+    """The name of the free GPU; None: a new one."""
+    kinds: tuple[str, ...] = ()
+    """The kinds that can hold these items; of a new GPU, those among the kinds that may be new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The dual price of the shares that ask the same of every kind."""
+
+    milli: Milli
+    count: int
+    dual: float
+
+
+@dataclass(frozen=True, slots=True)
+class SupplyPrice:
+    """The dual price of the free GPUs of one kind with the same free part."""
+
+    kind: str
+    free: int
+    count: int
+    dual: float
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    bins: tuple[Bin, ...] = ()
+    """Each item once, but for the unplaced; free GPUs first, then new ones; none is empty."""
+    unplaced: tuple[tuple[str, str], ...] = ()
+    """(item, why) of items that no GPU can hold, or that only kinds can hold of which none may be new."""
+    lower_bound: float = 0.0
+    """New GPUs that no packing can do without: the optimum of the linear program over patterns where `exact`.
+
+    It is the sum of count times dual over `prices`, less the same sum over `supply_prices`.
+    """
+    exact: bool = True
+    least: int = 0
+    """The lower bound in whole GPUs, or more where patterns that hold more of an item than there is are left out."""
+    best_fit: int = 0
+    """New GPUs that best fit decreasing would take."""
+    prices: tuple[Price, ...] = ()
+    """The proof of the bound: what any one new GPU can hold is worth at most 1."""
+    supply_prices: tuple[SupplyPrice, ...] = ()
+    """What such a free GPU can hold is worth at most its dual."""
+
+    @property
+    def gpus(self) -> int:
+        """New GPUs."""
+        return sum(each.gpu is None for each in self.bins)
+
+    @property
+    def gap(self) -> int:
+        """New GPUs above the lower bound; 0: proven to be the fewest."""
+        return self.gpus - self.least
+
+
+def pack(
+    items: Iterable[Item],
+    supply: Iterable[FreeGPU] = (),
+    new_kinds: Iterable[str] | None = None,
+    *,
+    seconds: float = 2.0,
+    clock: Clock | None = None,
+) -> Packing:
+    """Packs items into free GPUs and as few new ones as possible. The order of the arguments does not matter.
+
+    `new_kinds` are the kinds of which GPUs may be new; None: all that an item names. Items of other kinds have no
+    choice but the supply, so they come first there. `seconds` bounds the search, by the clock where one is given, else
+    by counted work: it never fails, but the gap may then be larger.
+    """
+    return pack_within(Effort(seconds, clock), items, supply, new_kinds)
+
+
+def pack_within(
+    effort: Effort, items: Iterable[Item], supply: Iterable[FreeGPU], new_kinds: Iterable[str] | None
+) -> Packing:
+    """`pack` with the rest of a limit that others share."""
+    free = sorted((gpu for gpu in supply if gpu.free > 0), key=lambda gpu: (gpu.kind, gpu.free, gpu.name))
+    openable = None if new_kinds is None else frozenset(new_kinds)
+    choosing: list[Item] = []
+    bound: list[Item] = []
+    unplaced: list[tuple[str, str]] = []
+    for item in sorted(items, key=lambda item: item.name):
+        milli = {kind: size for kind, size in item.milli.items() if 0 < size <= GPU_MILLI}
+        if not milli:
+            unplaced.append((item.name, _why_unfit(item)))
+        elif openable is None or (openable if ANY in milli else openable & milli.keys()):
+            choosing.append(replace(item, milli=milli))
+        else:
+            bound.append(replace(item, milli=milli))
+    first: tuple[Bin, ...] = ()
+    if bound:
+        first, refused, free = _onto_supply(bound, free, effort)
+        unplaced += refused
+    packing = _Pool(choosing, free, openable).pack(effort)
+    return replace(packing, bins=_merged(first, packing.bins), unplaced=tuple(sorted(unplaced)))
+
+
+def _why_unfit(item: Item) -> str:
+    if not item.milli:
+        return "no kind of GPU may hold it"
+    asked = ", ".join(f"{size}{f' of {kind}' if kind else ''}" for kind, size in sorted(item.milli.items()))
+    return f"takes {asked} thousandths of a GPU, and a share takes between 1 and {GPU_MILLI}"
+
+
+def _onto_supply(
+    items: Sequence[Item], free: Sequence[FreeGPU], effort: Effort
+) -> tuple[tuple[Bin, ...], list[tuple[str, str]], list[FreeGPU]]:
+    """The bins of items that may have no new GPU, those that are left over, and what is free after them."""
+    packing = _Pool(items, free, None).pack(effort)
+    held = {each.gpu: each.items for each in packing.bins if each.gpu is not None}
+    refused = [
+        (name, f"no free GPU can hold it, and none of {', '.join(each.kinds)} may be new")
+        for each in packing.bins
+        if each.gpu is None
+        for name in each.items
+    ]
+    milli = {item.name: item.milli for item in items}
+    left = [
+        replace(each, free=each.free - sum(size_on(milli[name], each.kind) for name in held.get(each.name, ())))
+        for each in free
+    ]
+    return tuple(each for each in packing.bins if each.gpu is not None), refused, left
+
+
+def _merged(first: Sequence[Bin], then: Sequence[Bin]) -> tuple[Bin, ...]:
+    """Both, with one bin a GPU."""
+    held = {each.gpu: each for each in first}
+    for each in then:
+        if each.gpu in held and each.gpu is not None:
+            held[each.gpu] = replace(each, items=tuple(sorted(held[each.gpu].items + each.items)))
+        elif each.gpu is not None:
+            held[each.gpu] = each
+    existing = sorted(held.values(), key=lambda each: each.gpu or "")
+    return (*existing, *(each for each in then if each.gpu is None))
+
+
+def size_on(milli: Mapping[str, int], kind: str) -> int:
+    """Thousandths of a GPU of that kind that a share takes; 0 where it may not go there."""
+    return milli.get(kind, milli.get(ANY, 0))
+
+
+class _Pool:
+    """Items and GPUs counted by what they ask and have, and named again afterwards."""
+
+    def __init__(self, items: Sequence[Item], free: Sequence[FreeGPU], openable: frozenset[str] | None) -> None:
+        named = {kind for item in items for kind in item.milli} | {gpu.kind for gpu in free}
+        self._kinds = sorted(named | (openable or set()))
+        self._openable = [kind for kind in self._kinds if openable is None or kind in openable]
+        by_mapping: dict[int, Milli] = {}
+        grouped: dict[Milli, list[str]] = defaultdict(list)
+        for item in items:
+            milli = by_mapping.get(id(item.milli))
+            if milli is None:
+                milli = by_mapping[id(item.milli)] = tuple(sorted(item.milli.items()))
+            grouped[milli].append(item.name)
+        # The largest first, which is the order that people read.
+        self._milli = sorted(grouped, key=lambda milli: (-max(size for _, size in milli), milli))
+        self._names = [grouped[milli] for milli in self._milli]
+        self._free = free
+        index = {kind: number for number, kind in enumerate(self._kinds)}
+        self._problem = Problem.build(
+            [
+                ({index[kind]: size for kind in self._kinds if (size := size_on(dict(milli), kind))}, len(names))
+                for milli, names in zip(self._milli, self._names, strict=True)
+            ],
+            len(self._kinds),
+            [index[kind] for kind in self._openable],
+            Counter((index[gpu.kind], gpu.free) for gpu in free),
+        )
+
+    def pack(self, effort: Effort) -> Packing:
+        if not self._names:
+            return Packing()
+        found = search(self._problem, effort)
+        bound = found.bound
+        supply = [self._problem.bin_types[index] for index in self._problem.supply_types]
+        return Packing(
+            bins=self._bins(found.patterns),
+            lower_bound=bound.value,
+            exact=bound.exact,
+            least=found.least,
+            best_fit=found.best_fit,
+            prices=tuple(
+                Price(milli, len(names), float(dual))
+                for milli, names, dual in zip(self._milli, self._names, bound.item_duals, strict=True)
+            ),
+            supply_prices=tuple(
+                SupplyPrice(self._kinds[each.kind], each.capacity * self._problem.unit, each.count or 0, float(dual))
+                for each, dual in zip(supply, bound.supply_duals, strict=True)
+            ),
+        )
+
+    def _bins(self, patterns: Patterns) -> tuple[Bin, ...]:
+        problem = self._problem
+        items = [iter(names) for names in self._names]
+        gpus: dict[tuple[int, int], list[str]] = defaultdict(list)
+        for gpu in self._free:
+            gpus[self._kinds.index(gpu.kind), gpu.free // problem.unit].append(gpu.name)
+        waiting = {key: iter(names) for key, names in gpus.items()}
+        bins = []
+        for (index, held), count in sorted(patterns.items()):
+            bin_type = problem.bin_types[index]
+            kinds = self._kinds_for(held) if bin_type.new else (self._kinds[bin_type.kind],)
+            for _ in range(count):
+                names = [next(items[item]) for item, copies in held for _ in range(copies)]
+                holder = None if bin_type.new else next(waiting[bin_type.kind, bin_type.capacity])
+                bins.append(Bin(tuple(sorted(names)), holder, kinds))
+        return tuple(bins)
+
+    def _kinds_for(self, held: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+        sizes, unit = self._problem.sizes, self._problem.unit
+        return tuple(
+            kind
+            for kind in self._openable
+            for row in (sizes[self._kinds.index(kind)],)
+            if all(row[item] for item, _ in held)
+            and sum(int(row[item]) * copies for item, copies in held) * unit <= GPU_MILLI
+        )

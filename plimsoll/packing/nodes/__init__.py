@@ -1,0 +1,1 @@
+"""Packing pods onto nodes: GPUs, CPU, memory and pods at once."""

@@ -1,0 +1,216 @@
+"""Which shapes of nodes, and how many: an integer program over GPUs, CPU and memory, kind by kind."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.packing.gpus.integer_program import Program
+from plimsoll.packing.gpus.problem import GPU_MILLI
+from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, NodeShape
+
+_ROUNDING = 1e-6
+_WORTH = 1.001
+"""How much more than the plain sum a count of parts has to ask for to be worth a row."""
+_PARTS = 200
+"""Sizes of parts that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a pod, or several that go together, ask of one node."""
+
+    kinds: tuple[str, ...]
+    """Kinds that may hold it, sorted."""
+    shapes: frozenset[str]
+    """Names of shapes of which an empty node takes it."""
+    gpu_milli: int
+    """Thousandths of GPUs in all, the least over the kinds."""
+    devices: int
+    """Whole GPUs of one node among them."""
+    cpu_milli: int
+    memory_mib: int
+    pods: int
+
+    def at_least(self, cpu_milli: int, memory_mib: int) -> "Load":
+        """The same with no less CPU and memory than that."""
+        return replace(self, cpu_milli=max(cpu_milli, self.cpu_milli), memory_mib=max(memory_mib, self.memory_mib))
+
+
+_Class = tuple[tuple[str, ...], frozenset[str]]
+"""Kinds and shapes of loads that can go to the same nodes."""
+
+
+class ShapeChoice:
+    """Shapes for loads. GPUs, CPU and memory of a load may lie on different nodes here: a relaxation.
+
+    `free` is what existing nodes still offer to the loads.
+    """
+
+    def __init__(self, loads: Iterable[Load], shapes: Sequence[NodeShape], free: Sequence[FreeNode] = ()) -> None:
+        self._shapes = sorted(shapes, key=lambda shape: shape.name)
+        self._program = Program()
+        self._count = {shape.name: self._program.column(integer=True) for shape in self._shapes}
+        self._kinds = sorted({shape.kind for shape in shapes} | {node.kind for node in free})
+        self._names = {kind: frozenset(shape.name for shape in shapes if shape.kind == kind) for kind in self._kinds}
+        self._free: dict[str, list[FreeNode]] = defaultdict(list)
+        for node in free:
+            self._free[node.kind].append(node)
+        self._classes: dict[_Class, list[Load]] = defaultdict(list)
+        alone: dict[tuple[_Class, int], tuple[int, int]] = {}
+        for load in loads:
+            of = load.kinds, load.shapes
+            if (of, load.devices) not in alone:
+                alone[of, load.devices] = self._taken_by(load)
+            cpu_milli, memory_mib = alone[of, load.devices]
+            more = cpu_milli > load.cpu_milli or memory_mib > load.memory_mib
+            self._classes[of].append(load.at_least(cpu_milli, memory_mib) if more else load)
+        classes = self._classes
+        self._resource(classes, lambda load: load.gpu_milli, lambda shape: GPU_MILLI * shape.gpus, _free_gpu_milli)
+        self._resource(classes, lambda load: load.cpu_milli, lambda shape: shape.cpu_milli, lambda node: node.cpu_milli)
+        self._resource(
+            classes, lambda load: load.memory_mib, lambda shape: shape.memory_mib, lambda node: node.memory_mib
+        )
+        if min((*(shape.pods for shape in shapes), *(node.pods for node in free)), default=UNBOUNDED) < UNBOUNDED:
+            most = sum(load.pods for members in classes.values() for load in members)
+            self._resource(
+                classes,
+                lambda load: load.pods,
+                lambda shape: min(shape.pods, most),
+                lambda node: min(node.pods, most),
+            )
+        for devices in sorted({load.devices for members in classes.values() for load in members} - {0, 1}):
+            # Each load of so many whole GPUs or more takes at least so many GPUs of one node.
+            self._resource(
+                classes,
+                partial(_reaches, devices),
+                partial(_places, devices),
+                partial(_free_places, devices),
+            )
+
+    def _taken_by(self, load: Load) -> tuple[int, int]:
+        """CPU and memory that nobody else can have: all of a node of which a load takes every GPU."""
+        fitting = [shape for shape in self._shapes if shape.name in load.shapes]
+        shared = any(shape.gpus != load.devices for shape in fitting)
+        if not fitting or shared or any(_free_places(1, node) for kind in load.kinds for node in self._free[kind]):
+            return 0, 0
+        return min(shape.cpu_milli for shape in fitting), min(shape.memory_mib for shape in fitting)
+
+    def require_parts(self) -> None:
+        """The loads cannot be cut: a node has only as many parts of so much CPU or memory as are whole.
+
+        So 13 loads of 7 CPU fill a node of 96. Which parts make a difference is tried with each shape alone.
+        """
+        for resource in ("cpu_milli", "memory_mib"):
+            asked = np.array([getattr(load, resource) for members in self._classes.values() for load in members])
+            for part in self._parts(asked, {int(getattr(shape, resource)) for shape in self._shapes}):
+                whole = partial(_parts_of, resource, part)
+                self._resource(self._classes, whole, whole, whole)
+
+    def _parts(self, asked: NDArray[np.int64], capacities: set[int]) -> list[int]:
+        """For each capacity the part that makes the most of what is asked, where that is more than the plain sum."""
+        sizes = np.unique(asked)
+        sizes = sizes[:: -(-len(sizes) // _PARTS) or 1]
+        found = set()
+        for capacity in capacities - {0}:
+            # Just above a half, a third, ... of a node, and what is asked itself.
+            parts = np.unique([*(capacity // count + 1 for count in range(2, 6)), *sizes[sizes > 0]])
+            parts = parts[parts <= capacity]
+            nodes = [int((asked // part).sum()) / (capacity // int(part)) for part in parts]
+            if nodes and max(nodes) > _WORTH * float(asked.sum()) / capacity:
+                found.add(int(parts[int(np.argmax(nodes))]))
+        return sorted(found)
+
+    def require(self, gpus: int) -> None:
+        """New nodes have at least so many GPUs."""
+        self._program.rows.append((gpus, math.inf, self._gpus()))
+
+    def require_one_of(self, shapes: Iterable[str]) -> None:
+        """At least one new node is of the shapes of these names."""
+        self._program.rows.append((1.0, math.inf, {self._count[name]: 1.0 for name in shapes}))
+
+    def least_gpus(self) -> int:
+        """GPUs of new nodes that no choice can do without."""
+        found = self._program.minimise(self._gpus())
+        return 0 if found is None else max(0, math.ceil(found[1] - _ROUNDING))
+
+    def choose(self) -> Counter[str]:
+        """How many nodes of each shape: the fewest GPUs, then the lowest price, then the fewest nodes."""
+        found = self._program.minimise(self._gpus())
+        if found is None:
+            return Counter()
+        columns, _ = found
+        gpus = sum(columns[column] * value for column, value in self._gpus().items())
+        self._program.rows.append((-math.inf, round(gpus), self._gpus()))
+        dearest = max((shape.price or 0.0) for shape in self._shapes) or 1.0
+        price = {
+            self._count[shape.name]: (shape.price or 0.0) / dearest + 1e-3 - 1e-5 * self._plenty(shape)
+            for shape in self._shapes
+        }
+        cheapest = self._program.minimise(price)
+        self._program.rows.pop()
+        columns = columns if cheapest is None else cheapest[0]
+        chosen = {shape.name: round(columns[self._count[shape.name]]) for shape in self._shapes}
+        return Counter({name: count for name, count in chosen.items() if count})
+
+    def _plenty(self, shape: NodeShape) -> float:
+        """CPU and memory of a node, 1: the most there is. Between equals more of it is easier to fill."""
+        cpu_milli = max(each.cpu_milli for each in self._shapes) or 1
+        memory_mib = max(each.memory_mib for each in self._shapes) or 1
+        return (shape.cpu_milli / cpu_milli + shape.memory_mib / memory_mib) / 2
+
+    def _gpus(self) -> dict[int, float]:
+        return {self._count[shape.name]: float(shape.gpus) for shape in self._shapes}
+
+    def _resource(
+        self,
+        classes: Mapping[_Class, Sequence[Load]],
+        asked: Callable[[Load], int],
+        offered: Callable[[NodeShape], int],
+        free: Callable[[FreeNode], int],
+    ) -> None:
+        """Each class's load flows to its kinds; of each kind, shapes offer enough for what fits no other shape."""
+        unit = float(max((offered(shape) for shape in self._shapes), default=0) or 1)
+        flows: dict[str, dict[frozenset[str], list[int]]] = {kind: defaultdict(list) for kind in self._kinds}
+        for (kinds, shapes), members in sorted(classes.items(), key=lambda each: (each[0][0], sorted(each[0][1]))):
+            load = sum(asked(each) for each in members) / unit
+            if not load:
+                continue
+            columns = {kind: self._program.column() for kind in kinds if kind in flows}
+            self._program.rows.append((load, load, dict.fromkeys(columns.values(), 1.0)))
+            for kind, column in columns.items():
+                flows[kind][shapes & self._names[kind]].append(column)
+        for kind, by_shapes in flows.items():
+            room = sum(free(node) for node in self._free[kind]) / unit
+            for fitting in sorted(by_shapes, key=sorted):
+                entries = {
+                    column: 1.0 for shapes, columns in by_shapes.items() if shapes <= fitting for column in columns
+                }
+                for shape in self._shapes:
+                    if shape.name in fitting:
+                        entries[self._count[shape.name]] = -offered(shape) / unit
+                self._program.rows.append((-math.inf, room, entries))
+
+
+def _free_gpu_milli(node: FreeNode) -> int:
+    return sum(node.gpus)
+
+
+def _parts_of(resource: str, part: int, of: Load | NodeShape | FreeNode) -> int:
+    return int(getattr(of, resource)) // part
+
+
+def _reaches(devices: int, load: Load) -> int:
+    return int(load.devices >= devices)
+
+
+def _places(devices: int, shape: NodeShape) -> int:
+    return shape.gpus // devices
+
+
+def _free_places(devices: int, node: FreeNode) -> int:
+    return sum(free == GPU_MILLI for free in node.gpus) // devices

@@ -1,0 +1,1 @@
+"""Instance types: the built-in table, those that an Environment offers, and their labels."""

@@ -1,0 +1,239 @@
+"""Catalog: the instance types that are known, and which of them a model fits.
+
+The built-in table (`instance_types.csv`) holds the Azure, Arc and AWS types that KAITO knows, with the nominal memory
+of one GPU. Live sources (nodes, NodePools, the EC2 API) are merged over it and win: a real GPU reports a little less
+than its nominal memory, and a table grows old.
+"""
+
+import csv
+import difflib
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Final, Self
+
+from plimsoll.errors import PlimsollError
+from plimsoll.model.cluster.instance_type import InstanceType
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.estimating.estimator import Estimate, Need, Settings, estimate, product_words
+
+_USABLE_SHARE: Final = 0.92
+"""A real GPU reports down to this share of its nominal memory (an A10 of 24 GiB: 23028 MiB)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A type whose live GPUs are not those that were declared; the live ones count."""
+
+    declared: InstanceType
+    live: InstanceType
+
+    def __str__(self) -> str:
+        live, declared = self.live, self.declared
+        return (
+            f"{live.name}: {live.describe_gpus()} by {live.source}, {declared.describe_gpus()} by {declared.source}; "
+            "the former counts"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A type that one replica fits."""
+
+    type: InstanceType
+    estimate: Estimate
+    reasons: tuple[str, ...]
+    """Why it is feasible, and what it takes."""
+
+    @property
+    def price_per_hour(self) -> float | None:
+        """Of all nodes of one replica."""
+        price = self.type.price_per_hour
+        return None if price is None else price * self.estimate.nodes
+
+
+class Catalog:
+    """Instance types by name, case aside; immutable."""
+
+    def __init__(self, types: Iterable[InstanceType], differences: Iterable[Difference] = ()) -> None:
+        self._types: dict[str, InstanceType] = {each.name.casefold(): each for each in types}
+        self.differences: tuple[Difference, ...] = tuple(differences)
+        """Where live sources contradicted what was declared."""
+
+    @classmethod
+    def builtin(cls) -> "Catalog":
+        """The built-in table alone."""
+        return _builtin()
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "Catalog":
+        """The built-in table, what clouds' APIs say over it, and the Environment's prices.
+
+        Prices of types that nobody knows here are left out: they may be those of live nodes.
+        """
+        found = cls.builtin()
+        if snapshot.instance_types:
+            found = found.with_types(snapshot.instance_types)
+        prices = snapshot.environment.spec.catalog.prices
+        return found.with_prices({name: price for name, price in prices.items() if found.lookup(name)})
+
+    @property
+    def types(self) -> tuple[InstanceType, ...]:
+        """All types, by name."""
+        return tuple(sorted(self._types.values(), key=lambda each: each.name.casefold()))
+
+    def lookup(self, name: str) -> InstanceType | None:
+        """The type of that name, case aside."""
+        return self._types.get(name.strip().casefold())
+
+    def near(self, name: str) -> tuple[str, ...]:
+        """At most three names that could have been meant, the nearest first."""
+        return nearest(name, [each.name for each in self.types])
+
+    def with_types(self, types: Iterable[InstanceType]) -> Self:
+        """A catalog with live types merged over this one: their figures win, and contradictions are kept to be told.
+
+        Where a live type does not say its cloud, vCPUs, host memory or price, what was known of them stays.
+        """
+        merged = dict(self._types)
+        differences = list(self.differences)
+        for live in types:
+            key = live.name.casefold()
+            known = merged.get(key)
+            if known is None:
+                merged[key] = live
+                continue
+            if not _alike(known, live):
+                differences.append(Difference(known, live))
+            merged[key] = replace(
+                live,
+                name=known.name,
+                cloud=live.cloud or known.cloud,
+                vcpus=live.vcpus or known.vcpus,
+                memory_mib=live.memory_mib or known.memory_mib,
+                price_per_hour=known.price_per_hour if live.price_per_hour is None else live.price_per_hour,
+            )
+        return type(self)(merged.values(), differences)
+
+    def with_prices(self, prices: Mapping[str, float]) -> Self:
+        """A catalog with prices of one instance for an hour, by the type's name, case aside.
+
+        Raises UnknownInstanceTypeError for a name that the catalog does not hold.
+        """
+        if not prices:
+            return self
+        priced = dict(self._types)
+        for name, price in prices.items():
+            known = self.lookup(name)
+            if known is None:
+                raise UnknownInstanceTypeError(name, self.near(name))
+            priced[known.name.casefold()] = replace(known, price_per_hour=price)
+        return type(self)(priced.values(), self.differences)
+
+    def feasible(
+        self,
+        need: Need,
+        settings: Settings | None = None,
+        clouds: Collection[str] | None = None,
+        names: Collection[str] | None = None,
+        allows: Callable[[InstanceType], bool] = lambda _: True,
+    ) -> tuple[Candidate, ...]:
+        """The types that one replica fits, cheapest first; only NVIDIA's, and only of these clouds and names if given.
+
+        `allows` tells whether a type may be taken at all.
+
+        By price for all nodes of a replica where prices are known. A type without a price comes after those with one;
+        among such, by fewest GPUs, then least GPU memory, fewest nodes, fewest vCPUs.
+        """
+        wanted = None if names is None else {name.casefold() for name in names}
+        found = []
+        for each in self.types:
+            if not each.nvidia or (clouds is not None and each.cloud not in clouds):
+                continue
+            if (wanted is not None and each.name.casefold() not in wanted) or not allows(each):
+                continue
+            outcome = estimate(need, each.node_gpus, settings)
+            if isinstance(outcome, Estimate):
+                found.append(Candidate(each, outcome, _reasons(each, outcome)))
+        return tuple(sorted(found, key=_cost))
+
+
+class UnknownInstanceTypeError(PlimsollError):
+    """A name that the catalog does not hold; the hint names near ones."""
+
+    def __init__(self, name: str, near: Collection[str]) -> None:
+        super().__init__(f"instance type {name!r} is not in the catalog", did_you_mean(near))
+
+
+def nearest(name: str, names: Collection[str]) -> tuple[str, ...]:
+    """At most three of the names that could have been meant, the nearest first, case aside."""
+    by_folded = {each.casefold(): each for each in names}
+    folded = name.strip().casefold()
+    close = difflib.get_close_matches(folded, by_folded, n=3, cutoff=0.7)
+    if len(folded) >= 3:
+        close += [each for each in by_folded if folded in each and each not in close]
+    return tuple(by_folded[each] for each in close[:3])
+
+
+def did_you_mean(near: Collection[str]) -> str | None:
+    """A hint for people; None where nothing is near."""
+    return f"did you mean {' or '.join(near)}?" if near else None
+
+
+def _cost(candidate: Candidate) -> tuple[bool, float, int, int, int, float, str]:
+    kind, nodes = candidate.type, candidate.estimate.nodes
+    price = candidate.price_per_hour
+    return (
+        price is None,
+        price or 0,
+        nodes * kind.gpus,
+        nodes * kind.gpus * kind.gpu_memory_mib,
+        nodes,
+        nodes * kind.vcpus if kind.vcpus else math.inf,
+        kind.name.casefold(),
+    )
+
+
+def _reasons(kind: InstanceType, outcome: Estimate) -> tuple[str, ...]:
+    nodes = "1 node" if outcome.nodes == 1 else f"{outcome.nodes} nodes"
+    total = outcome.nodes * kind.gpus
+    gpus = "1 GPU" if total == 1 else f"{total} GPUs"
+    reasons = [
+        f"one replica needs {outcome.min_gpus} of its GPUs ({kind.describe_gpus()}): {nodes}, {gpus} in all",
+        f"figures from {kind.source}" + (f", {kind.cloud}" if kind.cloud else ""),
+    ]
+    if kind.price_per_hour is None:
+        reasons.append("price not known: ranked by GPUs, then GPU memory, nodes, vCPUs")
+    else:
+        reasons.append(f"{kind.price_per_hour * outcome.nodes:.4g} an hour for {nodes}")
+    return tuple(reasons)
+
+
+def _alike(declared: InstanceType, live: InstanceType) -> bool:
+    """Whether these can be the same GPUs: count, a memory that is nominal or a little less, a common name."""
+    words, live_words = product_words(declared.product), product_words(live.product)
+    return (
+        declared.gpus == live.gpus
+        and declared.gpu_memory_mib * _USABLE_SHARE <= live.gpu_memory_mib <= declared.gpu_memory_mib / _USABLE_SHARE
+        and (words <= live_words or live_words <= words)
+    )
+
+
+@cache
+def _builtin() -> Catalog:
+    text = resources.files("plimsoll.plan.catalog").joinpath("instance_types.csv").read_text("utf-8")
+    rows = list(csv.DictReader(text.splitlines()))
+    return Catalog(
+        InstanceType(
+            name=row["name"],
+            cloud=row["cloud"],
+            gpus=int(row["gpus"]),
+            gpu_memory_mib=int(row["gpu_memory_mib"]),
+            vcpus=int(row["vcpus"]),
+            memory_mib=int(row["memory_mib"]) if row["memory_mib"] else None,
+            product=row["product"],
+        )
+        for row in rows
+    )

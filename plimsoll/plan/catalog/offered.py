@@ -1,0 +1,217 @@
+"""The instance types that an environment can have: its NodePools' and live nodes', and the catalog's."""
+
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
+from plimsoll.model.api.environment import EnvironmentSpec, NamespaceAccess, NodeClassRef
+from plimsoll.model.cluster.instance_type import InstanceType
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.node_gpus import NodeGpus
+from plimsoll.model.karpenter.node_pool import NodePool
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.catalog.catalog import Catalog, Difference, nearest
+from plimsoll.plan.nodes.gpu_labels import GpuLabels, parse_gpu_labels
+from plimsoll.plan.nodes.index import NodeIndex
+from plimsoll.plan.nodes.mig import parse_mig_labels
+
+NODE_CLASSES: Final = {
+    "azure": NodeClassRef(group="kaito.sh", kind="KaitoNodeClass"),
+    "aws": NodeClassRef(group="karpenter.k8s.aws", kind="EC2NodeClass"),
+}
+"""Node class by the catalog's cloud, as KAITO names them; the object is called `default`."""
+
+CLOUDS: Final = {"kaito.sh": "azure", "karpenter.azure.com": "azure", "karpenter.k8s.aws": "aws"}
+"""Cloud by the API group of its node classes."""
+
+NODES: Final = "the live nodes"
+"""The source of figures that nodes carry as labels."""
+
+
+class OfferedType(NamedTuple):
+    """One instance type; its GPUs are None where only a NodePool or a node without GFD labels names it."""
+
+    name: str
+    """As a NodePool spells it, else the catalog, else a node."""
+    written: tuple[str, ...]
+    """How it is spelled by those that do not come and go with nodes: the catalog, else NodePools; and in lower case."""
+    cloud: str
+    gpus: NodeGpus | None
+    devices: int | None
+    """Devices of the extended resource that a live node offers, more than GPUs where they are shared."""
+    claimable: int | None
+    """Devices that a NodeClaim may ask for: the cloud knows whole GPUs only, not how they will be shared."""
+    pools: tuple[NodePool, ...]
+    """NodePools that name it, heaviest first."""
+    source: str = ""
+    """Where the figures of its GPUs come from; empty where nobody has any."""
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.gpus is None:
+            return self.name
+        return f"{self.name} ({self.gpus.count} x {self.gpus.product} of {self.gpus.memory_mib:.0f} MiB)"
+
+    def spellings(self, written: str) -> tuple[str, ...]:
+        """Values of the instance type's label that stand for it, with the one that a Workspace has written; sorted.
+
+        Clouds are not of one mind about case. Nodes are not asked: what a pod template names must not change with them.
+        """
+        return tuple(sorted({*self.written, written.strip()}))
+
+
+class OfferedTypes:
+    """Looks instance types up, case aside: the live label wins over a NodePool's, and that over the catalog's."""
+
+    def __init__(self, snapshot: Snapshot, index: NodeIndex) -> None:
+        self.declared = Catalog.of(snapshot)
+        """Without what nodes and NodePools say."""
+        self._prices = snapshot.environment.spec.catalog.prices
+        self._index = index
+        # A NodePool of ours is a Workspace's alone.
+        self._pools = sorted(
+            (pool for pool in snapshot.node_pools if WORKSPACE not in pool.labels),
+            key=lambda pool: (-pool.weight, pool.name),
+        )
+        self._found: dict[str, OfferedType | None] = {}
+        self._by_pool: dict[str, list[NodePool]] = {}
+        self._on_nodes: dict[str, list[str]] = {}
+        """Spellings on nodes, by the name in lower case."""
+        for name in sorted(index.by_label(INSTANCE_TYPE)):
+            self._on_nodes.setdefault(name.casefold(), []).append(name)
+        self._in_pools: dict[str, str] = {}
+        for pool in self._pools:
+            for name in pool.instance_types:
+                self._in_pools.setdefault(name.casefold(), name)
+                self._by_pool.setdefault(name.casefold(), []).append(pool)
+
+    @property
+    def limited_pools(self) -> bool:
+        """Whether any NodePool has limits."""
+        return any(pool.limits for pool in self._pools)
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """Every type with the figures that count: what nodes and NodePools say is merged over what is declared."""
+        here = [self._merged(folded) for folded in sorted({*self._on_nodes, *self._in_pools})]
+        everything = self.declared.with_types(merged for merged, _ in here if merged is not None)
+        return everything.with_prices({name: price for name, price in self._prices.items() if everything.lookup(name)})
+
+    def unknown_prices(self) -> tuple[str, ...]:
+        """Types for which the Environment has a price, and that nobody knows; sorted."""
+        return tuple(sorted(name for name in self._prices if self.find(name) is None))
+
+    def find(self, name: str) -> OfferedType | None:
+        """The type of that name, case aside; None where nobody offers it."""
+        folded = name.strip().casefold()
+        if folded not in self._found:
+            self._found[folded] = self._find(folded)
+        return self._found[folded]
+
+    def _find(self, folded: str) -> OfferedType | None:
+        listed = self.declared.lookup(folded)
+        on_nodes = self._on_nodes.get(folded, [])
+        in_pools = self._in_pools.get(folded)
+        name = in_pools or (listed.name if listed is not None else next(iter(on_nodes), None))
+        if name is None:
+            return None
+        written = listed.name if listed is not None else in_pools or folded
+        merged, differences = self._merged(folded)
+        labels = self._discovered(folded)
+        return OfferedType(
+            name=name,
+            written=tuple(dict.fromkeys((written, folded))),
+            cloud=listed.cloud if listed is not None else "",
+            gpus=merged.node_gpus if merged is not None else None,
+            devices=labels.devices if labels is not None else merged.gpus if merged is not None else None,
+            claimable=listed.gpus if listed is not None else merged.gpus if merged is not None else None,
+            pools=tuple(self._by_pool.get(folded, ())),
+            source=merged.source if merged is not None else "",
+            warnings=tuple(map(str, differences)),
+        )
+
+    def _merged(self, folded: str) -> tuple[InstanceType | None, tuple[Difference, ...]]:
+        """The figures that count, and where sources contradict each other; None where nobody has any."""
+        listed = self.declared.lookup(folded)
+        said = [each for each in (self._by_pools(folded), self._by_nodes(folded)) if each is not None]
+        found = Catalog([] if listed is None else [listed]).with_types(said)
+        earlier = (each for each in self.declared.differences if each.live.name.casefold() == folded)
+        return found.lookup(folded), (*earlier, *found.differences)
+
+    def _by_nodes(self, folded: str) -> InstanceType | None:
+        labels = self._discovered(folded)
+        if labels is None:
+            return None
+        name = self._on_nodes[folded][0]
+        return InstanceType(name, "", labels.count, labels.memory_mib, labels.product, source=NODES)
+
+    def _by_pools(self, folded: str) -> InstanceType | None:
+        """What the labels of a NodePool's template promise of its nodes' GPUs."""
+        for pool in self._by_pool.get(folded, ()):
+            labels = parse_gpu_labels(pool.template_labels)
+            if isinstance(labels, GpuLabels):
+                name = self._in_pools[folded]
+                source = f"NodePool {pool.name}"
+                return InstanceType(name, "", labels.count, labels.memory_mib, labels.product, source=source)
+        return None
+
+    def _discovered(self, folded: str) -> GpuLabels | None:
+        """What the first node of the type says whose GPUs are not cut into MIG slices."""
+        for node in self.nodes_of(folded):
+            labels = self._index.gpus(node)
+            if isinstance(labels, GpuLabels) and not parse_mig_labels(node.labels).active:
+                return labels
+        return None
+
+    def nodes_of(self, name: str) -> list[Node]:
+        """Nodes of the type, case aside, by the spelling of their label and by name."""
+        spelled = self._on_nodes.get(name.strip().casefold(), ())
+        return [node for each in spelled for node in self._index.with_label(INSTANCE_TYPE, each)]
+
+    def near(self, name: str) -> tuple[str, ...]:
+        """At most three names that could have been meant, the nearest first."""
+        known = {each.name.casefold(): each.name for each in self.declared.types}
+        return nearest(name, list((self._here() | known).values()))
+
+    def named_for(self, access: NamespaceAccess | None) -> tuple[str, ...] | None:
+        """Types that nodes, or NodePools that may be used, name, sorted; None where such a NodePool allows every type,
+        or nothing is named."""
+        pools = [pool for pool in self._pools if access is None or access.allows_pool(pool.name)]
+        if any(not pool.instance_types for pool in pools):
+            return None
+        named = {name.casefold(): name for pool in pools for name in pool.instance_types}
+        return tuple(sorted(({folded: names[0] for folded, names in self._on_nodes.items()} | named).values())) or None
+
+    def clouds(self, environment: EnvironmentSpec) -> frozenset[str]:
+        """The clouds that the environment is in, by its node classes, else its nodes; empty where nothing says so."""
+        declared = environment.node_claims.node_class_ref
+        groups = [declared.group] if declared is not None else [pool.node_class_group for pool in self._pools]
+        clouds = {cloud for group in groups if (cloud := CLOUDS.get(group))}
+        if not clouds:
+            provider = next((node.provider_id for node in self._index.nodes if node.provider_id), "")
+            clouds = {cloud for cloud in NODE_CLASSES if provider.startswith(f"{cloud}://")}
+        return frozenset(clouds)
+
+    def _here(self) -> dict[str, str]:
+        return {folded: names[0] for folded, names in self._on_nodes.items()} | self._in_pools
+
+    def node_class_ref(
+        self, offered: OfferedType, environment: EnvironmentSpec, access: NamespaceAccess | None
+    ) -> NodeClassRef | None:
+        """The node class for a claim: the environment's, else of a NodePool that allows the type, else by the cloud."""
+        if environment.node_claims.node_class_ref is not None:
+            return environment.node_claims.node_class_ref
+        pool = self.pool(offered, access)
+        if pool is not None and pool.node_class_ref is not None:
+            return NodeClassRef.model_validate(pool.node_class_ref)
+        return NODE_CLASSES.get(offered.cloud)
+
+    def pool(self, offered: OfferedType, access: NamespaceAccess | None) -> NodePool | None:
+        """The NodePool that allows the type: it lends its node class, and its limits hold for what is made of it.
+
+        Those that name the type come first, then those that name none and so allow every one.
+        """
+        for pool in (*offered.pools, *(pool for pool in self._pools if not pool.instance_types)):
+            if pool.node_class_ref is not None and (access is None or access.allows_pool(pool.name)):
+                return pool
+        return None

@@ -1,0 +1,59 @@
+"""Labels that Karpenter's providers write on every node of an instance type: what its name and the catalog tell.
+
+By the providers' own rules (karpenter-provider-aws: pkg/providers/instancetype; karpenter-provider-azure:
+pkg/providers/instancetype). The memory of a GPU is not among them: EC2 rounds it in a way of its own.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from plimsoll.model.cluster.instance_type import InstanceType
+
+AWS: Final = "karpenter.k8s.aws"
+AZURE: Final = "karpenter.azure.com"
+
+_AWS_NAME: Final = re.compile(r"(?P<family>(?P<category>[a-z]+)(?:-\d+tb)?(?P<generation>\d+)[^.]*)\.(?P<size>.+)")
+_AZURE_NAME: Final = re.compile(r"Standard_(?P<family>[A-Z])[^_]*(?:_(?P<gpu>[A-Z]+\d+[^_]*))?(?:_v(?P<version>\d+))?")
+
+
+def type_labels(group: str, name: str, listed: InstanceType | None) -> Mapping[str, str]:
+    """Of the instance type, by the API group of the NodePool's node class; `listed` is what the catalog has of it.
+
+    Empty for providers whose labels are not known.
+    """
+    if group == AWS:
+        return {f"{AWS}/instance-{key}": value for key, value in _aws(name, listed)}
+    if group == AZURE:
+        return {f"{AZURE}/sku-{key}": value for key, value in _azure(name, listed)}
+    return {}
+
+
+def _aws(name: str, listed: InstanceType | None) -> Iterator[tuple[str, str]]:
+    found = _AWS_NAME.fullmatch(name)
+    if found is not None:
+        yield from found.groupdict().items()
+    yield from _figures(listed)
+    if listed is not None and listed.nvidia:
+        yield "gpu-name", "-".join(listed.product.casefold().split()[1:])
+
+
+def _azure(name: str, listed: InstanceType | None) -> Iterator[tuple[str, str]]:
+    yield "name", name
+    found = _AZURE_NAME.fullmatch(name)
+    if found is not None:
+        said = {"family": found["family"], "gpu-name": found["gpu"], "version": found["version"]}
+        yield from ((key, value) for key, value in said.items() if value)
+    yield from _figures(listed)
+
+
+def _figures(listed: InstanceType | None) -> Iterator[tuple[str, str]]:
+    if listed is None:
+        return
+    if listed.vcpus:
+        yield "cpu", str(listed.vcpus)
+    if listed.memory_mib:
+        yield "memory", str(listed.memory_mib)
+    if listed.nvidia:
+        yield "gpu-count", str(listed.gpus)
+        yield "gpu-manufacturer", "nvidia"

@@ -1,0 +1,1 @@
+"""Unschedulable pods, grouped by what could serve them."""

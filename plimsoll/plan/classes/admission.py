@@ -1,0 +1,59 @@
+"""Which pods their queues would admit: gangs as a whole, the most urgent first."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from plimsoll.plan.classes.gangs import Gang
+from plimsoll.plan.pods.shares import PodShare
+from plimsoll.plan.queues.gate import QueueGate
+from plimsoll.plan.queues.preemptibility import is_preemptible
+
+Asked = tuple[str, int]
+"""(queue, thousandths of GPUs in all)"""
+
+
+def refused_by_queues(
+    gate: QueueGate, pods: Mapping[str, PodShare], asked: Mapping[str, Asked], gangs: Iterable[Gang]
+) -> dict[str, str]:
+    """UID to why its queue would not admit the pod; what is admitted counts for those that come later.
+
+    By priority, then age, then UID, as KAI orders work of one queue. Of a gang that may start without some of its
+    pods, those that it needs go as a whole, and the others one by one.
+    """
+    in_gangs = {uid: gang for gang in gangs for uid in gang.pods}
+    refused: dict[str, str] = {}
+    seen: set[str] = set()
+
+    def rank(uid: str) -> tuple[int, str, str]:
+        return -pods[uid].pod.priority, pods[uid].pod.creation_timestamp, uid
+
+    for uid in sorted(asked, key=rank):
+        if uid in seen:
+            continue
+        gang = in_gangs.get(uid)
+        members = [uid] if gang is None else sorted((each for each in gang.pods if each in asked), key=rank)
+        needed = 1 if gang is None else gang.lacking(lambda _: False)
+        seen.update(members)
+        why = _admit(gate, members[:needed], pods, asked) if needed else ""
+        if why:
+            refused |= dict.fromkeys(members, why)
+            continue
+        refused |= {each: why for each in members[needed:] if (why := _admit(gate, [each], pods, asked))}
+    return refused
+
+
+def _admit(gate: QueueGate, members: Sequence[str], pods: Mapping[str, PodShare], asked: Mapping[str, Asked]) -> str:
+    """Why they are not all admitted; those of one gang are mostly of one queue."""
+    sums: dict[tuple[str, bool], int] = {}
+    for uid in members:
+        queue, milli = asked[uid]
+        key = (queue, is_preemptible(pods[uid].pod))
+        sums[key] = sums.get(key, 0) + milli
+    if len(sums) == 1:
+        ((queue, preemptible), milli), *_ = sums.items()
+        return gate.admit(queue, milli, preemptible)
+    whys = (gate.why_not(queue, milli, preemptible) for (queue, preemptible), milli in sorted(sums.items()))
+    why = next(filter(None, whys), "")
+    if not why:
+        for (queue, preemptible), milli in sorted(sums.items()):
+            gate.admit(queue, milli, preemptible)
+    return why

@@ -1,0 +1,68 @@
+"""DemandClass: pods that the same GPUs could serve."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from plimsoll.labels import GPU_PRODUCT
+from plimsoll.model.meta.placement import NodeRequirement, Placement
+
+_LONGEST: Final = 63
+"""Characters of a name, so that it may stand in a label."""
+_DIGITS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class DemandClass:
+    """What the pods of a class have in common. Classes are never packed together."""
+
+    placement: Placement
+    queue: str = ""
+    """Of KAI; empty: the pods are in none."""
+    scheduler: str = ""
+    _hash: int = field(init=False, repr=False, compare=False)
+    """It is looked up many times over."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.placement, self.queue, self.scheduler)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def products(self) -> tuple[str, ...]:
+        """GPU products that the pods name, sorted; empty: they name none, or only what they do not want."""
+        named = {value for key, value in self.placement.node_selector if key == GPU_PRODUCT}
+        if named or not self.placement.affinity:
+            return tuple(sorted(named))
+        terms = [_products_of(term) for term in self.placement.affinity]
+        return tuple(sorted({value for values in terms for value in values})) if all(terms) else ()
+
+    @property
+    def name(self) -> str:
+        """Of its GPUDemand: queue and product for people, and a hash of all that tells classes apart."""
+        return _name(self)
+
+
+def _products_of(term: Iterable[NodeRequirement]) -> set[str]:
+    return {value for each in term if each.key == GPU_PRODUCT and each.operator == "In" for value in each.values}
+
+
+@lru_cache(maxsize=4096)
+def _name(of: DemandClass) -> str:
+    placement = of.placement
+    parts = [
+        placement.node_selector,
+        [[(each.key, each.operator, each.values, each.field) for each in term] for term in placement.affinity],
+        [(each.key, each.operator, each.value, each.effect) for each in placement.tolerations],
+        of.queue,
+        of.scheduler,
+    ]
+    digits = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
+    words = [of.queue or of.scheduler, *(of.products if len(of.products) == 1 else ())]
+    said = re.sub(r"[^a-z0-9]+", "-", "-".join(words).casefold())[: _LONGEST - _DIGITS - 1].strip("-")
+    return f"{said}-{digits}" if said else f"demand-{digits}"

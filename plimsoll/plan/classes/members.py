@@ -1,0 +1,143 @@
+"""Which pods each class of a snapshot has."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+
+from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.kai.pod_group import POD_GROUP_NAME, PodGroup
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.classes.demand_class import DemandClass
+from plimsoll.plan.classes.gangs import gang_key
+from plimsoll.plan.classes.pods import demand_pods, uid_of
+from plimsoll.plan.pods.changes import PodChanges, value_changes
+from plimsoll.plan.pods.shares import PodShare, ShareRefusal
+from plimsoll.plan.queues.load import queue_of
+
+PodGroups = Mapping[tuple[str, str], PodGroup]
+"""By (namespace, name)."""
+
+
+@dataclass
+class ClassMembers:
+    """Pods of a class by UID."""
+
+    shares: dict[str, PodShare] = field(default_factory=dict)
+    whole: dict[str, PodShare] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """Why their requests cannot be read, and what to change."""
+    nameless: dict[str, str] = field(default_factory=dict)
+    """The same without the pods' names."""
+    unreadable_pods: list[Pod] = field(default_factory=list)
+
+    @cached_property
+    def may_be_in_gangs(self) -> bool:
+        """Whether any of them might start together with others."""
+        return any(gang_key(each.pod, {}) is not None for each in self.shares.values())
+
+    @cached_property
+    def priority(self) -> int:
+        """Of the most urgent."""
+        return max((each.pod.priority for each in (*self.shares.values(), *self.whole.values())), default=0)
+
+
+class Classes:
+    """The classes of one snapshot after the other; only pods that changed are read again."""
+
+    def __init__(self) -> None:
+        self._depends: tuple[object, ...] = ()
+        self._groups: dict[tuple[str, str], PodGroup] = {}
+        self._given_groups: tuple[PodGroup, ...] = ()
+        self._class_of: dict[str, DemandClass] = {}
+        """By UID."""
+        self._members: dict[DemandClass, dict[str, PodShare | ShareRefusal]] = {}
+        """By UID."""
+        self._sorted: dict[DemandClass, ClassMembers] = {}
+
+    def update(self, snapshot: Snapshot, changes: PodChanges | None) -> Mapping[DemandClass, ClassMembers]:
+        """The classes, the most urgent first, then by name; members by UID. `changes` None: nothing is known before."""
+        environment = snapshot.environment.spec
+        depends = (environment.demand, environment.gpu_resource, environment.queue_scheduler)
+        if changes is None or depends != self._depends:
+            changes = PodChanges((), snapshot.pods)
+            self._members, self._sorted, self._class_of, self._depends = {}, {}, {}, depends
+        for pod in changes.gone:
+            self._leave(uid_of(pod))
+        self._regroup(snapshot.pod_groups, environment)
+        waiting = demand_pods(changes.new, environment.demand, environment.gpu_resource)
+        found: list[PodShare | ShareRefusal] = [*waiting.shares, *waiting.whole, *waiting.refused]
+        for each in found:
+            self._enter(each, environment)
+        self._sorted = {of: self._sorted.get(of) or _sorted(members.values()) for of, members in self._members.items()}
+        return dict(sorted(self._sorted.items(), key=lambda item: (-item[1].priority, item[0].name)))
+
+    def class_of(self, uid: str) -> DemandClass:
+        """Of a pod of the last snapshot that asks."""
+        return self._class_of[uid]
+
+    @property
+    def groups(self) -> PodGroups:
+        """The PodGroups of the last snapshot."""
+        return MappingProxyType(self._groups)
+
+    def _regroup(self, groups: tuple[PodGroup, ...], environment: EnvironmentSpec) -> None:
+        """Takes the PodGroups, and what pods of changed ones are members of."""
+        if groups is self._given_groups:
+            return
+        gone, new = value_changes(self._given_groups, groups)
+        self._given_groups = groups
+        for group in gone:
+            self._groups.pop(group.key, None)
+        self._groups |= {group.key: group for group in new}
+        changed = {group.key for group in (*gone, *new)}
+        members = [each for several in self._members.values() for each in several.values()]
+        for each in members:
+            if _group_of(each.pod) in changed:
+                self._enter(each, environment)
+
+    def _enter(self, each: PodShare | ShareRefusal, environment: EnvironmentSpec) -> None:
+        uid, of = uid_of(each.pod), _class_of(each.pod, self._groups, environment)
+        self._leave(uid)
+        self._members.setdefault(of, {})[uid] = each
+        self._class_of[uid] = of
+        self._sorted.pop(of, None)
+
+    def _leave(self, uid: str) -> None:
+        of = self._class_of.pop(uid, None)
+        if of is None:
+            return
+        members = self._members[of]
+        del members[uid]
+        self._sorted.pop(of, None)
+        if not members:
+            del self._members[of]
+
+
+def _group_of(pod: Pod) -> tuple[str, str]:
+    """Key of the PodGroup that it names."""
+    return (pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))
+
+
+def _class_of(pod: Pod, groups: PodGroups, environment: EnvironmentSpec) -> DemandClass:
+    """Its queue is that of its PodGroup, which KAI does not change any more, else the one that KAI will find."""
+    group = groups.get(_group_of(pod)) if groups else None
+    queue = group.queue if group is not None and group.queue else queue_of(pod, environment.queue_scheduler)
+    return DemandClass(pod.placement, queue, pod.scheduler_name)
+
+
+def _sorted(members: Iterable[PodShare | ShareRefusal]) -> ClassMembers:
+    found = ClassMembers()
+    for each in sorted(members, key=lambda each: uid_of(each.pod)):
+        uid = uid_of(each.pod)
+        if isinstance(each, ShareRefusal):
+            found.unreadable[uid] = f"{each.message}: {each.hint}"
+            found.unreadable_pods.append(each.pod)
+            said = each.message.partition(": ")[2]
+            found.nameless[uid] = f"Pod with UID {uid}: {said}: {each.hint}"
+        elif each.share.whole:
+            found.whole[uid] = each
+        else:
+            found.shares[uid] = each
+    return found

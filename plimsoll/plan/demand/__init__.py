@@ -1,0 +1,1 @@
+"""GPU capacity that unschedulable pods need and the cluster lacks."""

@@ -1,0 +1,1 @@
+"""How many GPUs and nodes one replica of a model needs."""

@@ -1,0 +1,32 @@
+"""Estimates under the settings of one environment."""
+
+from dataclasses import replace
+
+from plimsoll.model.api.estimator_settings import EstimatorSettings
+from plimsoll.model.cluster.node_gpus import NodeGpus
+from plimsoll.plan.estimating.estimator import Estimate, Infeasible, Need, Settings, estimate
+
+
+def settings_of(declared: EstimatorSettings) -> Settings:
+    """The formula's settings: what is declared, and the defaults of what is not."""
+    return Settings(**declared.model_dump(exclude_none=True))
+
+
+class Estimates:
+    """Each estimate is made once: a thousand Workspaces are a few models on a few kinds of nodes."""
+
+    def __init__(self, declared: EstimatorSettings) -> None:
+        self.settings = settings_of(declared)
+        self._made: dict[tuple[Need, NodeGpus, int | None], Estimate | Infeasible] = {}
+
+    def with_context(self, context_length: int | None) -> Settings:
+        """The settings of a Workspace; `context_length` is its own, in tokens."""
+        return self.settings if context_length is None else replace(self.settings, context_length=context_length)
+
+    def of(self, need: Need, gpus: NodeGpus, context_length: int | None = None) -> Estimate | Infeasible:
+        """GPUs and nodes that one replica needs on nodes with these GPUs."""
+        key = (need, gpus, context_length)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = estimate(need, gpus, self.with_context(context_length))
+        return found

@@ -1,0 +1,108 @@
+"""What a model's Hugging Face `config.json` says of its KV cache.
+
+Bytes per token are an upper bound: layers without attention (hybrids) and sliding windows are counted as full ones.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from plimsoll.errors import PlimsollError
+
+VALUE_BYTES: Final = 2
+"""Bytes of one cached value, as 16-bit floats."""
+
+_LAYERS: Final = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+_HEADS: Final = ("num_attention_heads", "n_head", "n_heads")
+_KV_HEADS: Final = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num")
+_HEAD_DIM: Final = ("head_dim", "kv_channels", "attention_head_dim")
+_HIDDEN: Final = ("hidden_size", "n_embd", "d_model")
+_CONTEXT: Final = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
+_TEXT: Final = ("text_config", "llm_config", "language_config")
+"""Where multimodal models keep their language model."""
+
+
+class InvalidModelConfigError(PlimsollError):
+    """A `config.json` without what is needed; the message names the field."""
+
+
+class ModelConfig(NamedTuple):
+    bytes_per_token: int
+    """KV cache of one token over all layers, bytes."""
+    context_limit: int | None
+    """Tokens that the model was made for at most."""
+    shape: str
+    """Where the bytes come from, for people."""
+
+
+def read_model_config(config: Mapping[str, Any]) -> ModelConfig:
+    """Reads a parsed `config.json`; raises InvalidModelConfigError naming the field that is missing or wrong."""
+    text = _text_config(config)
+    layers = _needed(text, _LAYERS)
+    context = _number(text, _CONTEXT)
+    rank = _number(text, ("kv_lora_rank",))
+    if rank is not None:
+        rope = _needed(text, ("qk_rope_head_dim",))
+        return ModelConfig(
+            VALUE_BYTES * layers * (rank + rope), context, f"{layers} layers, latent rank {rank}, RoPE dimension {rope}"
+        )
+    heads = _kv_heads(text)
+    dimension = _head_dimension(text)
+    return ModelConfig(
+        VALUE_BYTES * layers * (2 * heads * dimension), context, f"{layers} layers, {heads} KV heads of {dimension}"
+    )
+
+
+def _text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    if any(config.get(key) is not None for key in _LAYERS):
+        return config
+    for key in _TEXT:
+        nested = config.get(key)
+        if isinstance(nested, Mapping):
+            return nested
+    return config
+
+
+def _kv_heads(config: Mapping[str, Any]) -> int:
+    # Falcon shares one KV head among all heads, but in its newer architecture, which names their number.
+    if config.get("multi_query") is True and not config.get("new_decoder_architecture"):
+        return _number(config, _KV_HEADS[2:]) or 1
+    named = _number(config, _KV_HEADS)
+    return _needed(config, _HEADS) if named is None else named
+
+
+def _head_dimension(config: Mapping[str, Any]) -> int:
+    named = _number(config, _HEAD_DIM)
+    if named is not None:
+        return named
+    hidden, heads = _needed(config, _HIDDEN), _needed(config, _HEADS)
+    if hidden % heads:
+        raise InvalidModelConfigError(
+            f"head_dim is missing, and hidden_size {hidden} is no multiple of num_attention_heads {heads}",
+            "add head_dim to the file, or give --bytes-per-token",
+        )
+    return hidden // heads
+
+
+def _needed(config: Mapping[str, Any], names: tuple[str, ...]) -> int:
+    found = _number(config, names)
+    if found is None:
+        also = f" (nor {', '.join(names[1:])})" if len(names) > 1 else ""
+        raise InvalidModelConfigError(
+            f"{names[0]} is missing{also}", "take the config.json of the model itself, or give --bytes-per-token"
+        )
+    return found
+
+
+def _number(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    """The first of these fields that is there; `null` counts as missing."""
+    for name in names:
+        value = config.get(name)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10**9:
+            raise InvalidModelConfigError(
+                f"{name} must be a whole number of at least 1, not {value!r:.60}",
+                "correct the file, or give --bytes-per-token",
+            )
+        return value
+    return None

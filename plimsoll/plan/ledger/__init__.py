@@ -1,0 +1,1 @@
+"""What is allocated and free of every GPU of every node."""

@@ -1,0 +1,266 @@
+"""Reads the account of one node's GPUs from the node and its pods."""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+
+from plimsoll.gpu_group import RESERVED_GPU, UNKNOWN_GPU
+from plimsoll.labels import GPU_PRODUCT
+from plimsoll.model.cluster.host_load import HostLoad
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.kai.reservation import NAMESPACES
+from plimsoll.model.kai.share import (
+    GPU_FRACTION,
+    GPU_FRACTION_DEVICES,
+    GPU_MEMORY_SHARE,
+    MAX_DEVICES,
+    WHOLE_MILLI,
+    GPUShare,
+)
+from plimsoll.packing.nodes.need import UNBOUNDED
+from plimsoll.plan.ledger.account import Discrepancy, DiscrepancyReason, GpuAccount, GpuGroup
+from plimsoll.plan.nodes.gpu_labels import GpuLabels, InvalidGpuLabel, parse_gpu_labels
+from plimsoll.plan.nodes.mig import single_profile
+from plimsoll.plan.pods.gpu_groups import gpu_groups, is_reservation
+from plimsoll.plan.pods.shares import UnreadableShareError, read_share
+from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
+
+_MOST_KINDS = 4096
+"""Different requests that are remembered: annotations are what anybody wrote."""
+
+_Asked = tuple[str | None, str | None, str | None, int | None]
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group while the pods of its node are read."""
+
+    pods: list[str] = field(default_factory=list)
+    reservations: list[Pod] = field(default_factory=list)
+    milli: int = 0
+    releasing_milli: int = 0
+    mib: int | None = 0
+    releasing_mib: int | None = 0
+    bound: bool = False
+    """Whether a pod of it is on the node already."""
+
+    def add(self, pod: Pod, milli: int, mib: int | None) -> None:
+        self.pods.append(_name(pod))
+        self.bound = self.bound or bool(pod.node_name)
+        if pod.deletion_timestamp is not None:
+            self.releasing_milli += milli
+            self.releasing_mib = None if mib is None or self.releasing_mib is None else self.releasing_mib + mib
+        else:
+            self.milli += milli
+            self.mib = None if mib is None or self.mib is None else self.mib + mib
+
+
+class Accounting:
+    """Reads accounts; what pods ask is read once for all that ask the same."""
+
+    def __init__(self, gpu_resource: str, reservation_namespaces: Collection[str] = NAMESPACES) -> None:
+        self.gpu_resource = gpu_resource
+        self.namespaces = frozenset(reservation_namespaces)
+        self._shares: dict[_Asked, GPUShare | None] = {}
+
+    def account(self, node: Node, pods: Iterable[Pod], beside: Iterable[HostLoad] = ()) -> GpuAccount:
+        """`pods` are those on the node, or about to be bound to it, that are not finished; `beside` is what others
+        take, or will."""
+        return _Reading(self, node, beside).account(pods)
+
+    def share(self, pod: Pod) -> GPUShare | None:
+        """As read_share."""
+        annotations = pod.annotations
+        asked = (
+            annotations.get(GPU_FRACTION),
+            annotations.get(GPU_MEMORY_SHARE),
+            annotations.get(GPU_FRACTION_DEVICES),
+            _devices(pod, self.gpu_resource),
+        )
+        if asked not in self._shares:
+            share = read_share(pod, self.gpu_resource)
+            if len(self._shares) >= _MOST_KINDS:
+                self._shares.clear()
+            self._shares[asked] = share
+        return self._shares[asked]
+
+
+class _Reading:
+    """One node's account in the making."""
+
+    def __init__(self, accounting: Accounting, node: Node, beside: Iterable[HostLoad]) -> None:
+        self._accounting = accounting
+        self._node = node
+        self._labels = parse_gpu_labels(node.labels)
+        self._memory = None if isinstance(self._labels, InvalidGpuLabel) else self._labels.memory_mib
+        self._groups: dict[str, _Group] = {}
+        self._whole = 0
+        self._loose: list[tuple[int, int]] = []
+        self._releasing_whole = 0
+        self._cpu = sum(each.cpu_milli for each in beside)
+        self._host_memory = sum(each.memory_mib for each in beside)
+        self._pods = sum(each.pods for each in beside)
+        self._discrepancies: list[Discrepancy] = []
+
+    def account(self, pods: Iterable[Pod]) -> GpuAccount:
+        for pod in pods:
+            self._read(pod)
+        gpus = self._gpus()
+        shareable = _shareable(self._labels)
+        if self._groups and not shareable:
+            self._tell(DiscrepancyReason.NOT_SHAREABLE, "its devices are shared or cut already, and shares are on them")
+        groups = tuple(self._group(name, group) for name, group in sorted(self._groups.items()))
+        if self._whole + len(groups) > gpus:
+            self._tell(
+                DiscrepancyReason.TOO_MANY_GPUS,
+                f"{self._whole} GPUs are taken whole and {len(groups)} shared, and it has {gpus}",
+            )
+        return GpuAccount(
+            node=self._node,
+            kind=self._node.labels.get(GPU_PRODUCT, ""),
+            gpus=gpus,
+            memory_mib=self._memory,
+            groups=groups,
+            whole=self._whole,
+            loose=tuple(sorted(self._loose, reverse=True)),
+            releasing_whole=self._releasing_whole,
+            shareable=shareable,
+            cpu_milli=max(0, self._host("cpu", parse_cpu_milli) - self._cpu),
+            host_memory_mib=max(0, self._host("memory", parse_memory_mib) - self._host_memory),
+            free_pods=self._free_pods(),
+            discrepancies=tuple(self._discrepancies),
+        )
+
+    def _read(self, pod: Pod) -> None:
+        self._cpu += pod.host.cpu_milli
+        self._host_memory += pod.host.memory_mib
+        self._pods += 1
+        if is_reservation(pod, self._accounting.namespaces):
+            self._reserve(pod)
+            return
+        groups = gpu_groups(pod)
+        try:
+            share = self._accounting.share(pod)
+        except UnreadableShareError as error:
+            self._tell(DiscrepancyReason.UNREADABLE_SHARE, error.message)
+            self._lost(pod, groups)
+            return
+        if share is None:
+            return
+        if share.whole:
+            self._take_whole(pod, share.devices)
+        else:
+            self._take_share(pod, share, groups)
+
+    def _reserve(self, pod: Pod) -> None:
+        name = gpu_groups(pod)[0]
+        self._groups.setdefault(name, _Group()).reservations.append(pod)
+
+    def _take_whole(self, pod: Pod, devices: int) -> None:
+        self._whole += devices
+        if pod.deletion_timestamp is not None:
+            self._releasing_whole += devices
+
+    def _take_share(self, pod: Pod, share: GPUShare, groups: tuple[str, ...]) -> None:
+        memory = self._memory
+        if share.memory_mib is None:
+            milli = share.milli_of(0)
+            mib = None if memory is None else -(-milli * memory // WHOLE_MILLI)
+        else:
+            # Of a GPU whose memory nobody knows it may be all.
+            milli = WHOLE_MILLI if memory is None else share.milli_of(memory)
+            mib = share.memory_mib
+        if len(groups) != share.devices:
+            reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
+            self._tell(reason, f"Pod {_name(pod)} asks for {share}, and is in {len(groups)} GPU groups")
+            if (loose := share.devices - len(groups)) > 0:
+                self._take_whole(pod, loose)
+                self._loose.append((min(milli, WHOLE_MILLI), loose))
+        for name in groups:
+            self._groups.setdefault(name, _Group()).add(pod, milli, mib)
+
+    def _lost(self, pod: Pod, groups: tuple[str, ...]) -> None:
+        """A pod that cannot be read has its groups' GPUs for itself, one GPU at least."""
+        for name in groups:
+            self._groups.setdefault(name, _Group()).add(pod, WHOLE_MILLI, None)
+        if not groups:
+            self._take_whole(pod, 1)
+
+    def _group(self, name: str, group: _Group) -> GpuGroup:
+        held = group.reservations
+        if not held and group.bound:
+            self._tell(DiscrepancyReason.NO_RESERVATION, f"no reservation holds the GPU of group {name}")
+        elif len(held) > 1:
+            self._tell(
+                DiscrepancyReason.SEVERAL_RESERVATIONS, f"{len(held)} reservations hold GPUs for the group {name}"
+            )
+            self._whole += len(held) - 1
+        if group.milli + group.releasing_milli > WHOLE_MILLI:
+            self._tell(
+                DiscrepancyReason.OVERBOOKED,
+                f"the shares of group {name} are {(group.milli + group.releasing_milli) / WHOLE_MILLI:g} of one GPU",
+            )
+        uuids = {uuid for pod in held if (uuid := pod.annotations.get(RESERVED_GPU, "")) not in ("", UNKNOWN_GPU)}
+        return GpuGroup(
+            name=name,
+            reservations=tuple(sorted(map(_name, held))),
+            gpu=uuids.pop() if len(uuids) == 1 else "",
+            pods=tuple(sorted(group.pods)),
+            allocated_milli=group.milli,
+            releasing_milli=group.releasing_milli,
+            allocated_mib=group.mib,
+            releasing_mib=group.releasing_mib,
+            joinable=_joinable(group) and _shareable(self._labels),
+        )
+
+    def _gpus(self) -> int:
+        try:
+            gpus = self._node.allocatable_devices(self._accounting.gpu_resource) or 0
+        except ValueError as error:
+            self._tell(DiscrepancyReason.UNREADABLE_NODE, f"allocatable {self._accounting.gpu_resource}: {error}")
+            return 0
+        if not 0 <= gpus <= MAX_DEVICES:
+            self._tell(
+                DiscrepancyReason.UNREADABLE_NODE, f"allocatable {self._accounting.gpu_resource}: {gpus} GPUs in a node"
+            )
+            return 0
+        return gpus
+
+    def _free_pods(self) -> int:
+        allocatable = self._host("pods", parse_devices, UNBOUNDED)
+        return allocatable if allocatable >= UNBOUNDED else allocatable - self._pods
+
+    def _host(self, resource: str, parse: Callable[[str | int | float], int], unknown: int = 0) -> int:
+        try:
+            return parse(self._node.allocatable.get(resource, unknown))
+        except ValueError:
+            return 0
+
+    def _tell(self, reason: DiscrepancyReason, message: str) -> None:
+        self._discrepancies.append(Discrepancy(self._node.name, reason, message))
+
+
+def _devices(pod: Pod, resource: str) -> int | None:
+    """None where it cannot be read: read_share says why."""
+    try:
+        return pod.devices(resource)
+    except (ValueError, AttributeError, TypeError):
+        return None
+
+
+def _joinable(group: _Group) -> bool:
+    """One reservation holds it, and stays, its GPU known or still awaited; or it is about to be made."""
+    if not group.reservations:
+        return not group.bound
+    only = group.reservations[0]
+    going = only.deletion_timestamp is not None or only.annotations.get(RESERVED_GPU) == UNKNOWN_GPU
+    return len(group.reservations) == 1 and not going
+
+
+def _shareable(labels: GpuLabels | InvalidGpuLabel) -> bool:
+    """Whether the node's devices are whole GPUs, as far as its labels say."""
+    return isinstance(labels, InvalidGpuLabel) or not (labels.shared or single_profile(labels.product))
+
+
+def _name(pod: Pod) -> str:
+    return f"{pod.namespace}/{pod.name}"

@@ -1,0 +1,1 @@
+"""Limits of an Environment, its NodePools and namespaces."""

@@ -1,0 +1,163 @@
+"""What an environment allows: limits over all that the engine makes, and what a namespace may use."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from plimsoll.labels import NODEPOOL
+from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.api.tenancy import tenancy_violation
+from plimsoll.model.api.workspace import Workspace
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.karpenter.node_pool import NodePool
+from plimsoll.model.refusal import Refusal
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.verdict import Reason
+from plimsoll.plan.catalog.claim_gpus import claim_gpus, most_gpus
+from plimsoll.plan.catalog.offered import OfferedTypes
+from plimsoll.plan.limits.demand_holding import DemandHolding
+from plimsoll.plan.nodes.index import index_of
+from plimsoll.plan.owned.ownership import Ownership
+from plimsoll.plan.pools.limits import Room
+from plimsoll.plan.requests.asked import AskedObjects
+from plimsoll.quantity import parse_devices
+
+
+class Budget:
+    """GPU devices and nodes that are left under the environment's limits, and under those of its NodePools.
+
+    A NodePool's limits hold for the nodes that Karpenter made from it and for those that the engine made of a type that
+    it allows: the two together. Held are `nodes` and the GPU resource; what else a machine has is not known beforehand.
+    """
+
+    def __init__(
+        self,
+        environment: EnvironmentSpec,
+        claims: Iterable[NodeClaim],
+        own_pools: Iterable[NodePool],
+        types: OfferedTypes,
+        demand: DemandHolding | None = None,
+    ) -> None:
+        demand = demand or DemandHolding()
+        limits = environment.limits
+        self._limits = {"gpus": limits.gpus, "nodes": limits.nodes}
+        self._environment = environment
+        self._types = types
+        self._used = {"gpus": demand.gpus, "nodes": demand.nodes}
+        self._asked = {"gpus": demand.asked_gpus, "nodes": demand.asked_nodes}
+        self._of_pools: dict[str, dict[str, int]] = {}
+        if limits.gpus is None and limits.nodes is None and not types.limited_pools:
+            return
+        made: dict[str, int] = {}
+        for claim in claims:
+            if (pool := claim.labels.get(NODEPOOL)) is not None:
+                made[pool] = made.get(pool, 0) + 1
+            gpus = claim_gpus(claim, environment.gpu_resource, types)
+            self.take(1, gpus, self._pool_of(claim.instance_types, claim.owner[0]))
+        for own in own_pools:
+            missing = max(0, (own.replicas or 0) - made.get(own.name, 0))
+            self.take(missing, most_gpus(own.instance_types, types), self._pool_of(own.instance_types, own.owner[0]))
+
+    def short(self, nodes: int, gpus_each: int, pool: NodePool | None) -> str:
+        """Which limit so many nodes would exceed; empty where none. `pool` allows their type."""
+        for name, amount in (("gpus", nodes * gpus_each), ("nodes", nodes)):
+            limit = self._limits[name]
+            used = self._used[name] + self._asked[name]
+            if amount and limit is not None and used + amount > limit:
+                return f"limits.{name} of the Environment is {limit}, {used} in use, {amount} more wanted"
+        if pool is None or not pool.limits:
+            return ""
+        of_pool = self._used_of(pool)
+        resource = self._environment.gpu_resource
+        for name, key, amount in (("gpus", resource, nodes * gpus_each), ("nodes", "nodes", nodes)):
+            bound = _devices(pool.limits, key)
+            if amount and bound is not None and of_pool[name] + amount > bound:
+                return f"limits.{key} of NodePool {pool.name} is {bound}, {of_pool[name]} in use, {amount} more wanted"
+        return ""
+
+    def room(self) -> Room:
+        """What is left for demand, what it has asked for included."""
+        bounds = {name: limit for name, limit in self._limits.items() if limit is not None}
+        return Room(bounds, {name: limit - self._used[name] for name, limit in bounds.items()})
+
+    def take(self, nodes: int, gpus_each: int, pool: NodePool | None) -> None:
+        self._used["nodes"] += nodes
+        self._used["gpus"] += nodes * gpus_each
+        if pool is not None and pool.limits:
+            used = self._used_of(pool)
+            used["nodes"] += nodes
+            used["gpus"] += nodes * gpus_each
+
+    def _used_of(self, pool: NodePool) -> dict[str, int]:
+        used = self._of_pools.get(pool.name)
+        if used is None:
+            used = self._of_pools[pool.name] = {
+                "gpus": _devices(pool.used, self._environment.gpu_resource) or 0,
+                "nodes": _devices(pool.used, "nodes") or 0,
+            }
+        return used
+
+    def _pool_of(self, instance_types: Sequence[str], namespace: str) -> NodePool | None:
+        offered = self._types.find(instance_types[0]) if instance_types else None
+        if offered is None:
+            return None
+        try:
+            return self._types.pool(offered, self._environment.access_of(namespace))
+        except KeyError:
+            return self._types.pool(offered, None)
+
+
+def _devices(amounts: Mapping[str, str | int | float], key: str) -> int | None:
+    """A whole number under a key; None where there is none, or nothing that is one."""
+    amount = amounts.get(key)
+    try:
+        return None if amount is None else parse_devices(amount)
+    except ValueError:
+        return None
+
+
+def environment_room(snapshot: Snapshot, asked: AskedObjects) -> Room:
+    """What the Environment's limits leave for demand beside what the engine has made."""
+    environment = snapshot.environment.spec
+    if environment.limits.gpus is None and environment.limits.nodes is None:
+        return Room()
+    types = OfferedTypes(snapshot, index_of(snapshot.nodes))
+    ownership = Ownership(snapshot)
+    demand = DemandHolding.of(snapshot, types, asked)
+    return Budget(environment, ownership.claims, ownership.pools, types, demand).room()
+
+
+class NamespaceBudget:
+    """GPU devices that the Workspaces of each namespace hold, against `access[].gpus`."""
+
+    def __init__(self, environment: EnvironmentSpec, held: dict[str, int]) -> None:
+        self._environment = environment
+        self._held = dict(held)
+
+    def short(self, namespace: str, gpus: int) -> str:
+        """What keeps the namespace from so many GPUs more; empty where nothing does."""
+        access = self._environment.access_of(namespace)
+        held = self._held.get(namespace, 0)
+        if access is not None and access.gpus is not None and gpus and held + gpus > access.gpus:
+            return (
+                f"access.gpus of the Environment lets namespace {namespace!r} have {access.gpus} GPUs, {held} in use, "
+                f"{gpus} more wanted"
+            )
+        return ""
+
+    def take(self, namespace: str, gpus: int) -> None:
+        self._held[namespace] = self._held.get(namespace, 0) + gpus
+
+
+def forbidden(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
+    """What the Workspace's namespace may not use of what it asks for."""
+    violation = tenancy_violation(
+        environment,
+        workspace.namespace,
+        queue=workspace.spec.queue,
+        instance_type=workspace.spec.resource.instance_type,
+    )
+    return None if violation is None else Refusal(Reason.NOT_ALLOWED, violation.message)
+
+
+def reserved_keys(keys: Iterable[str], prefixes: tuple[str, ...]) -> list[str]:
+    """Label keys that the environment keeps for itself, sorted."""
+    return sorted(key for key in keys if key.startswith(prefixes))

@@ -1,0 +1,54 @@
+"""What demand holds of the limits of an environment: nodes that an autoscaler made, and those that are asked for."""
+
+from dataclasses import dataclass
+
+from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
+from plimsoll.model.api.demand_settings import DemandProvisioner
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.catalog.claim_gpus import claim_gpus
+from plimsoll.plan.catalog.offered import OfferedTypes
+from plimsoll.plan.pools.coming_claims import coming_claims
+from plimsoll.plan.requests.asked import AskedObjects
+
+
+@dataclass(frozen=True)
+class DemandHolding:
+    nodes: int = 0
+    gpus: int = 0
+    """Of NodeClaims that an autoscaler made: which pod it made one for it does not say, so all with GPUs count."""
+    asked_nodes: int = 0
+    asked_gpus: int = 0
+    """Of nodes that are asked for and have no NodeClaim yet."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, types: OfferedTypes, asked: AskedObjects | None = None) -> "DemandHolding":
+        """Nothing where no limit bounds it, or demand asks for nothing."""
+        limits, settings = snapshot.environment.spec.limits, snapshot.environment.spec.demand
+        if settings.provisioner is DemandProvisioner.NONE or (limits.gpus is None and limits.nodes is None):
+            return cls()
+        resource = snapshot.environment.spec.gpu_resource
+        made = [_gpus(claim, resource, types) for claim in snapshot.node_claims if WORKSPACE not in claim.labels]
+        nodes, gpus = 0, 0
+        for each, number in _unclaimed(snapshot, asked or AskedObjects(snapshot)):
+            nodes, gpus = nodes + number, gpus + number * each
+        return cls(sum(map(bool, made)), sum(made), nodes, gpus)
+
+
+def _gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
+    """Of the type that it was launched as, else what it asks for."""
+    launched = types.find(claim.labels.get(INSTANCE_TYPE, ""))
+    known = launched.claimable if launched is not None else None
+    return known if known is not None else claim_gpus(claim, resource, types)
+
+
+def _unclaimed(snapshot: Snapshot, asked: AskedObjects) -> list[tuple[int, int]]:
+    """(GPUs of a node, nodes)."""
+    coming = coming_claims(snapshot)
+    unclaimed = []
+    for each in asked.found:
+        outstanding = each.outstanding - len(asked.came.get(each.name, ()))
+        claimed = min(outstanding, coming[each.ask.node_pool])
+        coming[each.ask.node_pool] -= claimed
+        unclaimed.append((each.ask.gpus, outstanding - claimed))
+    return unclaimed

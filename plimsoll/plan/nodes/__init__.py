@@ -1,0 +1,1 @@
+"""What live nodes offer: GFD labels, MIG, selectors, taints."""

@@ -1,0 +1,157 @@
+"""GPUs of a node, as the labels of NVIDIA's GPU Feature Discovery (GFD) say.
+
+Label names and units: the page of gpu-feature-discovery in NVIDIA's k8s-device-plugin. Memory is whole MiB of one GPU;
+old releases wrote bytes, and people who label by hand write units.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
+
+GPU_REPLICAS: Final = "nvidia.com/gpu.replicas"
+GPU_SHARING: Final = "nvidia.com/gpu.sharing-strategy"
+MIG_STRATEGY: Final = "nvidia.com/mig.strategy"
+MIG_CONFIG: Final = "nvidia.com/mig.config"
+MIG_CONFIG_STATE: Final = "nvidia.com/mig.config.state"
+MPS: Final = "mps"
+SHARED_PRODUCT: Final = "-SHARED"
+"""What GFD ends the product's name with where its GPUs are shared."""
+
+READ: Final = (
+    GPU_PRODUCT,
+    GPU_COUNT,
+    GPU_MEMORY,
+    GPU_REPLICAS,
+    GPU_SHARING,
+    MIG_STRATEGY,
+    MIG_CONFIG,
+    MIG_CONFIG_STATE,
+)
+"""Every label with a fixed name that tells of a node's GPUs."""
+
+MIB: Final = 2**20
+MEMORY_TO: Final = 2**24
+"""MiB of one GPU at most, 16 TiB: what is more is no MiB."""
+BYTES_FROM: Final = 2**30
+"""A memory label from here on is in bytes, as old releases of GFD wrote it."""
+COUNT_TO: Final = 1024
+"""Devices of a node at most, a bound against nonsense."""
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_MEMORY = re.compile(r"([+-]?[0-9]+)(?:([KMGT])iB?)?")
+_UNITS: Final = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLabels:
+    """What the labels of one node say about its GPUs."""
+
+    product: str
+    count: int
+    """Physical GPUs (or MIG devices, where `mig.strategy` is `single`)."""
+    memory_mib: int
+    """MiB of one GPU."""
+    replicas: int = 1
+    """Devices that each GPU is offered as, by time-slicing or MPS."""
+    sharing_strategy: str = ""
+    in_bytes: bool = False
+    """The memory label was in bytes and has been converted."""
+
+    @property
+    def node_memory_mib(self) -> int:
+        """MiB of all GPUs of the node."""
+        return self.count * self.memory_mib
+
+    @property
+    def devices(self) -> int:
+        """Devices of the extended resource that the whole node offers."""
+        return self.count * self.replicas
+
+    @property
+    def shared(self) -> bool:
+        """Whether one GPU is offered as several devices, by time-slicing or MPS."""
+        return self.replicas > 1 or self.product.endswith(SHARED_PRODUCT)
+
+    @property
+    def uniformity(self) -> tuple[str, int, int]:
+        """What has to be the same on every node of a Workspace: product, count, MiB of one GPU."""
+        return (self.product, self.count, self.memory_mib)
+
+    def __str__(self) -> str:
+        return f"{GPU_PRODUCT}={self.product}, {GPU_COUNT}={self.count}, {GPU_MEMORY}={self.memory_mib} MiB"
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidGpuLabel:
+    """The first label that keeps a node's GPUs from being known; `value` is None where the label is missing."""
+
+    label: str
+    value: str | None
+    problem: str
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"label {self.label} is missing"
+        return f"label {self.label} is {self.value!r}: {self.problem}"
+
+
+def parse_gpu_labels(labels: Mapping[str, str]) -> GpuLabels | InvalidGpuLabel:
+    """The GPUs that the labels of a node describe, or the label that is missing or wrong."""
+    product = labels.get(GPU_PRODUCT)
+    if not product:
+        return InvalidGpuLabel(GPU_PRODUCT, product, "a product name is needed")
+    count = _positive(labels, GPU_COUNT, "the number of GPUs, a whole number of at least 1, is needed")
+    if isinstance(count, InvalidGpuLabel):
+        return count
+    memory = _memory(labels)
+    if isinstance(memory, InvalidGpuLabel):
+        return memory
+    memory_mib, in_bytes = memory
+    replicas = _replicas(labels)
+    if isinstance(replicas, InvalidGpuLabel):
+        return replicas
+    return GpuLabels(
+        product=product,
+        count=count,
+        memory_mib=memory_mib,
+        replicas=replicas,
+        sharing_strategy=labels.get(GPU_SHARING, ""),
+        in_bytes=in_bytes,
+    )
+
+
+def _positive(labels: Mapping[str, str], label: str, problem: str) -> int | InvalidGpuLabel:
+    text = labels.get(label)
+    if text is None or not _INTEGER.fullmatch(text) or int(text) < 1:
+        return InvalidGpuLabel(label, text, problem)
+    if int(text) > COUNT_TO:
+        return InvalidGpuLabel(label, text, f"no node has more than {COUNT_TO}")
+    return int(text)
+
+
+def _memory(labels: Mapping[str, str]) -> tuple[int, bool] | InvalidGpuLabel:
+    """MiB of one GPU, and whether the label was in bytes; what is less than a MiB is cut off, as GFD itself does."""
+    text = labels.get(GPU_MEMORY)
+    match = None if text is None else _MEMORY.fullmatch(text)
+    if match is None or int(match[1]) < 1:
+        return InvalidGpuLabel(GPU_MEMORY, text, "MiB of one GPU, a whole number of at least 1, is needed")
+    number, unit = int(match[1]), match[2]
+    in_bytes = unit is None and number >= BYTES_FROM
+    mib = number // MIB if in_bytes else number if unit is None else number * _UNITS[unit] // MIB
+    if not 1 <= mib <= MEMORY_TO:
+        said = "less than a MiB" if mib < 1 else "too large for MiB, and no bytes of a GPU"
+        return InvalidGpuLabel(GPU_MEMORY, text, said)
+    return mib, in_bytes
+
+
+def _replicas(labels: Mapping[str, str]) -> int | InvalidGpuLabel:
+    """GFD writes 0 where sharing is off for the resource: each GPU is one device then, as with 1."""
+    text = labels.get(GPU_REPLICAS, "1")
+    if not _INTEGER.fullmatch(text) or int(text) < 0:
+        return InvalidGpuLabel(GPU_REPLICAS, text, "devices for each GPU, a whole number of at least 0, are needed")
+    if int(text) > COUNT_TO:
+        return InvalidGpuLabel(GPU_REPLICAS, text, f"no GPU is shared by more than {COUNT_TO}")
+    return max(int(text), 1)

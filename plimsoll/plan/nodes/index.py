@@ -1,0 +1,103 @@
+"""Nodes found by selector without reading every node for every Workspace."""
+
+from collections.abc import Iterable
+from functools import cached_property
+from operator import attrgetter
+
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.meta.label_selector import LabelSelector
+from plimsoll.plan.nodes.gpu_labels import MIG_CONFIG, MIG_STRATEGY, READ, GpuLabels, InvalidGpuLabel, parse_gpu_labels
+from plimsoll.plan.nodes.mig import MIG_PREFIX
+
+
+class NodeIndex:
+    """The nodes of one snapshot.
+
+    A label key is indexed when a selector first asks for it; answers are kept by selector, GPUs by the values of their
+    labels: ten thousand nodes are a few dozen kinds.
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._given = tuple(nodes)
+        self._by_label: dict[str, dict[str, list[Node]]] = {}
+        self._matching: dict[str, tuple[Node, ...]] = {}
+        self._gpus: dict[tuple[str | None, ...], GpuLabels | InvalidGpuLabel] = {}
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """All nodes, sorted by name."""
+        return sorted(self._given, key=attrgetter("name"))
+
+    @cached_property
+    def by_name(self) -> dict[str, Node]:
+        return {node.name: node for node in self._given}
+
+    def with_label(self, key: str, value: str) -> list[Node]:
+        """Nodes that carry the label with that value, sorted by name."""
+        return self.by_label(key).get(value, [])
+
+    def by_label(self, key: str) -> dict[str, list[Node]]:
+        """Nodes that carry the label, by its value."""
+        found = self._by_label.get(key)
+        if found is None:
+            found = {}
+            for node in self.nodes:
+                value = node.labels.get(key)
+                if value is not None:
+                    found.setdefault(value, []).append(node)
+            self._by_label[key] = found
+        return found
+
+    def matching(self, selector: LabelSelector) -> tuple[Node, ...]:
+        """Nodes that the selector matches, sorted by name; an empty selector matches every node."""
+        text = str(selector)
+        found = self._matching.get(text)
+        if found is None:
+            found = self._matching[text] = tuple(self._search(selector))
+        return found
+
+    def _search(self, selector: LabelSelector) -> Iterable[Node]:
+        narrowed = [self.with_label(key, value) for key, value in selector.match_labels.items()]
+        nodes = min(narrowed, key=len, default=self.nodes)
+        if len(narrowed) == 1 and not selector.match_expressions:
+            return nodes
+        return (node for node in nodes if selector.matches(node.labels))
+
+    def gpus(self, node: Node) -> GpuLabels | InvalidGpuLabel:
+        """What the node's GFD labels say."""
+        values = gpu_values(node)
+        found = self._gpus.get(values)
+        if found is None:
+            found = self._gpus[values] = parse_gpu_labels(node.labels)
+        return found
+
+
+class IndexedNodes(tuple[Node, ...]):
+    """All nodes of a snapshot with their index, which stays while none of them changes."""
+
+    @cached_property
+    def known(self) -> NodeIndex:
+        return NodeIndex(self)
+
+
+def index_of(nodes: tuple[Node, ...]) -> NodeIndex:
+    """The index of a snapshot's nodes."""
+    return nodes.known if isinstance(nodes, IndexedNodes) else NodeIndex(nodes)
+
+
+def gpu_values(node: Node) -> tuple[str | None, ...]:
+    """The values of every label that tells of the node's GPUs: the same for nodes that are alike."""
+    labels = node.labels
+    values = tuple(map(labels.get, READ))
+    if MIG_STRATEGY not in labels and MIG_CONFIG not in labels:
+        return values
+    slices = sorted(item for item in labels.items() if item[0].startswith(MIG_PREFIX))
+    return (*values, *(part for item in slices for part in item))
+
+
+def gpu_devices(node: Node, resource: str) -> int | None:
+    """Devices that pods may ask of the node; None where it says none, or nothing that is a number."""
+    try:
+        return node.allocatable_devices(resource)
+    except ValueError:
+        return None

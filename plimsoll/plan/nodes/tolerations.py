@@ -1,0 +1,62 @@
+"""What the pods of a Workspace tolerate, and so which tainted nodes it may use."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.api.workspace import Workspace
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.meta.pod_template import dig
+from plimsoll.model.meta.taint import Toleration, untolerated
+
+
+def tolerations(environment: EnvironmentSpec, template: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """The template's own, then those for GPU nodes (NVIDIA's, KAITO's) and for the environment's own taints."""
+    found: list[dict[str, Any]] = list(dig(template, "spec.tolerations") or [])
+    ours: list[dict[str, Any]] = [
+        {"key": "nvidia.com/gpu", "operator": "Exists"},
+        {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"},
+    ]
+    for taint in environment.node_claims.taints:
+        ours.append({"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect})
+    for each in ours:
+        if each not in found:
+            found.append(each)
+    return found
+
+
+class Tolerance:
+    """Tells for a node which of its taints keep the pods of a Workspace away."""
+
+    def __init__(self, environment: EnvironmentSpec, template: Mapping[str, Any] | None = None) -> None:
+        read = (_read(each) for each in tolerations(environment, template))
+        self._tolerations = [each for each in read if each is not None]
+        self.key = str(self._tolerations)
+        """The same for Workspaces that tolerate the same."""
+
+    def kept_away(self, node: Node) -> list[str]:
+        """Taints that are not tolerated, as `key=value:effect`."""
+        return [str(taint) for taint in untolerated(node.taints, self._tolerations)] if node.taints else []
+
+
+class Tolerances:
+    """The tolerance of each Workspace; that of those whose templates tolerate nothing of their own is made once."""
+
+    def __init__(self, environment: EnvironmentSpec) -> None:
+        self._environment = environment
+        self._plain = Tolerance(environment)
+
+    def of(self, workspace: Workspace) -> Tolerance:
+        inference = workspace.spec.inference
+        template = inference.template if inference is not None else None
+        return Tolerance(self._environment, template) if dig(template, "spec.tolerations") else self._plain
+
+
+def _read(toleration: Any) -> Toleration | None:
+    """None for one that the apiserver will refuse: it tolerates nothing."""
+    try:
+        return Toleration.model_validate(toleration)
+    except ValidationError:
+        return None

@@ -1,0 +1,1 @@
+"""Objects that the engine made: their names, labels, owners and progress."""

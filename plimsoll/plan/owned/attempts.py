@@ -1,0 +1,197 @@
+"""Tries to have a Workspace's NodeClaims: what is late, what was lost, and when the next try is due.
+
+All of it is read from the cluster: from the claims, and from what the Workspace's status remembers of those that are
+gone. So a restart neither forgets a back-off nor begins it anew.
+"""
+
+from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from plimsoll.labels import NODEPOOL
+from plimsoll.model.api.provisioning import PendingClaim, Provisioning
+from plimsoll.model.karpenter.claim_event import ClaimEvent
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.owned.progress import GPUS, ClaimProgress, Wait, parse_time
+
+WORDS_LENGTH: Final = 400
+"""Characters that are kept of what a provider says."""
+_DOUBLINGS: Final = 20
+
+
+class Failed(StrEnum):
+    """Why a claim has to be replaced."""
+
+    LATE = "NodeClaimLate"
+    LOST = "NodeClaimLost"
+    INSUFFICIENT_CAPACITY = "InsufficientCapacity"
+
+
+class _Failure(NamedTuple):
+    reason: Failed
+    claim: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """Of one Workspace at one moment."""
+
+    late: Mapping[str, str]
+    """Claims to replace, by name, with why."""
+    overdue: tuple[str, ...]
+    """Late claims of a static NodePool that stay until the next try is due: what is wrong with each."""
+    record: Provisioning
+    """What the status is to remember."""
+    next_try: datetime | None
+    """No claim is made before; None where nothing failed."""
+    next_look: datetime | None
+    """When a deadline passes or the next try is due, whatever comes first."""
+
+
+class Trying:
+    """Judges the claims of the Workspaces of one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, progress: ClaimProgress, now: datetime) -> None:
+        self._progress = progress
+        self._settings = snapshot.environment.spec.node_claims
+        self._events = {event.claim: event for event in snapshot.claim_events}
+        self.now = now
+
+    def judge(
+        self,
+        previous: Provisioning,
+        claims: Sequence[NodeClaim],
+        *,
+        gpus_known: bool,
+        created: Collection[str] = (),
+        dropped: Container[str] = (),
+    ) -> Attempts:
+        """Judges a Workspace's claims, those under deletion too; `previous` is what its status remembers.
+
+        `created` and `dropped` name claims that a plan has just made, or has deleted as superfluous: the claims here
+        do not show it yet. A static NodePool makes another claim as soon as one is deleted, so there the back-off comes
+        before the deletion.
+        """
+        known = self._told(self._recovered(previous, [claim for claim in claims if not claim.deleting]))
+        due = self._next_try(known)
+        recorded = {each.name: each for each in previous.pending}
+        alive = {claim.name: claim for claim in claims if not claim.deleting}
+        late: dict[str, str] = {}
+        overdue: list[str] = []
+        pending: list[PendingClaim] = []
+        failed: list[_Failure] = []
+        looks: list[datetime] = []
+        for name in sorted(alive):
+            claim = alive[name]
+            waits = self._progress.wait(claim, gpus_known=gpus_known, recorded=recorded.get(name), now=self.now)
+            if waits is None:
+                continue
+            if self.now <= waits.due:
+                if name in dropped:
+                    continue
+                looks.append(waits.due)
+            elif NODEPOOL in claim.labels and due is not None and self.now < due:
+                overdue.append(_late(claim, waits))
+            else:
+                late[name] = _late(claim, waits)
+                failed.append(_Failure(Failed.LATE, name, late[name]))
+                continue
+            since = _text(waits.since) if waits.step == GPUS else ""
+            pending.append(PendingClaim(name=name, step=waits.step, since=since, message=waits.words[:WORDS_LENGTH]))
+        for each in previous.pending:
+            if each.name not in alive and each.name not in dropped and each.name not in created:
+                failed.append(_lost(each, self._events.get(each.name)))
+        for name in sorted(set(created) - alive.keys()):
+            pending.append(PendingClaim(name=name, step="Launched"))
+        record = self._counted(known, failed)
+        next_try = self._next_try(record)
+        if next_try is not None and next_try > self.now:
+            looks.append(next_try)
+        return Attempts(
+            late=late,
+            overdue=tuple(overdue),
+            record=record.model_copy(update={"pending": tuple(pending)}),
+            next_try=next_try,
+            next_look=min(looks, default=None),
+        )
+
+    def _recovered(self, previous: Provisioning, alive: Collection[NodeClaim]) -> Provisioning:
+        """Nothing has failed any more where a claim made after the last failure became Ready."""
+        last = parse_time(previous.last_failure)
+        if last is not None and any(
+            created > last and self._progress.ready(claim)
+            for claim in alive
+            if (created := parse_time(claim.creation_timestamp)) is not None
+        ):
+            return Provisioning(tries=previous.tries)
+        return previous
+
+    def _told(self, record: Provisioning) -> Provisioning:
+        """With the provider's words, which may come after the claim has gone."""
+        event = self._events.get(record.claim)
+        words = event.words[:WORDS_LENGTH] if event is not None else ""
+        if not record.failures or words in record.message:
+            return record
+        update = {"reason": Failed.INSUFFICIENT_CAPACITY.value, "message": f"{record.message}: {words}"}
+        return record.model_copy(update=update)
+
+    def _counted(self, record: Provisioning, failed: Sequence[_Failure]) -> Provisioning:
+        """What fails before the next try is due belongs to the try before."""
+        if not failed:
+            return record
+        first = failed[0]
+        update: dict[str, Any] = {"claim": first.claim, "reason": first.reason.value, "message": first.message}
+        next_try = self._next_try(record)
+        if next_try is None or self.now >= next_try:
+            update |= {
+                "failures": record.failures + 1,
+                "tries": record.tries + 1,
+                "last_failure": _text(self.now),
+            }
+        return record.model_copy(update=update)
+
+    def _next_try(self, record: Provisioning) -> datetime | None:
+        last = parse_time(record.last_failure)
+        if last is None or not record.failures:
+            return None
+        doubled = self._settings.retry_seconds * 2 ** min(record.failures - 1, _DOUBLINGS)
+        return last + timedelta(seconds=min(doubled, self._settings.retry_limit_seconds))
+
+
+def as_status(record: Provisioning) -> dict[str, Any] | None:
+    """The record as the status carries it; None where there is nothing to remember."""
+    if record == Provisioning():
+        return None
+    fields = record.model_dump(exclude={"pending", "last_failure"}, exclude_defaults=True)
+    if record.pending:
+        fields["pending"] = [each.model_dump(exclude_defaults=True) for each in record.pending]
+    if record.last_failure:
+        fields["lastFailure"] = record.last_failure
+    return fields
+
+
+def _late(claim: NodeClaim, waits: Wait) -> str:
+    step = f"shows no {GPUS}" if waits.step == GPUS else f"is not {waits.step}"
+    said = f" ({waits.words[:WORDS_LENGTH]})" if waits.words else ""
+    return f"NodeClaim {claim.name} {step} after {duration(waits.allowed)}{said}"
+
+
+def _lost(claim: PendingClaim, event: ClaimEvent | None) -> _Failure:
+    said = event.words[:WORDS_LENGTH] if event is not None else claim.message
+    reason = Failed.LOST if event is None else Failed.INSUFFICIENT_CAPACITY
+    text = f"NodeClaim {claim.name} was deleted before it was {'ready' if claim.step == GPUS else claim.step}"
+    return _Failure(reason, claim.name, f"{text}: {said}" if said else text)
+
+
+def duration(time: timedelta) -> str:
+    """Such as `10 min` or `90 s`."""
+    seconds = int(time.total_seconds())
+    return f"{seconds // 60} min" if seconds >= 60 and seconds % 60 == 0 else f"{seconds} s"
+
+
+def _text(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,60 @@
+"""The delta of one round while it is put together."""
+
+from datetime import datetime
+from typing import Any, Final
+
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster.workload import Workload
+from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.karpenter.node_pool import NodePool
+from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
+from plimsoll.model.karpenter.template import PodTemplate
+from plimsoll.model.meta.base import ObservedObject
+from plimsoll.model.owner import Owner
+from plimsoll.model.plan import Creation, Deletion, ObjectKey, Signal, SignalReason, Update
+from plimsoll.plan.owned.asking import Asking
+from plimsoll.plan.owned.ownership import Owned, owner_of
+
+KARPENTER: Final = "karpenter.sh/v1"
+_API_VERSIONS: Final[dict[type[ObservedObject], str]] = {
+    NodeClaim: KARPENTER,
+    NodePool: KARPENTER,
+    Pod: "v1",
+    PodTemplate: "v1",
+    CapacityBuffer: "autoscaling.x-k8s.io/v1beta1",
+    ProvisioningRequest: "autoscaling.x-k8s.io/v1",
+}
+
+
+class Delta:
+    """Operations, warnings, and the times at which they may change by themselves; in the order they were found."""
+
+    def __init__(self) -> None:
+        self.creations: list[Creation] = []
+        self.updates: list[Update] = []
+        self.deletions: list[Deletion] = []
+        self.signals: list[Signal] = []
+        self.warnings: list[str] = []
+        self.looks: list[datetime] = []
+
+    def create(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
+        self.creations.append(Creation(manifest=manifest, owner=owner, reason=reason))
+
+    def update(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
+        self.updates.append(Update(manifest=manifest, owner=owner, reason=reason))
+
+    def delete(self, thing: Owned | Asking, reason: str) -> None:
+        """Nothing where the object is being deleted already."""
+        if not thing.deleting:
+            self.deletions.append(Deletion(key=key_of(thing), uid=thing.uid, owner=owner_of(thing), reason=reason))
+
+    def signal(self, key: ObjectKey, uid: str, reason: SignalReason, message: str) -> None:
+        self.signals.append(Signal(key=key, uid=uid, reason=reason, message=message))
+
+
+def key_of(thing: Owned | Asking) -> ObjectKey:
+    if isinstance(thing, Workload):
+        return ObjectKey(api_version=thing.api_version, kind=thing.kind, namespace=thing.namespace, name=thing.name)
+    kind = type(thing)
+    return ObjectKey(api_version=_API_VERSIONS[kind], kind=kind.__name__, namespace=thing.namespace, name=thing.name)

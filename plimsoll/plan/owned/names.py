@@ -1,0 +1,46 @@
+"""Names and labels of what the engine declares for a Workspace."""
+
+import hashlib
+from collections.abc import Collection, Iterator
+from itertools import count
+
+from plimsoll.labels import ENVIRONMENT, MANAGED_BY, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID, as_label_value
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.api.workspace import Workspace
+
+NAME_LENGTH = 63
+"""A NodeClaim's name also becomes the value of its node's hostname label."""
+
+
+def ownership_labels(workspace: Workspace) -> dict[str, str]:
+    """What tells the Workspace's objects, nodes and pods from all others, and stays when it is made anew."""
+    return {
+        WORKSPACE: as_label_value(workspace.name),
+        WORKSPACE_NAMESPACE: as_label_value(workspace.namespace),
+    }
+
+
+def object_labels(workspace: Workspace, environment: Environment) -> dict[str, str]:
+    """The labels of every object that the engine makes for the Workspace."""
+    labels = ownership_labels(workspace)
+    if workspace.uid:
+        labels[WORKSPACE_UID] = as_label_value(workspace.uid)
+    labels[ENVIRONMENT] = as_label_value(environment.name)
+    labels[MANAGED_BY] = "plimsoll"
+    return labels
+
+
+def claim_names(workspace: Workspace, used: Collection[str], tries: int = 0) -> Iterator[str]:
+    """Names for the Workspace's NodeClaims, the smallest free ordinal first, without those in use.
+
+    A function of the Workspace, the failed `tries` and the ordinal alone, so that a plan that is made twice names the
+    same objects, and no replacement has the name of the claim that failed.
+    """
+    identity = workspace.uid or f"{workspace.namespace}/{workspace.name}"
+    generation = f"\ntry {tries}" if tries else ""
+    head = workspace.name[: NAME_LENGTH - 11].rstrip("-.")
+    for ordinal in count():
+        digest = hashlib.sha256(f"{identity}\n{ordinal}{generation}".encode()).hexdigest()[:10]
+        name = f"{head}-{digest}"
+        if name not in used:
+            yield name

@@ -1,0 +1,115 @@
+"""How far NodeClaims have come on their way to nodes that show their GPUs, and by when they must have come on."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.api.provisioning import PendingClaim
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.meta.condition import Condition
+from plimsoll.plan.nodes.index import gpu_devices
+
+GPUS: Final = "GPUs"
+"""The step after Karpenter's own: pods may ask for the node's devices."""
+UNREADY: Final = ("Initialized", "Ready")
+
+
+class Wait(NamedTuple):
+    """What a claim waits for."""
+
+    step: str
+    since: datetime
+    due: datetime
+    """Past it the claim is late."""
+    words: str
+    """What Karpenter says of the step; may be empty."""
+
+    @property
+    def allowed(self) -> timedelta:
+        return self.due - self.since
+
+
+class ClaimProgress:
+    """Judges the claims of one snapshot."""
+
+    def __init__(self, nodes: Iterable[Node], environment: EnvironmentSpec) -> None:
+        self._resource = environment.gpu_resource
+        settings = environment.node_claims
+        self._launch = timedelta(seconds=settings.launch_deadline_seconds)
+        self._registration = timedelta(seconds=settings.registration_deadline_seconds)
+        self._gpus = timedelta(seconds=settings.gpu_deadline_seconds)
+        self._by_name: dict[str, Node] = {}
+        self._by_provider_id: dict[str, Node] = {}
+        for node in nodes:
+            self._by_name[node.name] = node
+            if node.provider_id:
+                self._by_provider_id[node.provider_id] = node
+
+    def node_of(self, claim: NodeClaim) -> Node | None:
+        return self._by_name.get(claim.node_name) or self._by_provider_id.get(claim.provider_id)
+
+    def ready(self, claim: NodeClaim) -> bool:
+        """Ready by Karpenter's word and by its node's: Karpenter's stays when a node fails afterwards."""
+        if not claim.ready:
+            return False
+        node = self.node_of(claim)
+        return node is None or (node.ready is not False and not node.deleting)
+
+    def shows_gpus(self, claim: NodeClaim) -> bool:
+        node = self.node_of(claim)
+        return node is not None and bool(gpu_devices(node, self._resource))
+
+    def wait(self, claim: NodeClaim, *, gpus_known: bool, recorded: PendingClaim | None, now: datetime) -> Wait | None:
+        """What a living claim waits for; None for one that serves, or whose node failed after it had served.
+
+        `gpus_known`: the instance type has GPUs. `recorded` is what the status remembers of the claim: nothing else
+        tells since when a node has been without its GPUs.
+        """
+        created = parse_time(claim.creation_timestamp)
+        if created is None:
+            return None
+        if claim.ready or _passed(claim, "Initialized"):
+            return self._wait_for_gpus(claim, gpus_known, recorded, now)
+        for step, allowed in (("Launched", self._launch), ("Registered", self._registration)):
+            if not _passed(claim, step):
+                return Wait(step, created, created + allowed, _words(claim, (step,)))
+        registered = claim.condition("Registered")
+        since = parse_time(registered.last_transition_time if registered else "") or created
+        return Wait("Initialized", since, since + self._gpus, _words(claim, UNREADY))
+
+    def _wait_for_gpus(
+        self, claim: NodeClaim, gpus_known: bool, recorded: PendingClaim | None, now: datetime
+    ) -> Wait | None:
+        node = self.node_of(claim)
+        if not gpus_known or node is None or node.ready is not True or self.shows_gpus(claim):
+            return None
+        since = parse_time(recorded.since) if recorded is not None and recorded.step == GPUS else None
+        since = since or now
+        return Wait(GPUS, since, since + self._gpus, f"node {node.name} has no allocatable {self._resource}")
+
+
+def parse_time(text: str) -> datetime | None:
+    """An RFC 3339 time; None where there is none."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else None
+
+
+def words_of(condition: Condition | None) -> str:
+    """`Reason: message` of a condition, as far as it says so."""
+    if condition is None:
+        return ""
+    return ": ".join(dict.fromkeys(part for part in (condition.reason, condition.message) if part))
+
+
+def _passed(claim: NodeClaim, step: str) -> bool:
+    condition = claim.condition(step)
+    return condition is not None and condition.status == "True"
+
+
+def _words(claim: NodeClaim, steps: Iterable[str]) -> str:
+    return next((words for step in steps if (words := words_of(claim.condition(step)))), "")

@@ -1,0 +1,1 @@
+"""What pods request of GPUs, and where they run."""

@@ -1,0 +1,48 @@
+"""Which pods of a snapshot are not those of the one before."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.plan.ledger.ledger import GpuLedger
+
+T = TypeVar("T")
+_STEP: Final = 1024
+
+
+class PodChanges(NamedTuple):
+    gone: tuple[Pod, ...]
+    """Also those that were replaced by a newer value."""
+    new: tuple[Pod, ...]
+
+    def tell(self, ledger: GpuLedger) -> None:
+        kept = {pod.key for pod in self.new}
+        for pod in self.gone:
+            if pod.key not in kept:
+                ledger.drop_pod(pod.key)
+        for pod in self.new:
+            ledger.put_pod(pod)
+
+
+def pod_changes(before: Sequence[Pod], after: Sequence[Pod]) -> PodChanges:
+    """By identity, as value_changes."""
+    return PodChanges(*value_changes(before, after))
+
+
+def value_changes(before: Sequence[T], after: Sequence[T]) -> tuple[tuple[T, ...], tuple[T, ...]]:
+    """What is gone and what is new. What did not change is the same value in both, mostly at the same place."""
+    start = _same(before, after)
+    tail = _same(before[start:][::-1], after[start:][::-1])
+    old, young = before[start : len(before) - tail], after[start : len(after) - tail]
+    kept = set(map(id, old)) & set(map(id, young))
+    return tuple(each for each in old if id(each) not in kept), tuple(each for each in young if id(each) not in kept)
+
+
+def _same(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many are the same values from the beginning on."""
+    end = min(len(one), len(other))
+    for at in range(0, end, _STEP):
+        # Both are compared pointer by pointer first, so what did not change costs next to nothing.
+        if one[at : at + _STEP] != other[at : at + _STEP]:
+            return next((n for n in range(at, min(at + _STEP, end)) if one[n] is not other[n]), end)
+    return end

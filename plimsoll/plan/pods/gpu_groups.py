@@ -1,0 +1,36 @@
+"""Which GPU groups a pod belongs to, and which pods are reservations. Labels are what anybody wrote."""
+
+from collections.abc import Collection
+
+from plimsoll.gpu_group import GPU_GROUP, GPU_GROUP_PREFIX, SELECTED_NODE
+from plimsoll.model.cluster.pod import Pod
+
+
+def gpu_groups(pod: Pod) -> tuple[str, ...]:
+    """Names of the pod's GPU groups, sorted, each once; empty where it has none."""
+    labels = pod.labels
+    single = labels.get(GPU_GROUP, "")
+    several = [value or key.removeprefix(GPU_GROUP_PREFIX) for key, value in labels.items() if _names_group(key)]
+    if not several:
+        return (single,) if single else ()
+    return tuple(sorted({*several, single} - {""}))
+
+
+def is_reservation(pod: Pod, namespaces: Collection[str]) -> bool:
+    """Whether it holds a GPU for a group; only the namespaces of reservations make it one."""
+    return pod.namespace in namespaces and bool(pod.labels.get(GPU_GROUP))
+
+
+def selected_node(pod: Pod) -> str:
+    """The node that a pod is about to be bound to; empty where it says none, or says what another pod said."""
+    node, _, uid = pod.annotations.get(SELECTED_NODE, "").rpartition("/")
+    return node if uid == pod.uid else ""
+
+
+def node_of(pod: Pod) -> str:
+    """The node that a pod is on, or is about to be bound to; empty where it has no place."""
+    return pod.node_name or selected_node(pod)
+
+
+def _names_group(key: str) -> bool:
+    return key.startswith(GPU_GROUP_PREFIX)

@@ -1,0 +1,74 @@
+"""Who uses the GPUs of each node: pods that ask for devices or for shares of them, and those of Workspaces."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
+from plimsoll.model.api.workspace import Workspace
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.kai.share import GPU_FRACTION, GPU_MEMORY_SHARE
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.pods.indexed import bound_pods, marked_pods
+
+Owner = tuple[str, str]
+"""(namespace, name) of a Workspace, as labels spell them."""
+
+
+class Use(NamedTuple):
+    """One pod on a node."""
+
+    pod: str
+    owner: Owner | None
+    """The Workspace whose pod it is."""
+    devices: int
+
+
+class NodeUsage:
+    """The pods of one snapshot that run, or are about to, by node; what they ask for is read when it is asked."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._pods = bound_pods(snapshot.pods)
+        self._own: dict[Owner, dict[str, int]] = {}
+        for pod in marked_pods(snapshot.pods):
+            owner = _owner(pod)
+            if owner is not None and pod.node_name and not pod.finished:
+                own = self._own.setdefault(owner, {})
+                own[pod.node_name] = own.get(pod.node_name, 0) + 1
+
+    def own(self, workspace: Workspace) -> dict[str, int]:
+        """How many of the Workspace's pods are on each node."""
+        return self._own.get(owner_of(workspace), {})
+
+    def others(self, node: str, workspace: Workspace, resource: str) -> list[Use]:
+        """Pods of others on the node that have devices of that resource, or are a sibling's; by name."""
+        pods = self._pods.get(node)
+        if not pods:
+            return []
+        own = owner_of(workspace)
+        uses = [Use(f"{pod.namespace}/{pod.name}", _owner(pod), _devices(pod, resource)) for pod in pods]
+        found = [use for use in uses if use.owner != own and (use.devices or use.owner is not None)]
+        return sorted(found, key=lambda use: use.pod)
+
+
+def nodes_in_use(pods: tuple[Pod, ...], nodes: Iterable[str], resource: str) -> set[str]:
+    """Which of the nodes have pods with devices of that resource, or with shares of them."""
+    bound = bound_pods(pods)
+    return {node for node in nodes if any(_devices(pod, resource) for pod in bound.get(node, ()))}
+
+
+def owner_of(workspace: Workspace) -> Owner:
+    return (as_label_value(workspace.namespace), as_label_value(workspace.name))
+
+
+def _owner(pod: Pod) -> Owner | None:
+    name = pod.labels.get(WORKSPACE)
+    return (pod.labels.get(WORKSPACE_NAMESPACE, ""), name) if name else None
+
+
+def _devices(pod: Pod, resource: str) -> int:
+    """A share of a GPU takes it from who wants all of it; what cannot be read is taken for one device."""
+    shares = GPU_FRACTION in pod.annotations or GPU_MEMORY_SHARE in pod.annotations
+    try:
+        return max(pod.devices(resource), int(shares))
+    except ValueError:
+        return 1

@@ -1,0 +1,1 @@
+"""What a new node of a NodePool would offer."""

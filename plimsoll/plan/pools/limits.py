@@ -1,0 +1,142 @@
+"""What the NodePools of a cluster have left under their limits, while nodes are planned of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from plimsoll.model.karpenter.node_pool import NodePool
+from plimsoll.packing.nodes.need import UNBOUNDED
+from plimsoll.plan.pools.shape import PoolShape
+from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
+
+_PARSERS: Final = {"cpu": parse_cpu_milli, "memory": parse_memory_mib}
+"""Of everything else there are whole devices."""
+
+Amounts = dict[str, int]
+"""By resource: millicores, MiB, devices, nodes."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the limits of the Environment leave for demand: `gpus` devices and `nodes`, as far as they are bounded."""
+
+    limits: Mapping[str, int] = field(default_factory=dict)
+    left: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A limit that one more node would pass."""
+
+    node_pool: str
+    """Empty: of the Environment."""
+    resource: str
+    limit: str
+
+    def __str__(self) -> str:
+        if not self.node_pool:
+            return (
+                f"limits.{self.resource} of the Environment is {self.limit}, and one more node would pass it, beside "
+                "those of Workspaces and of other demand: raise the limit"
+            )
+        return (
+            f"limits.{self.resource} of NodePool {self.node_pool} is {self.limit}, and one more node would pass it: "
+            "raise the limit, or let another NodePool serve the pods"
+        )
+
+
+class PoolLimits:
+    """What is left of each limit, and of the Environment's.
+
+    Karpenter leaves out types that would pass a limit of their NodePool, so neither are they planned.
+    """
+
+    def __init__(self, pools: Sequence[NodePool], gpu_resource: str, room: Room | None = None) -> None:
+        self._room = room or Room()
+        self._environment = dict(self._room.left)
+        self._resource = gpu_resource
+        self._limits = {pool.name: pool.limits for pool in pools if pool.limits}
+        self._left: dict[str, Amounts] = {
+            pool.name: {key: _amount(key, value) - _amount(key, pool.used.get(key, 0)) for key, value in held.items()}
+            for pool in pools
+            if (held := {key: value for key, value in pool.limits.items() if _readable(key, value)})
+        }
+
+    def copy(self) -> "PoolLimits":
+        """The same, to be changed alone."""
+        other = PoolLimits((), self._resource, self._room)
+        other._environment = dict(self._environment)
+        other._limits = self._limits
+        other._left = {pool: dict(left) for pool, left in self._left.items()}
+        return other
+
+    def give(self, shape: PoolShape, nodes: int = 1) -> None:
+        """Makes room for so many nodes; takes it where the number is negative."""
+        left = self._left.get(shape.node_pool, {})
+        for of, asked in ((left, self._asked(shape)), (self._environment, _of_environment(shape))):
+            for key, amount in asked.items():
+                if key in of:
+                    of[key] += nodes * amount
+
+    def excess(self, shape: PoolShape) -> Excess | None:
+        """The limit that one more node would pass; None where none."""
+        for key, amount in _of_environment(shape).items():
+            if amount > self._environment.get(key, amount):
+                return Excess("", key, str(self._room.limits[key]))
+        left = self._left.get(shape.node_pool)
+        if left is None:
+            return None
+        for key, amount in self._asked(shape).items():
+            if amount > left.get(key, amount):
+                return Excess(shape.node_pool, key, str(self._limits[shape.node_pool][key]))
+        return None
+
+    def use(self, shape: PoolShape) -> float:
+        """The largest part of what is left of a limit that one more node takes; 0 where none bounds it."""
+        left = self._left.get(shape.node_pool, {})
+        parts = [
+            amount / max(1, of[key])
+            for of, asked in ((left, self._asked(shape)), (self._environment, _of_environment(shape)))
+            for key, amount in asked.items()
+            if key in of
+        ]
+        return max(parts, default=0.0)
+
+    def told_in(self, reason: str) -> bool:
+        """Whether a reason speaks of one of the limits."""
+        return any(str(excess) in reason for excess in self._possible())
+
+    def _possible(self) -> Iterator[Excess]:
+        for key in self._environment:
+            yield Excess("", key, str(self._room.limits[key]))
+        for pool, left in self._left.items():
+            for key in left:
+                yield Excess(pool, key, str(self._limits[pool][key]))
+
+    def state(self) -> tuple[object, ...]:
+        """A value that is the same for the same room."""
+        return (*self._environment.items(), *((pool, *left.items()) for pool, left in sorted(self._left.items())))
+
+    def _asked(self, shape: PoolShape) -> Amounts:
+        known = {"cpu": shape.node_cpu_milli, "memory": shape.node_memory_mib}
+        return {
+            self._resource: shape.gpus,
+            "nodes": 1,
+            **{key: value for key, value in known.items() if value < UNBOUNDED},
+        }
+
+
+def _of_environment(shape: PoolShape) -> Amounts:
+    return {"gpus": shape.gpus, "nodes": 1}
+
+
+def _readable(resource: str, value: str | int | float) -> bool:
+    try:
+        _PARSERS.get(resource, parse_devices)(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _amount(resource: str, value: str | int | float) -> int:
+    return _PARSERS.get(resource, parse_devices)(value) if _readable(resource, value) else 0

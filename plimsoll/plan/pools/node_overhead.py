@@ -1,0 +1,61 @@
+"""What a node keeps of its CPU and memory for itself, where no node of its type tells."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from plimsoll.model.cluster.instance_type import InstanceType
+from plimsoll.packing.nodes.need import UNBOUNDED
+
+_CPU_STEPS: Final = ((1000, 6.0), (1000, 1.0), (2000, 0.5), (UNBOUNDED, 0.25))
+"""(millicores, percent kept of them): the first core, the second, the next two, all further ones."""
+_MEMORY_STEPS: Final = ((4096, 25.0), (4096, 20.0), (8192, 10.0), (114688, 6.0), (UNBOUNDED, 2.0))
+"""(MiB, percent kept of them) by the kubelets of Azure, and of Google."""
+_MACHINE: Final = 7.5
+"""Percent of the nominal memory that Karpenter's providers count as lost to the virtual machine."""
+_EVICTION_MIB: Final = 100
+"""Memory that must stay free, or kubelets evict pods."""
+_AWS_BASE_MIB: Final = 255
+_AWS_POD_MIB: Final = 11
+"""Amazon's kubelets keep so much, and so much for each pod that the node may have."""
+_AWS_SMALL_VCPUS: Final = 30
+_AWS_PODS: Final = (110, 250)
+"""Pods that a node may have: a small one, a larger one."""
+
+
+class Allocatable(NamedTuple):
+    """What pods of a new node may ask for."""
+
+    cpu_milli: int
+    memory_mib: int
+
+
+def allocatable(listed: InstanceType | None) -> Allocatable:
+    """By what the catalog has of a type; what is not known counts as enough."""
+    vcpus = listed.vcpus if listed is not None else None
+    memory_mib = listed.memory_mib if listed is not None else None
+    on_aws = listed is not None and listed.cloud == "aws"
+    return Allocatable(
+        allocatable_cpu_milli(vcpus * 1000) if vcpus else UNBOUNDED,
+        _memory_mib(memory_mib, vcpus, on_aws=on_aws) if memory_mib else UNBOUNDED,
+    )
+
+
+def allocatable_cpu_milli(cpu_milli: int) -> int:
+    """Millicores that pods may ask for, by the steps that kubelets of the large clouds reserve."""
+    return max(0, int(cpu_milli - _kept(cpu_milli, _CPU_STEPS)))
+
+
+def _memory_mib(nominal: int, vcpus: int | None, *, on_aws: bool) -> int:
+    if on_aws:
+        kept = float(_AWS_BASE_MIB + _AWS_POD_MIB * _AWS_PODS[vcpus is None or vcpus > _AWS_SMALL_VCPUS])
+    else:
+        kept = _kept(nominal, _MEMORY_STEPS)
+    return max(0, int(nominal * (1 - _MACHINE / 100) - kept - _EVICTION_MIB))
+
+
+def _kept(amount: int, steps: Iterable[tuple[int, float]]) -> float:
+    kept = 0.0
+    for step, percent in steps:
+        kept += min(amount, step) * percent / 100
+        amount = max(0, amount - step)
+    return kept

@@ -1,0 +1,130 @@
+"""PoolShape: a new node of an instance type that a NodePool allows, as far as it is known beforehand."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
+from plimsoll.model.cluster.host_load import IDLE, HostLoad
+from plimsoll.model.meta.placement import NodeRequirement, Placement
+from plimsoll.model.meta.taint import Taint
+from plimsoll.packing.nodes.need import UNBOUNDED, less
+from plimsoll.plan.estimating.estimator import product_words
+
+_CHOSEN: Final = (
+    "topology.kubernetes.io/",
+    "kubernetes.io/",
+    "node.kubernetes.io/",
+    "karpenter.sh/",
+    "karpenter.k8s.aws/",
+    "karpenter.azure.com/",
+    "topology.k8s.aws/",
+)
+"""Labels with these prefixes are the provider's to choose, so that a wish for them can come true."""
+_DISCOVERED: Final = ("nvidia.com/", "feature.node.kubernetes.io/")
+"""Labels with these prefixes are written once the node is there."""
+_VENDORS: Final = frozenset({"nvidia", "tesla", "geforce", "quadro"})
+_GIGABYTES: Final = re.compile(r"(?<![a-z0-9])(\d+)gb(?![a-z0-9])")
+
+
+@dataclass(frozen=True)
+class PoolShape:
+    node_pool: str
+    """Empty where the cluster has no NodePools: a node such as those that it has."""
+    weight: int
+    instance_type: str
+    gpus: int
+    kind: str
+    """GPU product."""
+    gpu_memory_mib: int | None
+    cpu_milli: int
+    """For pods beside `overhead`."""
+    memory_mib: int
+    """For pods beside `overhead`."""
+    price: float | None = None
+    taints: tuple[Taint, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Those that are certain."""
+    requirements: Mapping[str, tuple[NodeRequirement, ...]] = field(default_factory=dict)
+    """Of the NodePool, by label: what its nodes' labels may be."""
+    discovered: bool = False
+    """Whether `kind` is what GPU Feature Discovery says, rather than a catalog's name."""
+    overhead: HostLoad = IDLE
+    """What DaemonSets take of each such node."""
+    pods: int = UNBOUNDED
+    """Pods that it takes beside `overhead` and the reservations of its GPUs."""
+
+    @cached_property
+    def name(self) -> str:
+        return f"{self.node_pool}/{self.instance_type}"
+
+    @property
+    def node_cpu_milli(self) -> int:
+        """Of the whole node."""
+        return self.cpu_milli if self.cpu_milli >= UNBOUNDED else self.cpu_milli + self.overhead.cpu_milli
+
+    @property
+    def node_memory_mib(self) -> int:
+        """Of the whole node."""
+        return self.memory_mib if self.memory_mib >= UNBOUNDED else self.memory_mib + self.overhead.memory_mib
+
+    def beside(self, overhead: HostLoad) -> "PoolShape":
+        """The same, of which DaemonSets take so much."""
+        return replace(
+            self,
+            cpu_milli=less(self.node_cpu_milli, overhead.cpu_milli),
+            memory_mib=less(self.node_memory_mib, overhead.memory_mib),
+            pods=less(self.pods, overhead.pods - self.overhead.pods),
+            overhead=overhead,
+        )
+
+    def serves(self, placement: Placement) -> bool:
+        """Whether pods of that placement may run on such a node, as far as can be told beforehand."""
+        if placement.kept_away(self.taints):
+            return False
+        if any(not self._can_be(NodeRequirement(key, "In", (value,))) for key, value in placement.node_selector):
+            return False
+        return not placement.affinity or any(all(map(self._can_be, term)) for term in placement.affinity)
+
+    def _can_be(self, wish: NodeRequirement) -> bool:
+        if wish.field:
+            return wish.operator == "NotIn"  # the name of a new node is none that anyone knows
+        value = self.labels.get(wish.key)
+        if value is not None:
+            return wish.allows(value)
+        if wish.key == GPU_PRODUCT:
+            return self._may_be_product(wish)
+        if wish.key in (GPU_COUNT, GPU_MEMORY) and wish.key not in self.labels:
+            number = self.gpus if wish.key == GPU_COUNT else self.gpu_memory_mib
+            return number is None or wish.allows(str(number))
+        declared = self.requirements.get(wish.key)
+        if declared is not None:
+            return self._declared_can_be(declared, wish)
+        if wish.key.startswith((*_CHOSEN, *_DISCOVERED)):
+            return wish.operator != "DoesNotExist" or wish.key.startswith(_DISCOVERED)
+        return wish.allows(None)
+
+    def _may_be_product(self, wish: NodeRequirement) -> bool:
+        if self.discovered or wish.operator not in ("In", "NotIn"):
+            return wish.allows(self.kind)
+        if wish.operator == "In":
+            return any(same_product(self.kind, value, self.gpu_memory_mib) for value in wish.values)
+        return not any(same_product(self.kind, value, self.gpu_memory_mib) for value in wish.values)
+
+    def _declared_can_be(self, declared: tuple[NodeRequirement, ...], wish: NodeRequirement) -> bool:
+        """Whether some value that the NodePool allows is one that is wished for."""
+        named = [each.values for each in (*declared, wish) if each.operator == "In"]
+        if named:
+            return any(all(each.allows(value) for each in (*declared, wish)) for value in named[0])
+        return not (wish.operator == "DoesNotExist" or any(each.operator == "DoesNotExist" for each in declared))
+
+
+def same_product(listed: str, label: str, memory_mib: int | None) -> bool:
+    """Whether a label of GPU Feature Discovery can be that of a catalog's product, with the memory of one GPU."""
+    words, said = product_words(listed) - _VENDORS, product_words(label) - _VENDORS
+    if not words or not (words <= said or said <= words):
+        return False
+    stated = _GIGABYTES.search(label.casefold())
+    return stated is None or memory_mib is None or abs(int(stated[1]) - memory_mib / 1024) <= 0.1 * int(stated[1])

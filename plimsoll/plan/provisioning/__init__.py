@@ -1,0 +1,1 @@
+"""Nodes for Workspaces: NodeClaims or a static NodePool."""

@@ -1,0 +1,81 @@
+"""The NodeClaim (karpenter.sh/v1) that is declared for one node of a Workspace."""
+
+from typing import Any
+
+from plimsoll.labels import DO_NOT_DISRUPT, INSTANCE_TYPE, SPEC_HASH
+from plimsoll.model.api.environment import Environment, NodeClassRef
+from plimsoll.model.api.workspace import Workspace
+from plimsoll.plan.catalog.offered import OfferedType
+from plimsoll.plan.estimating.presets import preset
+from plimsoll.plan.owned.names import object_labels
+from plimsoll.plan.workspaces.workload import spec_hash
+
+OS = "kubernetes.io/os"
+AWS_GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
+
+
+def node_claim_manifest(
+    workspace: Workspace, environment: Environment, offered: OfferedType, node_class: NodeClassRef, name: str
+) -> dict[str, Any]:
+    """A NodeClaim of exactly that instance type, which no NodePool owns and no consolidation takes.
+
+    The selector's `matchLabels` become labels, as KAITO has it, and its `matchExpressions` requirements. The hash of
+    the spec stands in an annotation: a claim that would be another one now is outdated.
+    """
+    spec: dict[str, Any] = {
+        "nodeClassRef": {"group": node_class.group, "kind": node_class.kind, "name": node_class.name},
+        "requirements": requirements(workspace, offered),
+    }
+    requests = _requests(workspace, environment, offered)
+    if requests:
+        spec["resources"] = {"requests": requests}
+    if environment.spec.node_claims.taints:
+        spec["taints"] = taints(environment)
+    selector = workspace.spec.resource.label_selector
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {
+            "name": name,
+            "labels": {**selector.match_labels, **object_labels(workspace, environment)},
+            "annotations": {DO_NOT_DISRUPT: "true", SPEC_HASH: spec_hash(spec)},
+        },
+        "spec": spec,
+    }
+
+
+def requirements(workspace: Workspace, offered: OfferedType) -> list[dict[str, Any]]:
+    """What a node must be: of the instance type, Linux, and as the selector's expressions say."""
+    found = [_is_in(INSTANCE_TYPE, offered.name), _is_in(OS, "linux")]
+    if offered.cloud == "aws" and offered.claimable:
+        found.append({"key": AWS_GPU_COUNT, "operator": "Gt", "values": ["0"]})
+    for item in workspace.spec.resource.label_selector.match_expressions:
+        if item.key not in (INSTANCE_TYPE, OS):
+            values = {"values": list(item.values)} if item.values else {}
+            found.append({"key": item.key, "operator": item.operator, **values})
+    return found
+
+
+def taints(environment: Environment) -> list[dict[str, str]]:
+    """The taints of nodes that are made."""
+    return [
+        {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
+        for taint in environment.spec.node_claims.taints
+    ]
+
+
+def _requests(workspace: Workspace, environment: Environment, offered: OfferedType) -> dict[str, str]:
+    """What the node must offer. Karpenter knows disks as `ephemeral-storage`, and launches nothing that lacks it."""
+    requests = {}
+    if offered.claimable:
+        requests[environment.spec.gpu_resource] = str(offered.claimable)
+    inference = workspace.spec.inference
+    known = preset(inference.preset.name) if inference is not None and inference.preset is not None else None
+    storage = known.disk_gib if known is not None else environment.spec.node_claims.storage_gib
+    if storage:
+        requests["ephemeral-storage"] = f"{storage}Gi"
+    return requests
+
+
+def _is_in(key: str, value: str) -> dict[str, Any]:
+    return {"key": key, "operator": "In", "values": [value]}

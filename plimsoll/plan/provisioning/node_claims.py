@@ -1,0 +1,144 @@
+"""The provisioner `nodeclaim`: one Karpenter NodeClaim for each node, made and deleted by name."""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from itertools import islice
+
+from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, SPEC_HASH
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.plan.owned.attempts import Trying
+from plimsoll.plan.owned.delta import Delta
+from plimsoll.plan.owned.names import claim_names
+from plimsoll.plan.owned.ownership import alive
+from plimsoll.plan.owned.progress import ClaimProgress
+from plimsoll.plan.provisioning.manifest import node_claim_manifest
+from plimsoll.plan.provisioning.provisioner import Means, Wish
+from plimsoll.plan.provisioning.static_pool import lowered
+from plimsoll.text import counted
+
+
+class NodeClaimProvisioner:
+    def __init__(
+        self, means: Means, progress: ClaimProgress, trying: Trying, names: Iterable[str], now: datetime
+    ) -> None:
+        """`names` are those of every NodeClaim of the cluster."""
+        self._means = means
+        self._progress = progress
+        self._trying = trying
+        self._used = set(names)
+        self._now = now
+
+    def provide(self, wish: Wish, delta: Delta) -> None:
+        """Replaces what is late, deletes the superfluous, creates the missing unless the next try is yet to come.
+
+        Nodes of a static NodePool, from before the provisioner was changed, count; they go where they are too many.
+        """
+        everything = self._means.claims(wish)
+        own = [claim for claim in alive(everything) if NODEPOOL not in claim.labels]
+        tries = self._trying.judge(
+            wish.workspace.status.provisioning, everything, gpus_known=wish.offered.devices is not None
+        )
+        for claim in alive(everything):
+            if claim.name in tries.late:
+                delta.delete(claim, f"{tries.late[claim.name]}: it is replaced")
+        if tries.next_look is not None:
+            delta.looks.append(tries.next_look)
+        staying = [claim for claim in own if claim.name not in tries.late]
+        pooled = sum(pool.replicas or 0 for pool in self._means.pools(wish) if not pool.deleting)
+        there = len(staying) + pooled
+        self._remove(wish, staying, pooled, delta)
+        missing = wish.target - there
+        if missing <= 0 or (tries.next_try is not None and self._now < tries.next_try):
+            return
+        room = self._means.room(wish, missing, delta)
+        reason = f"{counted(wish.target, 'node')} wanted, {there} there"
+        if tries.record.failures:
+            reason += f"; try {tries.record.failures + 1}"
+        for name in islice(claim_names(wish.workspace, self._used, tries.record.tries), room):
+            self._used.add(name)
+            delta.create(self._manifest(wish, name), wish.verdict.workspace, reason)
+
+    def _manifest(self, wish: Wish, name: str) -> dict[str, object]:
+        return node_claim_manifest(wish.workspace, self._means.environment, wish.offered, wish.node_class, name)
+
+    def _remove(self, wish: Wish, claims: list[NodeClaim], pooled: int, delta: Delta) -> None:
+        superfluous = len(claims) + pooled - wish.target
+        if superfluous > 0 and claims:
+            wanted = self._manifest(wish, "any")["metadata"]
+            assert isinstance(wanted, dict)
+            outdated = outdated_claims(claims, wanted["annotations"][SPEC_HASH], wish.offered.name)
+            order = Victims(self._progress, outdated, self._means.places.nodes_of(wish.workspace))
+            why = f"superfluous: {counted(wish.target, 'node')} wanted, {len(claims) + pooled} there"
+            for claim in order.first(claims, superfluous):
+                delta.delete(claim, f"{why}; {order.state(claim)}")
+        if pooled:
+            left = max(0, min(pooled, wish.target - len(claims)))
+            for pool in self._means.pools(wish):
+                if not pool.deleting and (pool.replicas or 0) != left:
+                    lowered(wish, self._means.environment, pool, left, delta)
+
+
+class Victims:
+    """Which claims go first: those that have failed or are not Ready, then the outdated, then the newest, then by name.
+
+    So a Ready one goes only where more are Ready than are wanted. Of those that are not outdated, one without a pod of
+    the Workspace that stays goes before the others: where an autoscaler has taken pods away, or the pods are numbered
+    and the last ones go, those that are left stay.
+    """
+
+    def __init__(self, progress: ClaimProgress, outdated: Collection[str], busy: Collection[str] = ()) -> None:
+        """`outdated` are names of claims, `busy` those of nodes with pods that stay."""
+        self._progress = progress
+        self._outdated = outdated
+        self._busy = busy
+
+    def first(self, claims: Iterable[NodeClaim], number: int) -> list[NodeClaim]:
+        by_name = sorted(claims, key=lambda claim: claim.name)
+        newest = sorted(by_name, key=lambda claim: claim.creation_timestamp, reverse=True)
+        return sorted(newest, key=self._rank)[:number]
+
+    def state(self, claim: NodeClaim) -> str:
+        """Why it is among the first."""
+        return ("failed", "not Ready", "outdated", "without a pod that stays", "the newest")[self._rank(claim)]
+
+    def _rank(self, claim: NodeClaim) -> int:
+        if not self._progress.ready(claim):
+            return 0 if has_failed(claim) else 1
+        if claim.name in self._outdated:
+            return 2
+        return 4 if claim.node_name in self._busy else 3
+
+
+def has_failed(claim: NodeClaim) -> bool:
+    """Whether Karpenter says that a step went wrong, rather than that it has not come yet."""
+    return any(
+        condition.status == "False"
+        for condition in claim.conditions
+        if condition.type in ("Launched", "Registered", "Initialized")
+    )
+
+
+def outdated_claims(claims: Iterable[NodeClaim], spec_hash: str, instance_type: str) -> frozenset[str]:
+    """Names of claims that are not what would be made now.
+
+    By the hash of what was declared, else by the instance type; by Karpenter's Drifted; or by an image that is not the
+    newest claim's.
+    """
+    claims = list(claims)
+    with_image = [claim for claim in claims if claim.image_id]
+    newest = max(with_image, key=lambda claim: (claim.creation_timestamp, claim.name), default=None)
+    return frozenset(
+        claim.name
+        for claim in claims
+        if _declared_otherwise(claim, spec_hash, instance_type)
+        or ((drifted := claim.condition("Drifted")) is not None and drifted.status == "True")
+        or (newest is not None and claim.image_id and claim.image_id != newest.image_id)
+    )
+
+
+def _declared_otherwise(claim: NodeClaim, spec_hash: str, instance_type: str) -> bool:
+    declared = claim.annotations.get(SPEC_HASH)
+    if declared is not None:
+        return declared != spec_hash
+    named = {name.casefold() for name in (*claim.instance_types, claim.labels.get(INSTANCE_TYPE, "")) if name}
+    return bool(named) and instance_type.casefold() not in named

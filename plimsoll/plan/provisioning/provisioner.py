@@ -1,0 +1,68 @@
+"""Provisioners: how the nodes that a Workspace lacks, or has too many of, become objects."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from plimsoll.model.api.environment import Environment, NodeClassRef
+from plimsoll.model.api.workspace import Workspace
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.karpenter.node_pool import NodePool
+from plimsoll.model.verdict import Reason, Verdict
+from plimsoll.plan.catalog.offered import OfferedType
+from plimsoll.plan.limits.budget import Budget
+from plimsoll.plan.owned.delta import Delta
+from plimsoll.plan.owned.ownership import Ownership
+from plimsoll.plan.pods.places import PodPlaces
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What one accepted Workspace wants of its provisioner."""
+
+    workspace: Workspace
+    verdict: Verdict
+    offered: OfferedType
+    node_class: NodeClassRef
+    pool: NodePool | None
+    """The NodePool of others that allows the type, whose limits hold."""
+    target: int
+    """Nodes to be made for the Workspace: those that it brings are taken off."""
+
+
+class Provisioner(Protocol):
+    """One way to make nodes; one object serves a whole round."""
+
+    def provide(self, wish: Wish, delta: Delta) -> None:
+        """Adds to the delta what takes the Workspace's nodes to the target, within the limits."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What provisioners of one round share."""
+
+    environment: Environment
+    ownership: Ownership
+    budget: Budget
+    places: PodPlaces
+
+    def room(self, wish: Wish, missing: int, delta: Delta) -> int:
+        """How many of the missing nodes the limits leave room for; they are taken, and a shortage is told."""
+        gpus = wish.offered.claimable or 0
+        for made in range(missing):
+            over = self.budget.short(1, gpus, wish.pool)
+            if over:
+                delta.warnings.append(
+                    f"Workspace {wish.workspace.ref}: {Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing nodes "
+                    f"are created: {over}"
+                )
+                return made
+            self.budget.take(1, gpus, wish.pool)
+        return max(missing, 0)
+
+    def claims(self, wish: Wish) -> list[NodeClaim]:
+        """The Workspace's NodeClaims, those under deletion too."""
+        return self.ownership.claims_of(wish.workspace)
+
+    def pools(self, wish: Wish) -> list[NodePool]:
+        """The Workspace's own NodePools, those under deletion too."""
+        return self.ownership.pools_of(wish.workspace)

@@ -1,0 +1,1 @@
+"""KAI's queues: the tree, its checks, usage, admission and fair share."""

@@ -1,0 +1,121 @@
+"""The quota gate: whether KAI would admit more GPUs of a queue, so that capacity is asked for only where it would."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from plimsoll.model.kai.queue import Queue
+from plimsoll.plan.queues.load import QueueLoad
+from plimsoll.plan.queues.tree import MILLI, QueueTree, Resource
+from plimsoll.text import shortlist
+
+OVER_LIMIT: Final = "OverLimit"
+OVER_QUOTA: Final = "NonPreemptibleOverQuota"
+NO_QUEUE: Final = "QueueDoesNotExist"
+"""KAI's reasons on a PodGroup that it does not admit."""
+
+
+class QueueGate:
+    """Queues with what is allocated of them; `loads` are those of the queues that pods name.
+
+    `admit` counts what it lets in, so that several demands of one queue cannot pass each for itself what they may not
+    have together. In which order they are asked is the caller's to keep stable.
+    """
+
+    def __init__(self, queues: Iterable[Queue], loads: Mapping[str, QueueLoad] | None = None) -> None:
+        self._tree = QueueTree(queues)
+        self._loads: defaultdict[str, QueueLoad] = defaultdict(QueueLoad)
+        self._unfit: dict[str, str] = {}
+        for name, load in (loads or {}).items():
+            self._add(name, load)
+
+    def why_not(self, queue: str, gpu_milli: int, preemptible: bool) -> str:
+        """Why the queue would not admit so many more thousandths of GPUs, beginning with KAI's reason; empty: it would.
+
+        The limit holds at the queue and at every ancestor; work that is not preemptible must fit the quota there too.
+        A pod of no queue is not judged, nor is any where there are no queues at all: then KAI is not there to refuse.
+        """
+        tree = self._tree
+        if not queue or not tree:
+            return ""
+        unfit = self._unfit_why(queue)
+        if unfit:
+            return unfit
+        for name in self._tree.lineage(queue):
+            amounts = tree.amounts(name, Resource.GPU)
+            load = self._loads[name]
+            if amounts.limit is not None and load.allocated + gpu_milli > amounts.limit:
+                return (
+                    f"{OVER_LIMIT}: {_who(name, queue)} has {_gpus(load.allocated)} of its limit of "
+                    f"{_gpus(amounts.limit)} GPUs in use, and {_gpus(gpu_milli)} more are asked: raise "
+                    "spec.resources.gpu.limit, or let other work of it end"
+                )
+            if not preemptible and amounts.quota is not None and load.non_preemptible + gpu_milli > amounts.quota:
+                return (
+                    f"{OVER_QUOTA}: {_who(name, queue)} has {_gpus(load.non_preemptible)} of its quota of "
+                    f"{_gpus(amounts.quota)} GPUs in use by work that is not preemptible, and {_gpus(gpu_milli)} more "
+                    "are asked: raise spec.resources.gpu.quota, or use a priority below 100"
+                )
+        return ""
+
+    def admit(self, queue: str, gpu_milli: int, preemptible: bool) -> str:
+        """As `why_not`, and counts the GPUs as allocated where nothing is in the way."""
+        why = self.why_not(queue, gpu_milli, preemptible)
+        if not why:
+            self._add(queue, QueueLoad(gpu_milli, 0 if preemptible else gpu_milli))
+        return why
+
+    def tight(self, asked: Iterable[tuple[str, QueueLoad]]) -> set[str]:
+        """The queues of which not everything that is asked, (queue, what of it), would be admitted, in any order."""
+        if not self._tree:
+            return set()
+        asked = tuple(asked)
+        sums = defaultdict(QueueLoad, self._loads)
+        for queue, load in asked:
+            for name in self._tree.lineage(queue):
+                sums[name] += load
+        over = {name for name, load in sums.items() if self._passes(name, load)}
+        queues = {queue for queue, _ in asked if queue}
+        return {queue for queue in queues if self._unfit_why(queue) or over & set(self._tree.lineage(queue))}
+
+    def _passes(self, name: str, load: QueueLoad) -> bool:
+        """Whether a queue with so much would be over its limit, or its quota."""
+        if name not in self._tree:
+            return False
+        amounts = self._tree.amounts(name, Resource.GPU)
+        limit, quota = amounts.limit, amounts.quota
+        return (limit is not None and load.allocated > limit) or (quota is not None and load.non_preemptible > quota)
+
+    def _unfit_why(self, queue: str) -> str:
+        unfit = self._unfit.get(queue)
+        if unfit is None:
+            unfit = self._unfit[queue] = self._why_unfit(queue)
+        return unfit
+
+    def _why_unfit(self, queue: str) -> str:
+        """Why no work of the queue is scheduled at all; empty where it can be."""
+        tree = self._tree
+        if queue not in tree:
+            leaves = [name for name in tree if tree.is_leaf(name)]
+            return (
+                f"{NO_QUEUE}: there is no Queue {queue} (there are {shortlist(leaves)}): name one of them, or make it"
+            )
+        broken = tree.broken_at(queue)
+        if broken:
+            return f"{NO_QUEUE}: Queue {queue} hangs nowhere, {broken}: KAI leaves it out; mend its parentQueue"
+        if not tree.is_leaf(queue):
+            children = shortlist(tree.children[queue])
+            return f"{NO_QUEUE}: Queue {queue} has child queues ({children}) and schedules nothing itself: name a leaf"
+        return ""
+
+    def _add(self, queue: str, load: QueueLoad) -> None:
+        for name in self._tree.lineage(queue):
+            self._loads[name] += load
+
+
+def _who(name: str, queue: str) -> str:
+    return f"Queue {name}" if name == queue else f"Queue {name}, above {queue},"
+
+
+def _gpus(milli: int) -> str:
+    return f"{milli / MILLI:g}"

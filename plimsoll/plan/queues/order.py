@@ -1,0 +1,148 @@
+"""Which queue would get the next GPU, and whose work would be reclaimed for it, as KAI orders queues.
+
+Between the queues of one level: those within their fair share first, then those that stay within their quota, then
+priority, then the smaller dominant share (DRF): the largest of its parts of its fair shares of GPUs, CPU and memory.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from plimsoll.plan.queues.fair_share import Amount
+from plimsoll.plan.queues.gate import QueueGate
+from plimsoll.plan.queues.standing import NOTHING, QueuedPod, Standing
+from plimsoll.plan.queues.tree import Resource
+
+_NO_SHARE: Final = 1000
+"""How much worse it is to have something of a resource without a share of it than with one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextGpu:
+    """The pod that would be placed next where GPUs are all that it waits for."""
+
+    pod: QueuedPod
+    free: bool = False
+    """Whether as many GPUs are free, in all."""
+    victims: tuple[QueuedPod, ...] = ()
+    """Pods whose GPUs it may take back where they are not free; empty: it has to wait for new ones."""
+
+
+def next_gpu(standing: Standing) -> NextGpu | None:
+    """None where no pending pod would be admitted by its queue."""
+    tree, heads = standing.tree, _heads(standing)
+    best: dict[str, QueuedPod] = {}
+    for name in sorted(standing.fair, key=lambda name: -len(tree.lineage(name))):
+        head = _first(standing, tree.children[name], best) if name in tree.children else heads.get(name)
+        if head is not None:
+            best[name] = head
+    pod = _first(standing, tree.roots, best)
+    if pod is None:
+        return None
+    free = standing.free[Resource.GPU] >= pod.gpu_milli
+    return NextGpu(pod, free, () if free else _victims(standing, pod))
+
+
+def _first(standing: Standing, names: Iterable[str], best: Mapping[str, QueuedPod]) -> QueuedPod | None:
+    """The pod that the best of these queues would place; each queue is judged with the pod that it would place."""
+    having = [name for name in names if name in best]
+    return best[min(having, key=lambda name: _key(standing, name, best[name]))] if having else None
+
+
+def _heads(standing: Standing) -> dict[str, QueuedPod]:
+    """The first pod of each queue that its queue would admit: the highest priority, then the oldest."""
+    tree = standing.tree
+    gate = QueueGate((tree.queue(name) for name in tree), standing.loads)
+    heads: dict[str, QueuedPod] = {}
+    for each in sorted(standing.pending, key=_by_urgency):
+        if each.queue not in heads and not gate.why_not(each.queue, each.gpu_milli, each.preemptible):
+            heads[each.queue] = each
+    return heads
+
+
+def _by_urgency(each: QueuedPod) -> tuple[int, str, str, str]:
+    return (-each.pod.priority, each.pod.creation_timestamp, *each.pod.key)
+
+
+def _key(standing: Standing, name: str, head: QueuedPod | None) -> tuple[bool, bool, int, Fraction, str, str]:
+    allocated = standing.allocated[name]
+    with_pod = _plus(allocated, head.asks if head else NOTHING)
+    return (
+        allocated[Resource.GPU] > standing.fair[name][Resource.GPU],
+        not _within_quota(standing, name, with_pod),
+        -standing.tree.priority(name),
+        _dominant_share(standing, name, with_pod),
+        standing.tree.queue(name).creation_timestamp,
+        name,
+    )
+
+
+def _dominant_share(standing: Standing, name: str, allocated: Amount) -> Fraction:
+    """The largest part that a queue has of its fair share, or of its quota where that is more."""
+    parts = [Fraction(0)]
+    for resource in Resource:
+        quota = standing.tree.amounts(name, resource).quota
+        share = max(standing.fair[name][resource], standing.total[resource] if quota is None else quota)
+        whole = Fraction(share) if share else Fraction(standing.total[resource] or 1, _NO_SHARE)
+        parts.append(allocated[resource] / whole)
+    return max(parts)
+
+
+def _victims(standing: Standing, wanted: QueuedPod) -> tuple[QueuedPod, ...]:
+    """Preemptible pods of queues that have more than is theirs, as many as free the GPUs; empty where it is too few.
+
+    The work that wants them must stay within the fair share of its queue and of the queues above it. Taken first from
+    the queue that KAI would serve last, there the lowest priority and the newest.
+    """
+    allocated = {name: amount[Resource.GPU] for name, amount in standing.allocated.items()}
+    missing = wanted.gpu_milli - standing.free[Resource.GPU]
+    taken: list[QueuedPod] = []
+    running = (each for each in standing.running if each.queue in standing.fair)
+    for each in sorted(running, key=lambda each: _by_worth(standing, each), reverse=True):
+        if missing <= 0:
+            break
+        rivals = _rivals(standing, wanted.queue, each.queue)
+        if not each.preemptible or rivals is None or not each.gpu_milli:
+            continue
+        ours, theirs = rivals
+        over_fair_share = allocated[theirs] > standing.fair[theirs][Resource.GPU]
+        quota = standing.tree.amounts(theirs, Resource.GPU).quota
+        starving = _within_quota(standing, ours, _plus(standing.allocated[ours], wanted.asks))
+        if not (over_fair_share or (starving and quota is not None and allocated[theirs] > quota)):
+            continue
+        taken.append(each)
+        missing -= each.gpu_milli
+        for name in standing.tree.lineage(each.queue):
+            allocated[name] -= each.gpu_milli
+    # What is taken from a sibling makes room in the queues above both.
+    within = all(
+        allocated[name] + wanted.gpu_milli <= standing.fair[name][Resource.GPU]
+        for name in standing.tree.lineage(wanted.queue)
+    )
+    return tuple(taken) if missing <= 0 and within else ()
+
+
+def _by_worth(standing: Standing, each: QueuedPod) -> tuple[object, ...]:
+    """Smaller is worth more: the order of its queues from the root down, then that of the pods of one queue."""
+    above = tuple(_key(standing, name, None) for name in reversed(standing.tree.lineage(each.queue)))
+    return (above, *_by_urgency(each))
+
+
+def _rivals(standing: Standing, ours: str, theirs: str) -> tuple[str, str] | None:
+    """The two queues of one level that contain these; None where it is one queue."""
+    path, other = standing.tree.lineage(ours)[::-1], standing.tree.lineage(theirs)[::-1]
+    for mine, other_one in zip(path, other, strict=False):
+        if mine != other_one:
+            return mine, other_one
+    return None
+
+
+def _within_quota(standing: Standing, name: str, allocated: Amount) -> bool:
+    """Whether GPUs stay within the quota."""
+    quota = standing.tree.amounts(name, Resource.GPU).quota
+    return quota is None or allocated[Resource.GPU] <= quota
+
+
+def _plus(amount: Amount, more: Amount) -> dict[Resource, int]:
+    return {resource: amount[resource] + more[resource] for resource in Resource}

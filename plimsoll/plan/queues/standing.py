@@ -1,0 +1,163 @@
+"""How queues stand: what their pods have and ask, what the cluster has, and what their fair share of it is."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.kai.reservation import NAMESPACES
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.nodes.gpu_labels import GpuLabels, parse_gpu_labels
+from plimsoll.plan.nodes.index import gpu_devices
+from plimsoll.plan.pods.gpu_groups import is_reservation
+from plimsoll.plan.pods.shares import PodShare, read_shares
+from plimsoll.plan.queues.fair_share import Amount, fair_shares
+from plimsoll.plan.queues.load import QueueLoad, gpu_milli, queue_of
+from plimsoll.plan.queues.preemptibility import is_preemptible
+from plimsoll.plan.queues.tree import MILLI, QueueTree, Resource
+from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
+
+MB_MILLI_OF_MIB = 2**20 / 1000
+"""Thousandths of a MB (10^6 bytes) in a MiB."""
+NOTHING: Amount = dict.fromkeys(Resource, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedPod:
+    """A pod that asks for GPUs, with its queue; empty where it is in none."""
+
+    pod: Pod
+    queue: str
+    asks: Amount
+    preemptible: bool
+
+    @property
+    def gpu_milli(self) -> int:
+        return self.asks[Resource.GPU]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Amounts in thousandths of a GPU, of a millicore and of a MB, by queue; those of a parent are of all below it.
+
+    CPU and memory are those of pods that ask for GPUs: others are not watched.
+    """
+
+    tree: QueueTree
+    total: Amount
+    """What usable nodes have, without what pods of no queue take of it."""
+    running: tuple[QueuedPod, ...] = ()
+    """Bound pods of queues that are there."""
+    pending: tuple[QueuedPod, ...] = ()
+    """Pods of queues that are there and that no node has yet."""
+    allocated: Mapping[str, Amount] = field(default_factory=dict)
+    non_preemptible: Mapping[str, Amount] = field(default_factory=dict)
+    """The part of `allocated` that may not be taken back."""
+    waiting: Mapping[str, Amount] = field(default_factory=dict)
+    """What pending pods ask."""
+    fair: Mapping[str, Amount] = field(default_factory=dict)
+    """The fair share; of queues that reach no root there is none."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def loads(self) -> dict[str, QueueLoad]:
+        """GPUs of the pods of each queue that pods name."""
+        loads: defaultdict[str, QueueLoad] = defaultdict(QueueLoad)
+        for each in self.running:
+            loads[each.queue] += QueueLoad(each.gpu_milli, 0 if each.preemptible else each.gpu_milli)
+        return dict(loads)
+
+    @property
+    def free(self) -> Amount:
+        """What no pod has; in all, not on one node."""
+        used = _sum(each.asks for each in self.running)
+        return {resource: max(0, self.total[resource] - used[resource]) for resource in Resource}
+
+
+def standing(snapshot: Snapshot) -> Standing:
+    """How the queues of a snapshot stand."""
+    environment = snapshot.environment.spec
+    tree = QueueTree(snapshot.queues)
+    memory = {node.name: _gpu_memory(node) for node in snapshot.nodes}
+    smallest = min((each for each in memory.values() if each), default=None)
+    pods = (pod for pod in snapshot.pods if not pod.finished and not is_reservation(pod, NAMESPACES))
+    shares = read_shares(pods, environment.gpu_resource)
+    # A share in MiB that waits is counted on the smallest GPU, as KAI counts it: where it will run nobody knows.
+    queued = [_queued(each, environment, memory.get(each.pod.node_name) or smallest) for each in shares.found]
+    running = tuple(each for each in queued if each.pod.node_name and each.queue in tree)
+    pending = tuple(each for each in queued if not each.pod.node_name and not each.pod.deleting and each.queue in tree)
+    foreign = _sum(each.asks for each in queued if each.pod.node_name and each.queue not in tree)
+    capacity = _sum(_capacity(node, environment.gpu_resource) for node in snapshot.nodes if node.usable)
+    total = {resource: max(0, capacity[resource] - foreign[resource]) for resource in Resource}
+    return Standing(
+        tree=tree,
+        total=total,
+        running=running,
+        pending=pending,
+        allocated=_by_queue(tree, running),
+        non_preemptible=_by_queue(tree, (each for each in running if not each.preemptible)),
+        waiting=_by_queue(tree, pending),
+        fair=fair_shares(tree, total, _by_name((*running, *pending))),
+        warnings=tuple(f"left out: {each.message}" for each in shares.refused),
+    )
+
+
+def _queued(each: PodShare, environment: EnvironmentSpec, memory_mib: int | None) -> QueuedPod:
+    asks = {
+        Resource.GPU: gpu_milli(each.share, memory_mib),
+        Resource.CPU: each.pod.host.cpu_milli * MILLI,
+        Resource.MEMORY: round(each.pod.host.memory_mib * MB_MILLI_OF_MIB),
+    }
+    return QueuedPod(each.pod, queue_of(each.pod, environment.queue_scheduler), asks, is_preemptible(each.pod))
+
+
+def _by_name(pods: Iterable[QueuedPod]) -> dict[str, dict[Resource, int]]:
+    amounts: defaultdict[str, dict[Resource, int]] = defaultdict(lambda: dict(NOTHING))
+    for each in pods:
+        for resource in Resource:
+            amounts[each.queue][resource] += each.asks[resource]
+    return dict(amounts)
+
+
+def _by_queue(tree: QueueTree, pods: Iterable[QueuedPod]) -> dict[str, dict[Resource, int]]:
+    """Of every queue, with those below it."""
+    amounts = {name: dict(NOTHING) for name in tree}
+    for queue, amount in _by_name(pods).items():
+        for name in tree.lineage(queue):
+            for resource in Resource:
+                amounts[name][resource] += amount[resource]
+    return amounts
+
+
+def _sum(amounts: Iterable[Amount]) -> dict[Resource, int]:
+    total = dict(NOTHING)
+    for amount in amounts:
+        for resource in Resource:
+            total[resource] += amount[resource]
+    return total
+
+
+def _gpu_memory(node: Node) -> int | None:
+    """MiB of one GPU; None where the labels do not say."""
+    known = parse_gpu_labels(node.labels)
+    return known.memory_mib if isinstance(known, GpuLabels) else None
+
+
+def _capacity(node: Node, gpu_resource: str) -> Amount:
+    known = parse_gpu_labels(node.labels)
+    labelled = known.devices if isinstance(known, GpuLabels) else 0
+    devices = gpu_devices(node, gpu_resource)
+    return {
+        Resource.GPU: (labelled if devices is None else devices) * MILLI,
+        Resource.CPU: _amount(node, "cpu", parse_cpu_milli) * MILLI,
+        Resource.MEMORY: round(_amount(node, "memory", parse_memory_mib) * MB_MILLI_OF_MIB),
+    }
+
+
+def _amount(node: Node, resource: str, parse: Callable[[str | int | float], int]) -> int:
+    try:
+        return parse(node.allocatable.get(resource, 0))
+    except ValueError:
+        return 0

@@ -1,0 +1,151 @@
+"""The tree of Queues as KAI reads it: what is absent counts for 0, and what hangs nowhere is left out."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Final, TypeGuard
+
+from plimsoll.model.kai.queue import UNLIMITED, Queue
+
+DEFAULT_PRIORITY: Final = 100
+MILLI: Final = 1000
+"""Thousandths: amounts are whole numbers of them, so that sums are exact."""
+
+
+class Resource(StrEnum):
+    """What queues divide. Units: thousandths of a GPU, of a millicore and of a MB (10^6 bytes)."""
+
+    GPU = "gpu"
+    CPU = "cpu"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """One resource of one queue, in thousandths of the field's unit; None is unlimited."""
+
+    quota: int | None
+    limit: int | None
+    weight: float
+
+
+class QueueTree:
+    """Queues by name; of several with one name the first counts.
+
+    Amounts that are no numbers count for 0, as absent ones do: `queue_checks` says so, nobody plans on them.
+    """
+
+    def __init__(self, queues: Iterable[Queue]) -> None:
+        self._queues: dict[str, Queue] = {}
+        for queue in queues:
+            self._queues.setdefault(queue.name, queue)
+        self._lineages: dict[str, tuple[str, ...]] = {}
+        self._amounts: dict[tuple[str, Resource], Amounts] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._queues
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._queues))
+
+    def queue(self, name: str) -> Queue:
+        return self._queues[name]
+
+    @cached_property
+    def children(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of the children of each queue that has some, also of parents that are missing; by name."""
+        children: dict[str, list[str]] = {}
+        for name in self:
+            parent = self._queues[name].parent
+            if parent:
+                children.setdefault(parent, []).append(name)
+        return {name: tuple(below) for name, below in children.items()}
+
+    @cached_property
+    def roots(self) -> tuple[str, ...]:
+        """Queues without a parent, by name."""
+        return tuple(name for name in self if not self._queues[name].parent)
+
+    def is_leaf(self, name: str) -> bool:
+        return name in self and name not in self.children
+
+    def lineage(self, name: str) -> tuple[str, ...]:
+        """A queue and its ancestors, the nearest first, as far as they are there and no name comes twice."""
+        known = self._lineages.get(name)
+        if known is None:
+            found: dict[str, None] = {}
+            at = name
+            while at in self._queues and at not in found:
+                found[at] = None
+                at = self._queues[at].parent
+            known = self._lineages[name] = tuple(found)
+        return known
+
+    def broken_at(self, name: str) -> str:
+        """What keeps a queue from the root, for people: a parent that is missing, or a cycle; empty: nothing does."""
+        lineage = self.lineage(name)
+        if not lineage:
+            return ""
+        parent = self._queues[lineage[-1]].parent
+        if not parent:
+            return ""
+        if parent in lineage:
+            return f"the parents of Queue {lineage[-1]} go in a cycle"
+        return f"the parent of Queue {lineage[-1]}, {parent}, does not exist"
+
+    @cached_property
+    def cycles(self) -> tuple[tuple[str, ...], ...]:
+        """Each cycle of parents once, from its first name on along the parents."""
+        found: set[tuple[str, ...]] = set()
+        done: set[str] = set()
+        for start in self:
+            if start in done:
+                continue
+            path = self.lineage(start)
+            back = self._queues[path[-1]].parent
+            if back in path and back not in done:
+                members = path[path.index(back) :]
+                first = members.index(min(members))
+                found.add(members[first:] + members[:first])
+            done.update(path)
+        return tuple(sorted(found))
+
+    def amounts(self, name: str, resource: Resource) -> Amounts:
+        found = self._amounts.get((name, resource))
+        if found is None:
+            found = self._amounts[name, resource] = self._read(name, resource)
+        return found
+
+    def _read(self, name: str, resource: Resource) -> Amounts:
+        given = section(section(self._queues[name].spec, "resources"), resource)
+        weight = given.get("overQuotaWeight")
+        return Amounts(
+            quota=_thousandths(given.get("quota")),
+            limit=_thousandths(given.get("limit")),
+            weight=max(0.0, float(weight)) if is_number(weight) else 0.0,
+        )
+
+    def priority(self, name: str) -> int:
+        """Higher is served first."""
+        priority = self._queues[name].spec.get("priority")
+        return int(priority) if is_number(priority) else DEFAULT_PRIORITY
+
+
+def section(value: Any, name: str) -> Mapping[str, Any]:
+    """The object in a field; an empty one where there is none."""
+    found = value.get(name) if isinstance(value, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _thousandths(value: Any) -> int | None:
+    if not is_number(value):
+        return 0
+    return None if value == UNLIMITED else max(0, round(value * MILLI))

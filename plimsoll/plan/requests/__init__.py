@@ -1,0 +1,1 @@
+"""Objects that request nodes from an autoscaler: trigger pods, CapacityBuffers, ProvisioningRequests."""

@@ -1,0 +1,210 @@
+"""Asked: nodes that an object asks for, and how many of them have come."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Final
+
+import orjson
+
+from plimsoll.labels import DEMAND, NODEPOOL
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
+from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
+from plimsoll.model.meta.condition import condition_of
+from plimsoll.model.plan import SignalReason
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.demand.demand import Promise
+from plimsoll.plan.nodes.index import gpu_devices
+from plimsoll.plan.owned.asking import Asking, asking, signalled
+from plimsoll.plan.owned.progress import parse_time
+from plimsoll.plan.pods.usage import nodes_in_use
+from plimsoll.plan.requests.node_ask import ATTEMPT, CAME, GIVEN_UP, LOST, NodeAsk
+
+READY_WORDS: Final = "the GPUs are allocatable on node "
+"""Before the node's name, in the condition of a trigger that is disarmed."""
+UNREGISTERED: Final = "karpenter.sh/unregistered"
+"""Taint of a node that Karpenter has yet to take up."""
+_NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One object that asks."""
+
+    thing: Pod | CapacityBuffer | ProvisioningRequest
+    demand: str
+    ask: NodeAsk
+    attempt: int
+    since: datetime
+    outstanding: int
+    """Nodes that are still to come."""
+    came: tuple[str, ...] = ()
+    """Nodes that have come."""
+    lost: tuple[str, ...] = ()
+    """NodeClaims of which nothing is expected any more."""
+    given_up: int = 0
+    """Nodes that are not awaited any more."""
+    claimed: int = 0
+    """Of those still to come, how many have a NodeClaim."""
+
+    @property
+    def name(self) -> str:
+        return self.thing.name
+
+    @property
+    def promises(self) -> tuple[Promise, ...]:
+        """The nodes still to come, as supply."""
+        return tuple(
+            self.ask.promise(f"{self.name}/{number}", self.demand, claimed=number < self.claimed)
+            for number in range(self.outstanding)
+        )
+
+    def with_came(self, nodes: Iterable[str]) -> "Asked":
+        """As it is once these nodes have come too."""
+        new = tuple(nodes)
+        return replace(self, outstanding=self.outstanding - len(new), came=(*self.came, *new)) if new else self
+
+    def holding(self, nodes: Collection[str]) -> "Asked":
+        """As it is while these of the nodes that came are counted as if they were still to come."""
+        came = tuple(name for name in self.came if name not in nodes)
+        return replace(self, outstanding=self.outstanding + len(self.came) - len(came), came=came)
+
+    def without(self, nodes: int, claims: Iterable[str] = ()) -> "Asked":
+        """As it is once so many nodes, and these claims, are given up."""
+        given = min(nodes, self.outstanding)
+        lost = (*self.lost, *claims)
+        return replace(self, outstanding=self.outstanding - given, given_up=self.given_up + given, lost=lost)
+
+    def deadline(self, seconds: int) -> datetime:
+        return self.since + timedelta(seconds=seconds)
+
+
+class AskedObjects:
+    """What asks in one snapshot, read once for all who want to know."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    @cached_property
+    def things(self) -> tuple[Asking, ...]:
+        """By age, those under deletion too."""
+        return asking(self._snapshot)
+
+    @cached_property
+    def found(self) -> tuple[Asked, ...]:
+        """What they ask for, without those under deletion."""
+        things = (thing for thing in self.things if not thing.deleting)
+        return tuple(each for thing in things if (each := read_asked(thing)) is not None)
+
+    @cached_property
+    def came(self) -> Mapping[str, list[str]]:
+        """As `came_since`, for all of them."""
+        return came_since(self.found, self._snapshot)
+
+
+def read_asked(thing: Asking) -> Asked | None:
+    """What an object of a demand asks for; None for a PodTemplate, headroom, and what cannot be read as ours."""
+    ask = NodeAsk.said_by(thing.annotations)
+    since = parse_time(thing.creation_timestamp)
+    demand = thing.labels.get(DEMAND)
+    if ask is None or since is None or demand is None:
+        return None
+    number = _number(thing.annotations.get(ATTEMPT, ""), 1)
+    if isinstance(thing, Pod):
+        node = disarmed_by(thing)
+        return Asked(thing, demand, ask, number, since, 0 if node else 1, (node,) if node else ())
+    came, lost = _names(thing.annotations, CAME), _names(thing.annotations, LOST)
+    given_up = _number(thing.annotations.get(GIVEN_UP, ""))
+    if isinstance(thing, CapacityBuffer):
+        return Asked(thing, demand, ask, number, since, max(0, thing.replicas), came, lost, given_up)
+    if isinstance(thing, ProvisioningRequest):
+        outstanding = sum(_count(each) for each in thing.pod_sets) - len(came) - given_up
+        return Asked(thing, demand, ask, number, since, max(0, outstanding), came, lost, given_up)
+    return None
+
+
+def disarmed_by(pod: Pod) -> str:
+    """The node that came for a trigger; empty while it is armed, or was never."""
+    condition = condition_of(pod.conditions, "PodScheduled")
+    if condition is None or condition.reason != SignalReason.CAPACITY_READY:
+        return ""
+    node = condition.message.removeprefix(READY_WORDS)
+    return node if _NODE.fullmatch(node) else ""
+
+
+def any_came(snapshot: Snapshot) -> bool:
+    """Whether a node has come for a trigger pod that is armed."""
+    things = (thing for thing in asking(snapshot) if signalled(thing) == SignalReason.UNSCHEDULABLE)
+    asked = [each for thing in things if not thing.deleting and (each := read_asked(thing)) is not None]
+    return bool(came_since(asked, snapshot))
+
+
+def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[str]]:
+    """Nodes that have come for what is still outstanding, by the name of what asked for them.
+
+    A node answers the youngest that it fits: of the pool and the types, made after it was asked for, joined, its GPUs
+    allocatable, and counted for nothing else. What was asked for before it may have a node made earlier, which boots
+    for longer, and would be no answer to what is younger. A node is made when its NodeClaim is, where it has one. One
+    whose GPUs are held came for something that is over: what it has left is free, and nobody's answer.
+    """
+    waiting = [each for each in asked if each.outstanding]
+    if not waiting:
+        return {}
+    gpu_resource = snapshot.environment.spec.gpu_resource
+    ordered = {claim.node_name: claim.creation_timestamp for claim in snapshot.node_claims if claim.node_name}
+    born = {node.name: ordered.get(node.name, node.creation_timestamp) for node in snapshot.nodes}
+    first = min(each.thing.creation_timestamp for each in waiting)
+    there = (node for node in snapshot.nodes if born[node.name] >= first and _has_joined(node))
+    new = {node.name: node for node in there}
+    if not new:
+        return {}
+    for name in [*(node for each in asked for node in each.came), *nodes_in_use(snapshot.pods, new, gpu_resource)]:
+        new.pop(name, None)
+    left = {each.name: each.outstanding for each in waiting}
+    by_kind = _by_kind(waiting)
+    found: dict[str, list[str]] = {}
+    for node in sorted(new.values(), key=lambda node: (born[node.name], node.name)):
+        of_kind = by_kind.get((node.labels.get(NODEPOOL, ""), node.instance_type), ())
+        open_ones = (each for each in reversed(of_kind) if left[each.name])
+        earlier = (each for each in open_ones if each.thing.creation_timestamp <= born[node.name])
+        answered = next((each for each in earlier if (gpu_devices(node, gpu_resource) or 0) >= each.ask.gpus), None)
+        if answered is not None:
+            left[answered.name] -= 1
+            found.setdefault(answered.name, []).append(node.name)
+    return found
+
+
+def _has_joined(node: Node) -> bool:
+    """As soon as it is anybody's supply, it is counted for those who asked: else others would take it first."""
+    unregistered = any(taint.key == UNREGISTERED for taint in node.taints)
+    return node.ready is not False and not node.deleting and not unregistered
+
+
+def _by_kind(waiting: Iterable[Asked]) -> Mapping[tuple[str, str], Sequence[Asked]]:
+    """By NodePool and instance type, in the order given."""
+    found: dict[tuple[str, str], list[Asked]] = {}
+    for each in waiting:
+        for instance_type in dict.fromkeys(each.ask.instance_types):
+            found.setdefault((each.ask.node_pool, instance_type), []).append(each)
+    return found
+
+
+def _number(text: str, otherwise: int = 0) -> int:
+    return int(text) if text.isdecimal() and len(text) < 5 else otherwise
+
+
+def _names(annotations: Mapping[str, str], key: str) -> tuple[str, ...]:
+    try:
+        names = orjson.loads(annotations.get(key, "[]"))
+    except orjson.JSONDecodeError:
+        return ()
+    return tuple(str(each) for each in names) if isinstance(names, list) else ()
+
+
+def _count(pod_set: Mapping[str, object]) -> int:
+    count = pod_set.get("count")
+    return count if isinstance(count, int) else 0

@@ -1,0 +1,38 @@
+"""Standing headroom: CapacityBuffers that people declare, and that are filled again when somebody takes them."""
+
+from collections.abc import Iterable
+
+from plimsoll.labels import HEADROOM
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
+from plimsoll.model.owner import DemandRef
+from plimsoll.plan.owned.asking import Asking
+from plimsoll.plan.owned.delta import Delta
+from plimsoll.plan.requests.batches import capacity_buffer, headroom_ask, of_headroom, pod_template
+from plimsoll.plan.requests.node_ask import NodeAsk
+
+
+def keep_headroom(environment: Environment, things: Iterable[Asking], delta: Delta) -> set[str]:
+    """Adds what the declared headroom lacks; the names of the objects that stand for it.
+
+    One of another shape goes first, and is made anew in the next round: a node is asked for by its whole shape.
+    """
+    standing = {each.name: each for each in things if HEADROOM in each.labels and isinstance(each, CapacityBuffer)}
+    taken = {each.name for each in things if HEADROOM in each.labels}
+    owner = DemandRef(kind="Environment", name=environment.name)
+    kept = set()
+    for headroom in environment.spec.demand.headroom:
+        name = f"headroom-{headroom.name}"
+        ask = headroom_ask(headroom)
+        metadata = of_headroom(environment, headroom, name)
+        buffer = standing.get(name)
+        if buffer is None:
+            if name not in taken:
+                delta.create(pod_template(environment, metadata, ask), owner, "headroom is declared")
+                delta.create(capacity_buffer(metadata, headroom.nodes), owner, "headroom is declared")
+        elif NodeAsk.said_by(buffer.annotations) == ask and not buffer.deleting:
+            kept.add(name)
+            if buffer.replicas != headroom.nodes:
+                reason = f"headroom is {headroom.nodes} nodes now"
+                delta.update(capacity_buffer(metadata, headroom.nodes), owner, reason)
+    return kept

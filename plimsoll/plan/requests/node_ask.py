@@ -1,0 +1,169 @@
+"""NodeAsk: a node as it is asked for, and how it is read back from what asks for it."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Annotated, Any, Final
+
+import orjson
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from plimsoll.labels import DEMAND, ENVIRONMENT, GROUP, INSTANCE_TYPE, NODEPOOL, as_label_value
+from plimsoll.model.meta.base import Observed
+from plimsoll.model.meta.placement import Placement, Terms
+from plimsoll.model.owner import DemandRef
+from plimsoll.plan.demand.demand import PlannedNode, Promise
+
+ASK: Final = f"{GROUP}/node"
+"""Annotation: the NodeAsk, as JSON."""
+ATTEMPT: Final = f"{GROUP}/attempt"
+"""Annotation: 1 for what is asked for first, one more after each failure."""
+CAME: Final = f"{GROUP}/came"
+"""Annotation: names of the nodes that have come, as a JSON list."""
+LOST: Final = f"{GROUP}/lost"
+"""Annotation: names of NodeClaims of which nothing is expected any more, as a JSON list."""
+GIVEN_UP: Final = f"{GROUP}/given-up"
+"""Annotation: how many of the nodes that were asked for are not awaited any more."""
+NVIDIA: Final = "nvidia.com/"
+_GPU_TAINT: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+_LEAST_CPU: Final = 100
+_SHORT: Final = 4096
+"""Characters of an annotation that is remembered: it may be anybody's."""
+
+
+class NodeAsk(Observed):
+    """A node's whole GPUs, and the host resources of the pods that are to run on it."""
+
+    model_config = ConfigDict(
+        extra="ignore", frozen=True, alias_generator=to_camel, populate_by_name=True, str_max_length=253
+    )
+
+    instance_types: Annotated[tuple[str, ...], Field(min_length=1, max_length=100)]
+    node_pool: str = ""
+    gpus: Annotated[int, Field(ge=1, le=1024)]
+    kind: str = ""
+    """GPU product."""
+    cpu_milli: Annotated[int, Field(ge=0)] = 0
+    memory_mib: Annotated[int, Field(ge=0)] = 0
+
+    @classmethod
+    def of(cls, node: PlannedNode) -> "NodeAsk":
+        return cls(
+            instance_types=(node.instance_type, *node.alternatives),
+            node_pool=node.node_pool,
+            gpus=node.gpus,
+            kind=node.kind,
+            cpu_milli=node.cpu_milli,
+            memory_mib=node.memory_mib,
+        )
+
+    def promise(self, name: str, demand: str, *, claimed: bool = False) -> Promise:
+        """Such a node, on its way for a demand."""
+        return Promise(
+            name=name,
+            demand=demand,
+            instance_types=self.instance_types,
+            node_pool=self.node_pool,
+            gpus=self.gpus,
+            kind=self.kind,
+            cpu_milli=self.cpu_milli,
+            memory_mib=self.memory_mib,
+            claimed=claimed,
+        )
+
+    @classmethod
+    def said_by(cls, annotations: Mapping[str, str]) -> "NodeAsk | None":
+        """None where the annotation is not there or not ours."""
+        text = annotations.get(ASK, "")
+        return _said(text) if len(text) < _SHORT else _read(text)
+
+    @property
+    def text(self) -> str:
+        """As the annotation has it."""
+        return orjson.dumps(self.model_dump(mode="json", by_alias=True), option=orjson.OPT_SORT_KEYS).decode()
+
+    @property
+    def slug(self) -> str:
+        """The product as a part of names."""
+        return re.sub(r"[^a-z0-9]+", "-", self.kind.casefold())[:28].strip("-") or "gpu"
+
+    def requests(self, gpu_resource: str) -> dict[str, str]:
+        """What a pod that stands for the node asks for."""
+        cpu = {"cpu": f"{self.cpu_milli or _LEAST_CPU}m"}
+        memory = {"memory": f"{self.memory_mib}Mi"} if self.memory_mib else {}
+        return {gpu_resource: str(self.gpus), **cpu, **memory}
+
+
+def _read(text: str) -> NodeAsk | None:
+    try:
+        return NodeAsk.model_validate(orjson.loads(text))
+    except (orjson.JSONDecodeError, ValidationError):
+        return None
+
+
+_said = lru_cache(maxsize=1024)(_read)
+"""Thousands of nodes are asked for in a few words."""
+
+
+def placing(ask: NodeAsk, placement: Placement) -> dict[str, Any]:
+    """The part of a pod's spec that holds it to the asked node, and to where the class's pods may run.
+
+    What a class says of labels of GPU Feature Discovery is left out: the type answers it, and an autoscaler knows those
+    labels of no node that it has yet to make.
+    """
+    selector = {key: value for key, value in placement.node_selector if not key.startswith(NVIDIA)}
+    held = []
+    if len(ask.instance_types) == 1:
+        selector[INSTANCE_TYPE] = ask.instance_types[0]
+    else:
+        held.append({"key": INSTANCE_TYPE, "operator": "In", "values": list(ask.instance_types)})
+    if ask.node_pool:
+        selector[NODEPOOL] = ask.node_pool
+    spec: dict[str, Any] = {"nodeSelector": selector, "tolerations": _tolerations(placement)}
+    if terms := _terms(placement.affinity, held):
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        spec["affinity"] = {"nodeAffinity": required}
+    return spec
+
+
+def marks(owner: DemandRef, environment: str) -> dict[str, str]:
+    """Labels by which an object is found again: its demand and its environment."""
+    return {DEMAND: as_label_value(owner.name), ENVIRONMENT: as_label_value(environment)}
+
+
+def _tolerations(placement: Placement) -> list[dict[str, Any]]:
+    own = [
+        {
+            name: value
+            for name, value in (
+                ("key", each.key),
+                ("operator", each.operator),
+                ("value", each.value),
+                ("effect", each.effect),
+                ("tolerationSeconds", each.toleration_seconds),
+            )
+            if value not in ("", None)
+        }
+        for each in placement.tolerations
+    ]
+    return own if _GPU_TAINT in own else [*own, _GPU_TAINT]
+
+
+def _terms(affinity: Terms, held: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    terms = []
+    for term in affinity or ((),):
+        kept = [each for each in term if not each.key.startswith(NVIDIA)]
+        fields = [_requirement(each.key, each.operator, each.values) for each in kept if each.field]
+        labels = [_requirement(each.key, each.operator, each.values) for each in kept if not each.field]
+        parts = {"matchExpressions": [*labels, *held], "matchFields": fields}
+        found = {name: items for name, items in parts.items() if items}
+        if not found:
+            return []  # alternatives, one of which asks for nothing more
+        if found not in terms:
+            terms.append(found)
+    return terms
+
+
+def _requirement(key: str, operator: str, values: tuple[str, ...]) -> dict[str, Any]:
+    return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}

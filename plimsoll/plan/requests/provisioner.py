@@ -1,0 +1,53 @@
+"""Demand provisioners: how planned nodes become objects that an autoscaler reads."""
+
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
+from typing import Protocol
+
+from plimsoll.plan.demand.demand import Demand, PlannedNode
+from plimsoll.plan.owned.asking import Asking
+from plimsoll.plan.owned.delta import Delta
+from plimsoll.plan.requests.asked import Asked
+from plimsoll.plan.requests.node_ask import NodeAsk
+
+
+class DemandProvisioner(Protocol):
+    """One way to ask for nodes; one object serves a whole round."""
+
+    def makes(self, thing: Asking) -> bool:
+        """Whether the object is of the kind that this provisioner asks by."""
+
+    def ask(self, demand: Demand, nodes: Sequence[PlannedNode], attempt: int, delta: Delta) -> int:
+        """Adds what asks for new nodes; how many objects do."""
+
+    def keep(self, asked: Asked, needed: int, came: Collection[str], delta: Delta) -> None:
+        """Adds what an object that stays lacks: `came` are nodes that are new since, `needed` those still awaited."""
+
+    def disarm(self, asked: Asked, came: Collection[str], delta: Delta) -> None:
+        """Adds what an object that goes must still say: an autoscaler may look again before it has gone."""
+
+
+class Names:
+    """Names of new objects: the smallest ordinals that are free, so that a repeated plan asks for the same."""
+
+    def __init__(self, taken: Callable[[], Collection[str]]) -> None:
+        """`taken` is asked once, when the first name is needed."""
+        self._find_taken = taken
+        self._next: dict[tuple[str, str], int] = {}
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        return set(self._find_taken())
+
+    def new(self, demand: str, ask: NodeAsk, make: "NameMaker") -> str:
+        key = (demand, ask.slug)
+        ordinal = self._next.get(key, 0)
+        while (name := make(demand, ask, ordinal)) in self._taken:
+            ordinal += 1
+        self._next[key] = ordinal + 1
+        self._taken.add(name)
+        return name
+
+
+class NameMaker(Protocol):
+    def __call__(self, demand: str, ask: NodeAsk, ordinal: int) -> str: ...

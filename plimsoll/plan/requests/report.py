@@ -1,0 +1,147 @@
+"""What a GPUDemand says of its demand: phase, figures, what was asked for, and what stands in the way."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from plimsoll.model.api.demand_settings import DemandProvisioner, DemandSettings
+from plimsoll.model.api.gpu_demand import (
+    MAX_LISTED,
+    ClaimStage,
+    DemandClaim,
+    DemandObject,
+    DemandPhase,
+    DemandReport,
+    GPUDemandStatus,
+)
+from plimsoll.model.owner import DemandRef
+from plimsoll.plan.demand.demand import Demand
+from plimsoll.plan.owned.delta import Delta, key_of
+from plimsoll.plan.requests.asked import Asked
+from plimsoll.plan.requests.claims import FollowedClaim
+from plimsoll.plan.requests.record import DemandRecord, Failing, text_of
+from plimsoll.plan.requests.status import figures
+from plimsoll.text import counted
+
+REASONS_LISTED = 20
+FAILED_LISTED = 50
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where one demand stands after a round."""
+
+    demand: Demand
+    kept: tuple[Asked, ...]
+    asked: int
+    """Objects that this round makes for it."""
+    record: DemandRecord
+    rests: datetime | None
+    """Until when nothing is asked for, after too many failures."""
+    failing: tuple[Failing, ...]
+    claims: tuple[FollowedClaim, ...]
+
+    @property
+    def awaited(self) -> bool:
+        return bool(self.asked) or any(each.outstanding for each in self.kept)
+
+    @property
+    def unmet(self) -> bool:
+        """Whether pods wait for which nothing is asked."""
+        return bool(self.demand.refused or (self.demand.nodes and not self.asked))
+
+
+def report(
+    standing: Standing, previous: GPUDemandStatus | None, settings: DemandSettings, delta: Delta, now: datetime
+) -> DemandReport:
+    """The status that the GPUDemand shall have once the delta has been done."""
+    demand = standing.demand
+    phase = _phase(standing)
+    since = previous.since if previous is not None and previous.phase is phase and previous.since else text_of(now)
+    objects = [*_kept(standing.kept), *_made(demand, delta)]
+    record = standing.record
+    status = figures(demand).model_copy(
+        update={
+            "phase": phase,
+            "since": since,
+            "object_count": len(objects),
+            "objects": tuple(objects[:MAX_LISTED]),
+            "deadline": _deadline(standing, settings, now),
+            "reasons": tuple(dict.fromkeys(_reasons(standing, settings)))[:REASONS_LISTED],
+            "node_claims": _claims(standing, previous),
+            "failures": record.failures,
+            "last_failure": text_of(record.last) if record.last is not None else "",
+            "blocked": record.blocked,
+        }
+    )
+    return DemandReport(name=demand.name, status=status)
+
+
+def over(status: GPUDemandStatus, now: datetime) -> GPUDemandStatus:
+    """The status of a demand that no pod has any more: bound, or gone. What is blocked stays until its time."""
+    if status.phase is DemandPhase.COMPLETED:
+        return status
+    return GPUDemandStatus(phase=DemandPhase.COMPLETED, since=text_of(now), blocked=status.blocked)
+
+
+def _phase(standing: Standing) -> DemandPhase:
+    if standing.awaited:
+        return DemandPhase.SCHEDULED
+    if standing.rests is not None:
+        return DemandPhase.FAILED
+    if standing.demand.blocked:
+        return DemandPhase.QUOTA_BLOCKED
+    if standing.record.failures and standing.unmet:
+        return DemandPhase.EXPIRED
+    ready = standing.demand.on_nodes and not standing.demand.nodes
+    return DemandPhase.NODE_READY if ready else DemandPhase.PENDING
+
+
+def _reasons(standing: Standing, settings: DemandSettings) -> Iterable[str]:
+    demand = standing.demand
+    if demand.blocked:
+        yield demand.blocked
+    if standing.rests is not None:
+        yield (
+            f"failed {counted(standing.record.failures, 'time')} in a row: nothing is asked for before "
+            f"{text_of(standing.rests)}; see why in blocked, or raise demand.retries of the Environment"
+        )
+    elif settings.provisioner is DemandProvisioner.NONE and demand.nodes:
+        yield "nothing is asked for: set demand.provisioner of the Environment"
+    yield from (each.message for each in standing.failing)
+    yield from demand.reasons
+    if demand.spoken_for:
+        yield f"{counted(len(demand.spoken_for), 'pod')} for whole GPUs: an autoscaler sees them by itself"
+
+
+def _deadline(standing: Standing, settings: DemandSettings, now: datetime) -> str:
+    """The earliest one."""
+    due = [each.deadline(settings.deadline_seconds) for each in standing.kept if each.outstanding]
+    if standing.asked:
+        due.append(now + timedelta(seconds=settings.deadline_seconds))
+    return text_of(min(due)) if due else ""
+
+
+def _kept(kept: Iterable[Asked]) -> Iterable[DemandObject]:
+    for each in kept:
+        key = key_of(each.thing)
+        yield DemandObject(api_version=key.api_version, kind=key.kind, namespace=key.namespace, name=key.name)
+
+
+def _claims(standing: Standing, previous: GPUDemandStatus | None) -> tuple[DemandClaim, ...]:
+    """Those that failed stay listed: what asked for them is gone by then, and often they are too."""
+    known = previous.node_claims if previous is not None else ()
+    failed = [each for each in known if each.stage is ClaimStage.FAILED]
+    found = {each.name: each for each in failed[-FAILED_LISTED:]}
+    found |= {
+        claim.name: DemandClaim(name=claim.name, stage=claim.stage, message=claim.message) for claim in standing.claims
+    }
+    return tuple(found[name] for name in sorted(found))[:MAX_LISTED]
+
+
+def _made(demand: Demand, delta: Delta) -> Iterable[DemandObject]:
+    owner = DemandRef(name=demand.name)
+    for creation in delta.creations:
+        if creation.owner == owner:
+            key = creation.key
+            yield DemandObject(api_version=key.api_version, kind=key.kind, namespace=key.namespace, name=key.name)

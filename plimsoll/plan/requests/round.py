@@ -1,0 +1,226 @@
+"""One round of asking for what demand lacks: what has come, what has failed, what is not needed, what is new."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from plimsoll.model.api.demand_settings import DemandProvisioner as Setting
+from plimsoll.model.api.gpu_demand import DemandReport, GPUDemandStatus
+from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
+from plimsoll.model.plan import SignalReason
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.demand.demand import Demand
+from plimsoll.plan.demand.planner import DemandPlanner
+from plimsoll.plan.limits.budget import environment_room
+from plimsoll.plan.owned.asking import signalled
+from plimsoll.plan.owned.delta import Delta, key_of
+from plimsoll.plan.owned.progress import parse_time
+from plimsoll.plan.pools.limits import Room
+from plimsoll.plan.requests.asked import Asked, AskedObjects, came_since
+from plimsoll.plan.requests.batch_provisioner import BatchProvisioner
+from plimsoll.plan.requests.claims import ClaimMonitor, FollowedClaim
+from plimsoll.plan.requests.headroom import keep_headroom
+from plimsoll.plan.requests.held import held_nodes
+from plimsoll.plan.requests.provisioner import DemandProvisioner, Names
+from plimsoll.plan.requests.record import DemandRecord, Failing
+from plimsoll.plan.requests.report import Standing, over, report
+from plimsoll.plan.requests.trigger_provisioner import TriggerPodProvisioner
+
+
+class DemandAsking:
+    """One round over one snapshot. `delta` is given what it comes to."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        planner: DemandPlanner,
+        delta: Delta,
+        now: datetime,
+        *,
+        room: Room | None = None,
+        asked: AskedObjects | None = None,
+    ) -> None:
+        """`room` is what the Environment's limits leave for demand, `asked` what asks; None: as the snapshot has it."""
+        self._snapshot = snapshot
+        self._settings = snapshot.environment.spec.demand
+        self._planner = planner
+        self._delta = delta
+        self._now = now
+        asked = asked or AskedObjects(snapshot)
+        self._room = room if room is not None else environment_room(snapshot, asked)
+        self._things = asked.things
+        self._known = {each.name: each.status for each in snapshot.gpu_demands}
+        self._provisioner = self._choose()
+        found, makes = asked.found, self._provisioner.makes if self._provisioner is not None else None
+        own = [each for each in found if makes is not None and makes(each.thing)]
+        self._new_nodes = asked.came if len(own) == len(found) else came_since(own, snapshot)
+        self._asked = [each.with_came(self._new_nodes.get(each.name, ())) for each in own]
+        self._claims = ClaimMonitor(snapshot, self._asked, now)
+        self._failing: dict[str, list[Failing]] = {}
+        """What was asked for and will not come, by the name of what asked for it."""
+        self._lost: list[FollowedClaim] = []
+        self._waiting = [left for each in self._asked if (left := self._judge(each)).outstanding or left.came]
+        self._records = self._remember()
+        self._moved: set[str] = set()
+        """What waits for instance types of which none is asked for now."""
+        self.demands: tuple[Demand, ...] = ()
+        """What is lacking, once `plan` has been called."""
+        self.held: frozenset[str] = frozenset()
+        """Nodes that are there, and that no pod is let go to yet."""
+
+    def _choose(self) -> DemandProvisioner | None:
+        names = Names(self._taken)
+        match self._settings.provisioner:
+            case Setting.TRIGGER_POD:
+                return TriggerPodProvisioner(self._snapshot.environment, names)
+            case Setting.CAPACITY_BUFFER | Setting.PROVISIONING_REQUEST:
+                return BatchProvisioner(self._snapshot.environment, names)
+            case _:
+                return None
+
+    def _taken(self) -> set[str]:
+        """Names that are no longer free; every pod is looked at, so only where one is needed."""
+        pods = (pod.name for pod in self._snapshot.pods if pod.namespace == self._settings.namespace)
+        return {*(each.name for each in self._things), *pods}
+
+    def plan(self) -> tuple[DemandReport, ...]:
+        """What every GPUDemand is to say."""
+        waiting, blocked = self._waiting, self._blocked()
+        self._moved = {
+            each.name
+            for each in waiting
+            if each.outstanding and all((kind, each.ask.node_pool) in blocked for kind in each.ask.instance_types)
+        }
+        promises = [promise for each in waiting for promise in each.promises]
+        came = {node: each.demand for each in waiting for node in each.came}
+        self.demands = demands = self._planner.demands(
+            self._snapshot, promises, blocked, self._failed_claims(), came, room=self._room
+        )
+        self._delta.warnings += sorted({warning for demand in demands for warning in demand.warnings})
+        self._hold(waiting)
+        kept = self._keep(waiting, demands)
+        standings = [self._ask(demand, [each for each in kept if each.demand == demand.name]) for demand in demands]
+        standing = keep_headroom(self._snapshot.environment, self._things, self._delta)
+        self._retire({each.name for each in kept} | standing)
+        self._look_again(kept, standings)
+        return self._reports(standings)
+
+    def _hold(self, waiting: Sequence[Asked]) -> None:
+        if self._settings.provisioner in (Setting.TRIGGER_POD, Setting.CAPACITY_BUFFER):
+            self.held, until = held_nodes(self._new_nodes, self._snapshot, waiting, self.demands, self._now)
+            self._delta.looks += [until] if until is not None else []
+
+    def _judge(self, asked: Asked) -> Asked:
+        """Without the nodes that will not come: what goes wrong with one leaves the others awaited."""
+        lost = self._claims.lost(asked)
+        self._lost += lost.claims
+        failing = [
+            Failing(f"NodeClaim {each.name}: {each.message}", asked.ask.node_pool, each.instance_types, asked.attempt)
+            for each in lost.claims
+        ]
+        left = asked.without(lost.nodes, (each.name for each in lost.claims))
+        if left.outstanding and (said := self._over(left)):
+            failing.append(Failing(said, asked.ask.node_pool, asked.ask.instance_types, asked.attempt))
+            left = left.without(left.outstanding)
+        if failing:
+            self._failing[asked.name] = failing
+        return replace(left, claimed=min(left.outstanding, self._claims.coming(asked)))
+
+    def _over(self, asked: Asked) -> str:
+        """Why none of the nodes that are still to come is awaited any more; empty: they are."""
+        refused = asked.thing.says("Failed") if isinstance(asked.thing, ProvisioningRequest) else ""
+        if refused:
+            return f"ProvisioningRequest {asked.name}: {refused}"
+        late = self._now > asked.deadline(self._settings.deadline_seconds)
+        return f"nothing more came within {self._settings.deadline_seconds} s" if late else ""
+
+    def _remember(self) -> Mapping[str, DemandRecord]:
+        names = {*self._known, *(each.demand for each in self._asked)}
+        records = {}
+        for name in names:
+            own = [each for each in self._asked if each.demand == name]
+            failing = [failure for each in own for failure in self._failing.get(each.name, ())]
+            record = DemandRecord.of(self._known.get(name, GPUDemandStatus()), self._now).rested(
+                self._settings, self._now
+            )
+            came = [each.attempt for each in own if each.name in self._new_nodes]
+            records[name] = record.succeeded(came).failed(failing, self._settings, self._now)
+        return records
+
+    def _blocked(self) -> set[tuple[str, str]]:
+        """(instance type, NodePool): of every demand, for what does not come for one comes for none."""
+        return {(each.instance_type, each.node_pool) for record in self._records.values() for each in record.blocked}
+
+    def _failed_claims(self) -> set[str]:
+        return {claim.name for claim in self._lost} | {name for each in self._asked for name in each.lost}
+
+    def _keep(self, waiting: Sequence[Asked], demands: Sequence[Demand]) -> list[Asked]:
+        """What is still needed: nodes are awaited, or have come and pods are still to be bound to them."""
+        wanted = {name for demand in demands for name in demand.on_promises}
+        busy = {name for demand in demands for name in demand.on_nodes}
+        kept = []
+        for each in waiting:
+            needed = sum(promise.name in wanted for promise in each.promises)
+            came = self._new_nodes.get(each.name, ())
+            held, new = self.held.intersection(came), [node for node in came if node not in self.held]
+            if self._provisioner is None:
+                continue
+            if needed or busy.intersection(each.came):
+                kept.append(each)
+                self._provisioner.keep(each.holding(held), needed + len(held), new, self._delta)
+            else:
+                self._provisioner.disarm(each, new, self._delta)
+        return kept
+
+    def _ask(self, demand: Demand, kept: Sequence[Asked]) -> Standing:
+        record = self._records.get(demand.name, DemandRecord())
+        rests = record.rests_until(self._settings, self._now)
+        asked = 0
+        if self._provisioner is not None and demand.nodes and rests is None:
+            asked = self._provisioner.ask(demand, demand.nodes, record.failures + 1, self._delta)
+        own = [each for each in self._asked if each.demand == demand.name]
+        failing = tuple(failure for each in own for failure in self._failing.get(each.name, ()))
+        claims = [claim for each in own for claim in self._claims.of(each)]
+        claims += [claim for claim in self._lost if claim.asked in {each.name for each in own}]
+        return Standing(demand, tuple(kept), asked, record, rests, failing, tuple(claims))
+
+    def _retire(self, kept: Collection[str]) -> None:
+        for thing in self._things:
+            if thing.name not in kept:
+                why = self._why_over(thing.name)
+                self._delta.delete(thing, why)
+                if signalled(thing) == SignalReason.UNSCHEDULABLE and not thing.deleting:
+                    self._delta.signal(key_of(thing), thing.uid, SignalReason.WITHDRAWN, why)
+
+    def _why_over(self, name: str) -> str:
+        if name in self._failing:
+            return self._failing[name][0].message
+        if self._provisioner is None:
+            return "the Environment's demand provisioner is another one now"
+        if name in self._moved:
+            return "what was asked for beside it did not come: its instance types are not asked for now"
+        return "no pod waits for it any more"
+
+    def _look_again(self, kept: Sequence[Asked], standings: Sequence[Standing]) -> None:
+        """When a deadline passes, or types may be asked for again."""
+        looks = self._delta.looks
+        looks += [each.deadline(self._settings.deadline_seconds) for each in kept if each.outstanding]
+        looks += [look for each in kept if each.outstanding for look in self._claims.looks(each)]
+        for standing in standings:
+            if standing.unmet:
+                looks += [until for each in standing.record.blocked if (until := parse_time(each.until)) is not None]
+                looks += [standing.rests] if standing.rests is not None else []
+
+    def _reports(self, standings: Sequence[Standing]) -> tuple[DemandReport, ...]:
+        found = {
+            each.demand.name: report(each, self._known.get(each.demand.name), self._settings, self._delta, self._now)
+            for each in standings
+        }
+        retention = timedelta(seconds=self._settings.retention_seconds)
+        for name, status in self._known.items():
+            if name not in found:
+                ended = over(status, self._now)
+                since = parse_time(ended.since)
+                gone = since is None or self._now >= since + retention
+                found[name] = DemandReport(name=name, status=None if gone else ended)
+        return tuple(found[name] for name in sorted(found))

@@ -1,0 +1,116 @@
+"""Trigger pods: each asks an autoscaler for one planned node, and never runs.
+
+The idea, names, labels and annotations are those of TensorFusion's smart scheduling pods. A trigger asks for all GPUs
+of its node, so that two never share one; its scheduler is nobody's, so that it never takes the GPUs it asks for.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+import orjson
+
+from plimsoll.labels import as_label_value
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.owner import DemandRef
+from plimsoll.plan.demand.demand import Demand, PlannedNode
+from plimsoll.plan.requests.node_ask import ASK, ATTEMPT, NodeAsk, marks, placing
+
+PREFIX: Final = "smart-gpu-scheduler"
+COMPONENT: Final = "smart-scheduler"
+TYPE: Final = "gpu-scaling"
+BACKGROUND: Final = {"pulumi.com/deletionPropagationPolicy": "background"}
+"""Nothing depends on a trigger: it goes at once."""
+_ORIGINAL_LENGTH: Final = 2000
+ORIGINAL_REQUESTS: Final = ("tensor-fusion.ai/tflops-request", "tensor-fusion.ai/vram-request")
+"""Annotations of TensorFusion that say what a pod asked for before it was read as a share."""
+
+
+def trigger_pod(demand: Demand, node: PlannedNode, environment: Environment, name: str, attempt: int) -> dict[str, Any]:
+    """The Pod that stands for a planned node."""
+    settings = environment.spec.demand
+    ask = NodeAsk.of(node)
+    prefix = settings.label_prefix
+    requests = ask.requests(environment.spec.gpu_resource)
+    container = {
+        "name": "gpu-trigger",
+        "image": settings.image,
+        "resources": {"requests": requests, "limits": requests},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "runAsNonRoot": True,
+            "runAsUser": 65535,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": settings.namespace,
+            "labels": {
+                f"{prefix}/component": COMPONENT,
+                f"{prefix}/gpu-model": as_label_value(re.sub(r"[^-A-Za-z0-9_.]+", "-", ask.kind)),
+                f"{prefix}/pool": as_label_value(ask.node_pool),
+                f"{prefix}/trigger-type": TYPE,
+                **marks(DemandRef(name=demand.name), environment.name),
+            },
+            "annotations": {
+                f"{prefix}/created-by": "plimsoll",
+                f"{prefix}/purpose": "trigger-karpenter-scaling",
+                f"{prefix}/original-request": original_request(demand, node),
+                f"{prefix}/cleanup-after": "pods-bound",
+                ASK: ask.text,
+                ATTEMPT: str(attempt),
+                **BACKGROUND,
+            },
+        },
+        "spec": {
+            "restartPolicy": "Never",
+            "schedulerName": settings.scheduler_name,
+            "activeDeadlineSeconds": settings.deadline_seconds,
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "containers": [container],
+            **placing(ask, demand.of.placement),
+        },
+    }
+
+
+def trigger_name(demand: str, ask: NodeAsk, ordinal: int) -> str:
+    """At most 63 characters; two of one demand differ by their ordinal, two demands by their hash."""
+    digest = hashlib.sha256(f"{demand}/{ordinal}".encode()).hexdigest()[:12]
+    return f"{PREFIX}-{ask.slug[: 63 - len(PREFIX) - 14].rstrip('-')}-{digest}"
+
+
+def original_request(demand: Demand, node: PlannedNode) -> str:
+    """What the pods on the node ask for, as they say it; JSON, without their names."""
+    counts = Counter(orjson.dumps(_asked(demand, uid), option=orjson.OPT_SORT_KEYS) for uid in node.pods)
+    asked = [{**orjson.loads(text), "pods": count} for text, count in sorted(counts.items())]
+    return _cut(asked)
+
+
+def _asked(demand: Demand, uid: str) -> dict[str, str]:
+    found = demand.pods.get(uid)
+    if found is None:
+        return {}
+    pod: Pod = found.pod
+    units = {key.partition("/")[2]: pod.annotations[key][:64] for key in ORIGINAL_REQUESTS if key in pod.annotations}
+    return {"share": str(found.share), **units}
+
+
+def _cut(items: Iterable[dict[str, Any]]) -> str:
+    """As many items as fit."""
+    kept: list[dict[str, Any]] = []
+    size = 2
+    for item in items:
+        size += len(orjson.dumps(item)) + 1
+        if size > _ORIGINAL_LENGTH:
+            break
+        kept.append(item)
+    return orjson.dumps(kept).decode()

@@ -1,0 +1,1 @@
+"""Workspaces: judged, given nodes, and turned into workloads."""

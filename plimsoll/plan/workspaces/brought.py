@@ -1,0 +1,213 @@
+"""Workspaces on nodes that people bring (BYO): the selector's nodes, judged by their live GFD labels.
+
+The algorithm is that of KAITO's cloud provider agnostic scheduling: at least one node matches, product, count and
+memory are the same on all of them, and a model that cannot span nodes fits one. Messages keep KAITO's known phrases.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from plimsoll.labels import GPU_MEMORY, NODEPOOL
+from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.api.mode import instance_type_violation
+from plimsoll.model.api.partition import Partition
+from plimsoll.model.api.workspace import Workspace
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.meta.label_selector import LabelSelector
+from plimsoll.model.refusal import Refusal
+from plimsoll.model.verdict import Reason
+from plimsoll.plan.estimating.estimates import Estimates
+from plimsoll.plan.estimating.sizing import Sizing, nodes_in_all, replica_need
+from plimsoll.plan.nodes.gpu_labels import InvalidGpuLabel
+from plimsoll.plan.nodes.gpu_offer import Offer, Offers, Unusable
+from plimsoll.plan.nodes.index import NodeIndex
+from plimsoll.plan.nodes.tolerations import Tolerance, Tolerances
+from plimsoll.plan.nodes.usability import short_of_devices, why_unusable
+from plimsoll.plan.workspaces.brought_replica import nodes_of_replica
+from plimsoll.plan.workspaces.refusals import invalid_labels, none_matches, none_usable, not_uniform
+from plimsoll.plan.workspaces.template_devices import template_devices
+from plimsoll.text import counted, shortlist
+
+
+class Survey(NamedTuple):
+    """What a selector finds."""
+
+    offer: Offer
+    """The same on every node but for the number of devices; that of the node with the fewest."""
+    matching: tuple[str, ...]
+    """Nodes with labels, usable or not, sorted."""
+    usable: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+class Ask(NamedTuple):
+    """What makes nodes usable for a Workspace, beside its selector."""
+
+    tolerance: Tolerance
+    partition: Partition | None
+    devices: int
+    """That the template asks for by itself; 0: as many as its nodes have."""
+
+
+class BroughtNodes:
+    """Judges Workspaces against the nodes of one snapshot; what a selector finds is found once."""
+
+    def __init__(self, index: NodeIndex, environment: EnvironmentSpec) -> None:
+        self._index = index
+        self._environment = environment
+        self._surveys: dict[object, Survey | Refusal] = {}
+        self._tolerances = Tolerances(environment)
+        self._offers = Offers()
+        self._estimates = Estimates(environment.estimator)
+
+    def judge(self, workspace: Workspace) -> Sizing | Refusal:
+        """How many nodes the Workspace takes of those it matches, or why it may not."""
+        resource = workspace.spec.resource
+        forbidden = instance_type_violation(resource.instance_type, auto_provisioning=False)
+        if forbidden:
+            return Refusal(Reason.INSTANCE_TYPE_FORBIDDEN, forbidden)
+        if resource.label_selector.empty:
+            return Refusal(
+                Reason.SELECTOR_EMPTY,
+                "resource.labelSelector is empty and would match every node: name the nodes by matchLabels or "
+                "matchExpressions",
+            )
+        devices = template_devices(workspace, self._environment.gpu_resource)
+        if isinstance(devices, Refusal):
+            return devices
+        ask = Ask(self._tolerances.of(workspace), resource.partition, devices)
+        survey = self._found(resource.label_selector, ask)
+        if isinstance(survey, Refusal):
+            return survey
+        pools = self._foreign_pools(workspace.namespace, survey.usable)
+        return pools or _size(workspace, survey, devices, self._estimates)
+
+    def _found(self, selector: LabelSelector, ask: Ask) -> Survey | Refusal:
+        """What the selector finds for pods that ask for so much, or what is wrong with these nodes."""
+        key = (str(selector), ask.tolerance.key, ask.partition, ask.devices)
+        found = self._surveys.get(key)
+        if found is None:
+            found = self._surveys[key] = self._survey(selector, key[0], ask)
+        return found
+
+    def _survey(self, selector: LabelSelector, text: str, ask: Ask) -> Survey | Refusal:
+        matching = self._index.matching(selector)
+        nodes = [node for node in matching if not node.deleting]
+        if not nodes:
+            return none_matches(text, len(self._index.nodes), [node.name for node in matching])
+        by_offer: dict[int, tuple[Offer, list[Node]]] = {}
+        usable: list[tuple[Node, Offer]] = []
+        unusable: dict[str, str] = {}
+        left_out: list[str] = []
+        elsewise: list[Unusable] = []
+        invalid: list[tuple[Node, InvalidGpuLabel]] = []
+        for node in nodes:
+            offer = self._offers.of(node, ask.partition)
+            problem = why_unusable(node, ask.tolerance)
+            if isinstance(offer, Offer):
+                # By identity: nodes that are alike have one offer, and to hash it for each takes longer than all else.
+                by_offer.setdefault(id(offer), (offer, []))[1].append(node)
+                if not problem:
+                    usable.append((node, offer))
+            elif isinstance(offer, Unusable):
+                elsewise.append(offer)
+                problem = problem or offer.problem
+            elif problem:
+                left_out.append(f"{node.name} ({problem}; {offer})")
+            else:
+                invalid.append((node, offer))
+            if problem:
+                unusable[node.name] = problem
+        if invalid:
+            return invalid_labels(invalid)
+        groups: dict[Offer, list[Node]] = {}
+        for offer, alike in by_offer.values():
+            groups.setdefault(offer, []).extend(alike)
+        if len({offer.uniformity for offer in groups}) > 1:
+            return not_uniform(text, groups)
+        fewest = min(groups, key=lambda each: (each.devices, each.gpu_count), default=None)
+        names = []
+        for node, its in usable:
+            devices = ask.devices or (fewest or its).devices
+            short = short_of_devices(node, its, devices, self._environment.gpu_resource)
+            if short:
+                unusable[node.name] = short
+            else:
+                names.append(node.name)
+        if not names or fewest is None:
+            said = [f"{name} ({problem})" for name, problem in unusable.items()]
+            return none_usable(text, len(nodes), said, elsewise, partitioned=ask.partition is not None)
+        return Survey(
+            offer=fewest,
+            matching=tuple(sorted(node.name for alike in groups.values() for node in alike)),
+            usable=tuple(names),
+            warnings=tuple(_warnings(groups, unusable, left_out)),
+        )
+
+    def _foreign_pools(self, namespace: str, names: tuple[str, ...]) -> Refusal | None:
+        access = self._environment.access_of(namespace)
+        if access is None or access.node_pools is None:
+            return None
+        foreign = [
+            f"{name} (NodePool {pool})"
+            for name in names
+            if (pool := self._index.by_name[name].labels.get(NODEPOOL)) and pool not in access.node_pools
+        ]
+        if not foreign:
+            return None
+        return Refusal(
+            Reason.NOT_ALLOWED,
+            f"namespace {namespace!r} may use the NodePools {shortlist(access.node_pools) or '(none)'} only, and the "
+            f"selector matches {shortlist(foreign)}: narrow resource.labelSelector",
+        )
+
+
+def _warnings(groups: Mapping[Offer, list[Node]], unusable: Mapping[str, str], left_out: list[str]) -> Iterator[str]:
+    if left_out:
+        yield f"left out, neither usable nor labelled: {shortlist(left_out)}"
+    elif unusable:
+        yield f"not usable at present: {shortlist([f'{name} ({problem})' for name, problem in unusable.items()])}"
+    for offer, nodes in groups.items():
+        if offer.in_bytes:
+            yield (
+                f"{GPU_MEMORY} on {shortlist([node.name for node in nodes])} is in bytes, as old releases of GPU "
+                f"Feature Discovery wrote it: read as {offer.memory_mib} MiB; update it"
+            )
+    yield from dict.fromkeys(offer.warning for offer in groups if offer.warning)
+
+
+def _size(workspace: Workspace, survey: Survey, own_devices: int, estimates: Estimates) -> Sizing | Refusal:
+    need = replica_need(workspace)
+    if isinstance(need, Refusal):
+        return need
+    offer = survey.offer
+    found = f"{counted(len(survey.matching), 'matching node')}, {len(survey.usable)} usable, {offer}"
+    warnings = survey.warnings
+    per_replica = 1
+    if need is not None:
+        sized = nodes_of_replica(need, offer, survey.matching, estimates)
+        if isinstance(sized, Refusal):
+            return sized
+        per_replica, warning = sized
+        warnings = (*warnings, warning) if warning else warnings
+    target, deprecated = nodes_in_all(workspace, per_replica)
+    takes = f"one replica takes {counted(per_replica, 'node')}"
+    gpus = offer.gpu_count
+    if offer.pods:
+        takes = f"one replica takes {offer.devices} of {offer.resource or 'its GPUs'}, and {offer.pods} fit a node"
+        gpus = offer.devices * offer.pods
+        target = math.ceil(workspace.replicas / offer.pods)
+    return Sizing(
+        per_replica=per_replica,
+        target=target,
+        message=f"{found}; {takes}",
+        node_names=survey.usable,
+        devices=offer.devices,
+        resource=offer.resource,
+        parallel=offer.gpus.count,
+        asked=own_devices or offer.devices,
+        pods_per_node=offer.pods,
+        gpus=gpus,
+        warnings=(*warnings, *deprecated),
+    )

@@ -1,0 +1,124 @@
+"""Nodes of one replica where nodes are brought: the raw sums of KAITO's proposal, with the estimate as a warning.
+
+A model that cannot span nodes fits one node, one that may fits all that match; there is no least number of nodes. The
+estimator's formula (KV cache, utilization) says more than these sums: what it says is warned of, and sets how many
+nodes a replica takes that may span them.
+"""
+
+import math
+from typing import Final
+
+from plimsoll.model.refusal import Refusal
+from plimsoll.model.verdict import Reason
+from plimsoll.plan.estimating.estimates import Estimates
+from plimsoll.plan.estimating.estimator import Estimate
+from plimsoll.plan.estimating.sizing import ReplicaNeed
+from plimsoll.plan.nodes.gpu_offer import Offer
+from plimsoll.text import counted, shortlist
+
+MOST_NODES: Final = 10_000
+"""What `perReplicaNodeCount` may be at most: an estimate beyond it comes of GPUs with next to no room."""
+
+
+def nodes_of_replica(
+    need: ReplicaNeed, offer: Offer, names: tuple[str, ...], estimates: Estimates
+) -> tuple[int, str] | Refusal:
+    """Nodes that one replica takes of such nodes, and a warning or an empty text; `names` are all that match."""
+    parted = bool(offer.pods)
+    if (need.per_replica or 1) > 1 and (parted or offer.gpus.slices or not need.spans_nodes):
+        whose = "its pods ask for a part of a node" if parted else f"{need.subject} runs on one node only"
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"inference.perReplicaNodeCount is {need.per_replica}, but {whose}: leave it out, or set it to 1",
+        )
+    if need.need is None:
+        return need.per_replica or 1, ""
+    spans = need.spans_nodes and not parted and not offer.gpus.slices
+    refusal = _over_all(need, offer, names) if spans else _on_one(need, offer, names[0])
+    if refusal is not None:
+        return refusal
+    outcome = estimates.of(need.need, offer.gpus, need.context_length)
+    if offer.gpus.slices and not isinstance(outcome, Estimate):
+        return _too_small_slice(need, offer, names[0], outcome.min_gpus, outcome.reason)
+    wanted = outcome.nodes
+    per_replica = need.per_replica or 1
+    if spans and need.per_replica is None:
+        least = math.ceil(need.least_mib / _mib(offer))
+        per_replica = wanted if wanted is not None and wanted <= MOST_NODES else least
+    if isinstance(outcome, Estimate) and outcome.nodes <= per_replica:
+        return per_replica, ""
+    said = (
+        f"the estimate says {counted(outcome.min_gpus, 'GPU')}, {counted(wanted, 'node')} for one replica"
+        if outcome.min_gpus is not None and wanted is not None
+        else f"the estimate says that {outcome.reason}"
+        if not isinstance(outcome, Estimate)
+        else ""
+    )
+    given = f"inference.perReplicaNodeCount is {need.per_replica}" if need.per_replica else f"{per_replica} is taken"
+    return per_replica, f"{need.subject} may run out of GPU memory: {said}, and {given}"
+
+
+def _on_one(need: ReplicaNeed, offer: Offer, name: str) -> Refusal | None:
+    if _mib(offer) >= need.least_mib:
+        return None
+    return Refusal(
+        Reason.INSUFFICIENT_GPU_MEMORY,
+        f"Insufficient total GPU memory: {_has(offer, name)}, but {need.subject} requires at least {need.least_mib} "
+        f"MiB on one {_place(offer)}; take {_larger(offer)}",
+    )
+
+
+def _over_all(need: ReplicaNeed, offer: Offer, names: tuple[str, ...]) -> Refusal | None:
+    each = _mib(offer)
+    if len(names) * each < need.least_mib:
+        return Refusal(
+            Reason.INSUFFICIENT_GPU_MEMORY,
+            f"Insufficient total GPU memory: {counted(len(names), 'matching node')} ({shortlist(names)}) has a total "
+            f"of {len(names) * each} MiB ({len(names)} x {offer}), but {need.subject} requires at least "
+            f"{need.least_mib} MiB; label more nodes, or take larger ones",
+        )
+    if need.per_replica is not None and need.per_replica * each < need.least_mib:
+        return Refusal(
+            Reason.INSUFFICIENT_GPU_MEMORY,
+            f"Insufficient total GPU memory: {_has(offer, names[0])}, but {need.subject} requires at least "
+            f"{need.least_mib} MiB over {counted(need.per_replica, 'node')}; raise inference.perReplicaNodeCount, or "
+            "take nodes with more GPU memory",
+        )
+    return None
+
+
+def _too_small_slice(need: ReplicaNeed, offer: Offer, name: str, min_gpus: int | None, reason: str) -> Refusal:
+    said = (
+        f"the estimate says {min_gpus} of them, and a model is not split over {_place(offer)}s"
+        if min_gpus is not None and min_gpus > 1
+        else reason
+    )
+    return Refusal(
+        Reason.INSUFFICIENT_GPU_MEMORY,
+        f"Insufficient total GPU memory: {_has(offer, name)}, but {need.subject} requires at least {need.least_mib} "
+        f"MiB and what it runs with: {said}; take {_larger(offer)}",
+    )
+
+
+def _mib(offer: Offer) -> int:
+    """MiB that one pod has."""
+    return offer.gpus.count * int(offer.gpus.memory_mib)
+
+
+def _has(offer: Offer, name: str) -> str:
+    if offer.gpus.slices:
+        return f"one {_place(offer)} of node {name} has a total of {_mib(offer)} MiB ({offer.product})"
+    has = f"{offer.gpus.count} x {offer.product} of {offer.memory_mib} MiB each"
+    return f"node {name} has a total of {_mib(offer)} MiB ({has})"
+
+
+def _place(offer: Offer) -> str:
+    if not offer.gpus.slices:
+        return "node"
+    return "slice" if offer.gpus.memory_mib == offer.memory_mib else "shared device"
+
+
+def _larger(offer: Offer) -> str:
+    if not offer.gpus.slices:
+        return "nodes with more GPU memory"
+    return "a larger MIG profile, or whole GPUs" if _place(offer) == "slice" else "nodes whose GPUs are not shared"

@@ -1,0 +1,70 @@
+"""Nodes that were there before (NAP): a Workspace uses ready ones that fit before any is made for it."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from plimsoll.labels import NODEPOOL, WORKSPACE
+from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.cluster.node import Node
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.catalog.offered import OfferedTypes
+from plimsoll.plan.nodes.index import NodeIndex, gpu_devices
+from plimsoll.plan.nodes.tolerations import Tolerance, Tolerances
+from plimsoll.plan.owned.ownership import by_age
+
+
+def brought_supply(
+    snapshot: Snapshot, index: NodeIndex, targets: dict[tuple[str, str], int]
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Names of brought nodes that each Workspace may count, at most its target; no node counts for two.
+
+    Counted are Ready nodes that a non-empty selector matches, of the Workspace's instance type in a spelling that its
+    pods ask for, that belong to no NodeClaim, no NodePool and no Workspace. The oldest Workspace chooses first.
+    """
+    claimed = {claim.node_name for claim in snapshot.node_claims}
+    claimed |= {claim.provider_id for claim in snapshot.node_claims}
+    free: dict[tuple[str, tuple[str, ...], str], Iterator[str]] = {}
+    tolerances = Tolerances(snapshot.environment.spec)
+    types = OfferedTypes(snapshot, index)
+    taken: set[str] = set()
+    counted: dict[tuple[str, str], tuple[str, ...]] = {}
+    for workspace in sorted(snapshot.workspaces, key=by_age):
+        target = targets.get(workspace.key, 0)
+        resource = workspace.spec.resource
+        if not target or resource.label_selector.empty:
+            continue
+        written = resource.instance_type or ""
+        offered = types.find(written)
+        if offered is None:
+            continue
+        tolerance = tolerances.of(workspace)
+        wanted = (str(resource.label_selector), offered.spellings(written), tolerance.key)
+        # Each node is looked at once for each kind of wish: a node that one Workspace passed over suits no other.
+        nodes = free.get(wanted)
+        if nodes is None:
+            matching = index.matching(resource.label_selector)
+            nodes = free[wanted] = _free(matching, wanted[1], tolerance, snapshot.environment.spec, claimed)
+        names = tuple(islice((name for name in nodes if name not in taken), target))
+        taken.update(names)
+        if names:
+            counted[workspace.key] = names
+    return counted
+
+
+def _free(
+    nodes: Iterable[Node],
+    instance_types: tuple[str, ...],
+    tolerance: Tolerance,
+    environment: EnvironmentSpec,
+    claimed: set[str],
+) -> Iterator[str]:
+    """Names of usable nodes of the type that nobody provisioned; `claimed` holds names and provider ids."""
+    for node in nodes:
+        if node.instance_type not in instance_types or not node.usable or tolerance.kept_away(node):
+            continue
+        if NODEPOOL in node.labels or WORKSPACE in node.labels:
+            continue
+        if node.name in claimed or (node.provider_id and node.provider_id in claimed):
+            continue
+        if gpu_devices(node, environment.gpu_resource) != 0:
+            yield node.name

@@ -1,0 +1,88 @@
+"""What each Workspace has: NodeClaims, nodes, workloads."""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+
+from plimsoll.model.api.provisioning import Provisioning
+from plimsoll.model.api.workspace import Workspace, WorkspaceRef
+from plimsoll.model.plan import ObjectKey, Plan
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.verdict import Verdict
+from plimsoll.plan.nodes.index import index_of
+from plimsoll.plan.owned.attempts import Attempts, Trying
+from plimsoll.plan.owned.ownership import Ownership
+from plimsoll.plan.owned.progress import ClaimProgress
+from plimsoll.plan.workspaces.brought_supply import brought_supply
+from plimsoll.plan.workspaces.whole_replicas import Start, whole_replicas
+
+
+class Made:
+    """What a plan has done about NodeClaims, of which the snapshot that it was made from shows nothing yet."""
+
+    def __init__(self, plan: Plan, failures: Container[ObjectKey] = ()) -> None:
+        """`failures` are the keys of operations that were not done."""
+        self._created: dict[WorkspaceRef, list[str]] = {}
+        for creation in plan.creations:
+            key = creation.key
+            owner = creation.owner
+            if key.kind == "NodeClaim" and key not in failures and isinstance(owner, WorkspaceRef):
+                self._created.setdefault(owner, []).append(key.name)
+        self.deleted = frozenset(
+            each.key.name for each in plan.deletions if each.key.kind == "NodeClaim" and each.key not in failures
+        )
+
+    def created(self, workspace: Workspace) -> list[str]:
+        return self._created.get(workspace.ref, [])
+
+
+class Holdings:
+    """Answers for the Workspaces of one snapshot; `made` is what a plan of it has done since."""
+
+    def __init__(self, snapshot: Snapshot, verdicts: Sequence[Verdict], made: Made | None = None) -> None:
+        self._snapshot = snapshot
+        self._made = made or Made(Plan())
+        self.auto_provisioning = snapshot.environment.spec.auto_provisioning
+        self.ownership = Ownership(snapshot)
+        nodes = index_of(snapshot.nodes)
+        self.nodes = nodes.by_name
+        self._trying: Trying | None = None
+        self._brought: Mapping[tuple[str, str], tuple[str, ...]] = {}
+        self._starts: Mapping[tuple[str, str], Start] = {}
+        if self.auto_provisioning:
+            targets = {
+                (verdict.workspace.namespace, verdict.workspace.name): verdict.target_node_count or 0
+                for verdict in verdicts
+                if verdict.accepted
+            }
+            self._brought = brought_supply(snapshot, nodes, targets)
+        else:
+            self._starts = whole_replicas(snapshot, verdicts, nodes, self.ownership)
+
+    def brought(self, workspace: Workspace) -> tuple[str, ...]:
+        """Nodes that were there before and count for the Workspace, where nodes are provisioned."""
+        return self._brought.get(workspace.key, ())
+
+    @cached_property
+    def _progress(self) -> ClaimProgress:
+        return ClaimProgress(self._snapshot.nodes, self._snapshot.environment.spec)
+
+    def tries(self, workspace: Workspace, verdict: Verdict, previous: Provisioning, now: datetime) -> Attempts:
+        """What has become of the Workspace's NodeClaims; `previous` is what its status remembers."""
+        if self._trying is None or self._trying.now != now:
+            self._trying = Trying(self._snapshot, self._progress, now)
+        return self._trying.judge(
+            previous,
+            self.ownership.claims_of(workspace),
+            gpus_known=verdict.gpus_per_node is not None,
+            created=self._made.created(workspace),
+            dropped=self._made.deleted,
+        )
+
+    def start(self, workspace: Workspace) -> Start | None:
+        """How many replicas may start, where they span brought nodes."""
+        return self._starts.get(workspace.key)
+
+    def ready_nodes(self, names: Iterable[str]) -> list[str]:
+        """Those of the names that stand for a usable node, sorted."""
+        return sorted(name for name in set(names) if name in self.nodes and self.nodes[name].usable)

@@ -1,0 +1,82 @@
+"""The containers that serve a preset: vLLM, with adapters and options where the Workspace names them."""
+
+from typing import Any, Final
+
+from plimsoll.model.api.adapter import Adapter
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.api.workspace import Inference
+from plimsoll.model.verdict import Verdict
+from plimsoll.plan.estimating.presets import preset
+
+PORT: Final = 8000
+ADAPTERS: Final = "/mnt/adapters"
+"""Each adapter lies in a folder of its name."""
+IMAGE_DATA: Final = "/data"
+"""Where an adapter's image has its files, as KAITO has it."""
+OPTIONS: Final = "/mnt/options"
+OPTIONS_KEY: Final = "vllm.yaml"
+"""Key of the ConfigMap that `inference.config` names: options of vLLM without the leading dashes."""
+TOKEN: Final = "HF_TOKEN"
+"""Key of the Secret, and name of the variable that Hugging Face's libraries read."""
+
+
+def serve_preset(spec: dict[str, Any], inference: Inference, verdict: Verdict, environment: Environment) -> None:
+    """Gives a pod's spec the container that serves the preset, and what that container reads."""
+    assert inference.preset is not None
+    name = inference.preset.name
+    known = preset(name)
+    arguments = ["--model", known.repository if known else name, "--served-model-name", name]
+    gpus = verdict.gpus_per_pod or verdict.gpus_per_node or 1
+    if gpus > 1:
+        arguments += ["--tensor-parallel-size", str(gpus)]
+    if inference.context_length is not None:
+        arguments += ["--max-model-len", str(inference.context_length)]
+    if (verdict.per_replica_node_count or 1) > 1:
+        arguments += ["--pipeline-parallel-size", str(verdict.per_replica_node_count)]
+    server: dict[str, Any] = {
+        "name": "inference",
+        "image": environment.spec.inference_image,
+        "args": [*arguments, "--port", str(PORT)],
+        "ports": [{"name": "http", "containerPort": PORT}],
+    }
+    spec["containers"] = [server]
+    options = inference.preset.preset_options
+    if options is not None and options.model_access_secret is not None:
+        reference = {"name": options.model_access_secret, "key": TOKEN}
+        server["env"] = [{"name": TOKEN, "valueFrom": {"secretKeyRef": reference}}]
+    if inference.config is not None:
+        server["args"] += ["--config", f"{OPTIONS}/{OPTIONS_KEY}"]
+        _mount(spec, server, {"name": "options", "configMap": {"name": inference.config}}, OPTIONS)
+    if inference.adapters:
+        _add_adapters(spec, server, inference.adapters)
+
+
+def _add_adapters(spec: dict[str, Any], server: dict[str, Any], adapters: tuple[Adapter, ...]) -> None:
+    """Files out of images are copied before the server starts; volumes are mounted."""
+    copied = [adapter for adapter in adapters if adapter.source.image is not None]
+    if copied:
+        _mount(spec, server, {"name": "adapters", "emptyDir": {}}, ADAPTERS)
+        spec["initContainers"] = [
+            {
+                "name": f"adapter-{position}",
+                "image": adapter.source.image,
+                "command": ["cp", "-r", f"{IMAGE_DATA}/.", f"{ADAPTERS}/{adapter.source.name}"],
+                "volumeMounts": [{"name": "adapters", "mountPath": ADAPTERS}],
+            }
+            for position, adapter in enumerate(copied)
+        ]
+        secrets = sorted({secret for adapter in copied for secret in adapter.source.image_pull_secrets})
+        if secrets:
+            spec["imagePullSecrets"] = [{"name": secret} for secret in secrets]
+    for position, adapter in enumerate(adapters):
+        if adapter.source.volume_source is not None:
+            volume = {"name": f"adapter-{position}", **adapter.source.volume_source}
+            _mount(spec, server, volume, f"{ADAPTERS}/{adapter.source.name}")
+    server["args"] += ["--enable-lora", "--max-loras", str(len(adapters)), "--lora-modules"]
+    server["args"] += [f"{adapter.source.name}={ADAPTERS}/{adapter.source.name}" for adapter in adapters]
+
+
+def _mount(spec: dict[str, Any], container: dict[str, Any], volume: dict[str, Any], path: str) -> None:
+    spec.setdefault("volumes", []).append(volume)
+    mount = {"name": volume["name"], "mountPath": path}
+    container.setdefault("volumeMounts", []).append(mount)

@@ -1,0 +1,147 @@
+"""Replicas that span nodes start whole or not at all, on nodes that Workspaces share.
+
+A scheduler places pods one by one. Two Workspaces whose replicas take two nodes each would on a pool of three end with
+one pod too few each, for ever. So a replica is started only where, whichever nodes the scheduler chooses for the pods
+that are still to be placed, every Workspace that has been started finds room for all of its own.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
+from plimsoll.model.api.workspace import Workspace
+from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.model.verdict import Verdict
+from plimsoll.plan.nodes.index import NodeIndex
+from plimsoll.plan.owned.ownership import Ownership, by_age
+from plimsoll.plan.pods.indexed import bound_pods, marked_pods
+from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET
+
+Key = tuple[str, str]
+"""(namespace, name)"""
+Nodes = frozenset[str]
+
+
+class Start(NamedTuple):
+    """How many replicas of a Workspace may be there."""
+
+    replicas: int
+    per_replica: int
+    free: int
+    """Usable nodes that the Workspace may have and nobody's pods are on, before anything of this round starts."""
+
+
+def whole_replicas(
+    snapshot: Snapshot, verdicts: Sequence[Verdict], index: NodeIndex, ownership: Ownership
+) -> dict[Key, Start]:
+    """Of each accepted Workspace on brought nodes whose replicas span several: the replicas that may be there.
+
+    Never fewer than there are, never more than are wanted. The oldest Workspace chooses first; one that cannot start
+    keeps nobody else from it.
+    """
+    accepted = {(each.workspace.namespace, each.workspace.name): each for each in verdicts if each.accepted}
+    if not any((each.per_replica_node_count or 1) > 1 for each in accepted.values()):
+        return {}
+    room = _Room(snapshot, index)
+    spanning = []
+    for workspace in sorted(snapshot.workspaces, key=by_age):
+        verdict = accepted.get(workspace.key)
+        workloads = [each for each in ownership.workloads_of(workspace) if not each.deleting]
+        running = sum(each.replicas for each in workloads)
+        wanted = 0 if workspace.deleting or verdict is None or workspace.spec.inference is None else workspace.replicas
+        per_replica = (verdict.per_replica_node_count or 1) if verdict is not None else 1
+        nodes = room.nodes_of(workspace, verdict)
+        if verdict is not None and wanted and per_replica > 1:
+            there = min(sum(each.replicas for each in workloads if each.kind == LEADER_WORKER_SET), wanted)
+            room.take(workspace, nodes, there * per_replica)
+            spanning.append((workspace, nodes, per_replica, there, startable(workspace, verdict, there)))
+        else:
+            # One pod a replica: made at once, whatever is free, but for what siblings have.
+            more = startable(workspace, verdict, running) if wanted and verdict is not None else 0
+            room.take(workspace, nodes, max(running, more))
+    starts = {}
+    for workspace, nodes, per_replica, there, wanted in spanning:
+        free = room.free(nodes)
+        most = min(wanted - there, free // per_replica)
+        more = next((n for n in range(most, 0, -1) if room.holds(nodes, n * per_replica)), 0)
+        room.add(nodes, more * per_replica)
+        starts[workspace.key] = Start(there + more, per_replica, free)
+    return starts
+
+
+def startable(workspace: Workspace, verdict: Verdict, running: int) -> int:
+    """The replicas that may be there by the nodes that were given: those that run, and as many as have nodes.
+
+    Fewer than wanted only where siblings want the same nodes; elsewhere pods may wait for nodes to come.
+    """
+    if verdict.startable_replicas is None:
+        return workspace.replicas
+    return min(workspace.replicas, max(running, verdict.startable_replicas))
+
+
+class _Room:
+    """Free nodes, and the pods that are still to be placed on them, by the set of nodes that they may have."""
+
+    def __init__(self, snapshot: Snapshot, index: NodeIndex) -> None:
+        self._index = index
+        self._pods = bound_pods(snapshot.pods)
+        self._occupied: dict[str, bool] = {}
+        self._resource = snapshot.environment.spec.gpu_resource
+        self._placed: Counter[tuple[str, str]] = Counter()
+        self._pending: Counter[Nodes] = Counter()
+        self._sets: dict[tuple[str, ...], Nodes] = {}
+        for pod in marked_pods(snapshot.pods):
+            if pod.node_name and not pod.finished:
+                self._placed[pod.labels.get(WORKSPACE_NAMESPACE, ""), pod.labels.get(WORKSPACE, "")] += 1
+
+    def nodes_of(self, workspace: Workspace, verdict: Verdict | None) -> Nodes:
+        """Usable nodes that the Workspace's pods may be placed on."""
+        if verdict is not None:
+            names = verdict.node_names
+        elif workspace.spec.resource.label_selector.empty:
+            names = ()
+        else:
+            matching = self._index.matching(workspace.spec.resource.label_selector)
+            names = tuple(node.name for node in matching if node.usable)
+        found = self._sets.get(names)
+        if found is None:
+            found = self._sets[names] = frozenset(names)
+        return found
+
+    def take(self, workspace: Workspace, nodes: Nodes, pods: int) -> None:
+        """Counts pods of a Workspace; those that are placed already take nothing any more."""
+        owner = (as_label_value(workspace.namespace), as_label_value(workspace.name))
+        self.add(nodes, max(0, pods - self._placed[owner]))
+
+    def add(self, nodes: Nodes, pods: int) -> None:
+        """Counts pods that are to be placed on these nodes."""
+        if pods:
+            self._pending[nodes] += pods
+
+    def free(self, nodes: Nodes) -> int:
+        return sum(not self._is_occupied(node) for node in nodes)
+
+    def _is_occupied(self, node: str) -> bool:
+        found = self._occupied.get(node)
+        if found is None:
+            pods = self._pods.get(node, ())
+            found = self._occupied[node] = any(pod.labels.get(WORKSPACE) or _asks(pod, self._resource) for pod in pods)
+        return found
+
+    def holds(self, nodes: Nodes, pods: int) -> bool:
+        """Whether so many more pods leave room for every pod that is to be placed, wherever the others go."""
+        pending = self._pending + Counter({nodes: pods})
+        return all(
+            self.free(each) >= sum(number for other, number in pending.items() if not other.isdisjoint(each))
+            for each in pending
+            if not each.isdisjoint(nodes)
+        )
+
+
+def _asks(pod: Pod, resource: str) -> bool:
+    try:
+        return pod.devices(resource) > 0
+    except ValueError:
+        return True

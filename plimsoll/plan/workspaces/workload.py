@@ -1,0 +1,200 @@
+"""The workload of a Workspace: a Deployment, a StatefulSet, or a LeaderWorkerSet where a replica spans nodes."""
+
+import copy
+import hashlib
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from plimsoll.labels import DO_NOT_DISRUPT, INSTANCE_TYPE, NODEPOOL, QUEUE, SPEC_HASH, WORKSPACE
+from plimsoll.model.api.environment import Environment
+from plimsoll.model.api.workspace import Inference, Workspace
+from plimsoll.model.meta.pod_template import dig
+from plimsoll.model.verdict import Verdict
+from plimsoll.plan.nodes.tolerations import tolerations
+from plimsoll.plan.owned.names import object_labels, ownership_labels
+from plimsoll.plan.workspaces.ray_group import follow, lead
+from plimsoll.plan.workspaces.serving import serve_preset
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+LEADER_WORKER_SET: Final = "LeaderWorkerSet"
+
+
+class Scale(NamedTuple):
+    """The replicas of a workload."""
+
+    replicas: int | None
+    """As they are declared; None leaves them to whoever has set them."""
+    autoscaled: bool = False
+    """Whether an autoscaler sets them: then another number is no change of what is declared."""
+
+
+def workload_kind(inference: Inference, per_replica: int) -> tuple[str, str]:
+    """(apiVersion, kind) of the workload of a Workspace whose replicas take so many nodes each.
+
+    A replica over several nodes is a group of a LeaderWorkerSet, which starts, fails and is made anew as one. Of one
+    pod a replica, a StatefulSet keeps the names of its pods where `inference.stableIdentity` asks for that, and a
+    Deployment is everything else: replicas of a server are alike.
+    """
+    if per_replica > 1:
+        return "leaderworkerset.x-k8s.io/v1", LEADER_WORKER_SET
+    return "apps/v1", "StatefulSet" if inference.stable_identity else "Deployment"
+
+
+def workload_manifest(
+    workspace: Workspace,
+    inference: Inference,
+    verdict: Verdict,
+    environment: Environment,
+    instance_types: tuple[str, ...],
+    *,
+    scale: Scale,
+) -> dict[str, Any]:
+    """The workload of an accepted Workspace, with the hash of itself as an annotation.
+
+    Pods have required node affinity (the selector for brought nodes, the ownership labels for provisioned ones), ask
+    for all GPUs of a node, and never share one. `instance_types` are the spellings of the type that is provisioned.
+    """
+    per_replica = verdict.per_replica_node_count or 1
+    version, kind = workload_kind(inference, per_replica)
+    queue = {QUEUE: workspace.spec.queue} if workspace.spec.queue else {}
+    template = _pods(workspace, inference, verdict, environment)
+    _require_nodes(template["spec"]["affinity"]["nodeAffinity"], workspace, instance_types)
+    if kind == LEADER_WORKER_SET:
+        spec = _groups(inference, template, per_replica)
+    else:
+        spec = {"selector": {"matchLabels": ownership_labels(workspace)}, "template": template}
+        if kind == "Deployment":
+            # A pod more than there are nodes would wait for ever: an old one goes before a new one comes.
+            spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+        else:
+            spec |= {"serviceName": workspace.name, "podManagementPolicy": "Parallel"}
+    metadata: dict[str, Any] = {
+        "name": workspace.name,
+        "namespace": workspace.namespace,
+        "labels": {**object_labels(workspace, environment), **queue},
+    }
+    manifest = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+    if scale.replicas is not None and not scale.autoscaled:
+        spec["replicas"] = scale.replicas
+    digest = spec_hash(manifest)
+    if scale.replicas is not None:
+        spec["replicas"] = scale.replicas
+    metadata["annotations"] = {SPEC_HASH: digest}
+    return manifest
+
+
+def _groups(inference: Inference, template: dict[str, Any], size: int) -> dict[str, Any]:
+    """The spec of a LeaderWorkerSet with a group of `size` pods a replica."""
+    group: dict[str, Any] = {"size": size, "restartPolicy": "RecreateGroupOnPodRestart", "workerTemplate": template}
+    if inference.preset is not None:
+        group["leaderTemplate"] = copy.deepcopy(template)
+        lead(group["leaderTemplate"]["spec"])
+        follow(template["spec"])
+    return {
+        "leaderWorkerTemplate": group,
+        # All pods of a group at once: a leader that waits for its workers is not ready before them.
+        "startupPolicy": "LeaderCreated",
+        "rolloutStrategy": {
+            "type": "RollingUpdate",
+            "rollingUpdateConfiguration": {"maxSurge": 0, "maxUnavailable": 1},
+        },
+    }
+
+
+def spec_hash(manifest: dict[str, Any]) -> str:
+    """16 hex digits of the SHA-256 of the manifest's canonical JSON."""
+    text = orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environment: Environment) -> dict[str, Any]:
+    queue = {QUEUE: workspace.spec.queue} if workspace.spec.queue else {}
+    template = copy.deepcopy(inference.template) if inference.template is not None else {}
+    metadata = _object(template, "metadata")
+    metadata["labels"] = {**(metadata.get("labels") or {}), **ownership_labels(workspace), **queue}
+    if not environment.spec.auto_provisioning:
+        # Where nodes are provisioned their NodeClaims carry it: on a pod it would hold a node that is to go for ever,
+        # because Karpenter never evicts such a pod, and a Deployment that shrinks ends whichever pod it likes.
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), DO_NOT_DISRUPT: "true"}
+    spec = _object(template, "spec")
+    if inference.preset is not None:
+        serve_preset(spec, inference, verdict, environment)
+    resource = verdict.device_resource or environment.spec.gpu_resource
+    _ask_for_gpus(spec["containers"], resource, verdict.gpus_per_node or 0)
+    affinity = _object(spec, "affinity")
+    _object(affinity, "nodeAffinity")
+    if workspace.spec.resource.partition is None:
+        _keep_apart(_object(affinity, "podAntiAffinity"))
+    spec["tolerations"] = tolerations(environment.spec, inference.template)
+    if queue:
+        spec["schedulerName"] = environment.spec.queue_scheduler
+    return template
+
+
+def _keep_apart(anti_affinity: dict[str, Any]) -> None:
+    """Adds that no pod of any Workspace, this one's others included, shares a node with the pod.
+
+    The scheduler holds it both ways: pods that ask for a part of a node, and have no such rule, keep away as well.
+    """
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    of_any = {"matchExpressions": [{"key": WORKSPACE, "operator": "Exists"}]}
+    alone = {"labelSelector": of_any, "namespaceSelector": {}, "topologyKey": HOSTNAME}
+    anti_affinity[required] = [*(anti_affinity.get(required) or []), alone]
+
+
+def _ask_for_gpus(containers: list[dict[str, Any]], resource: str, devices: int) -> None:
+    """Asks for the whole node's GPUs in the first container, unless one asks for GPUs itself."""
+    asked = any(
+        resource in (dig(container, f"resources.{part}") or {})
+        for container in containers
+        for part in ("requests", "limits")
+    )
+    if asked or not devices:
+        return
+    resources = _object(containers[0], "resources")
+    for part in ("requests", "limits"):
+        _object(resources, part)[resource] = str(devices)
+
+
+def _require_nodes(node_affinity: dict[str, Any], workspace: Workspace, instance_types: tuple[str, ...]) -> None:
+    """Adds the Workspace's nodes to whatever a template requires: every term of the one with every term of the other.
+
+    Provisioned nodes carry the ownership labels, however their cloud spells their type. Where the selector is not
+    empty, nodes of `instance_types` that were there before and that nobody provisioned count too.
+    """
+    selector = workspace.spec.resource.label_selector
+    ours = [selector.node_selector_terms()]
+    if instance_types:
+        owned = [_is_in(key, value) for key, value in ownership_labels(workspace).items()]
+        brought = [
+            *selector.node_selector_terms(),
+            {"key": NODEPOOL, "operator": "DoesNotExist"},
+            {"key": WORKSPACE, "operator": "DoesNotExist"},
+            _is_in(INSTANCE_TYPE, *instance_types),
+        ]
+        ours = [owned] if selector.empty else [owned, brought]
+        preferred = node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or []
+        node_affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            *preferred,
+            {"weight": 100, "preference": {"matchExpressions": owned}},
+        ]
+    required = _object(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution")
+    theirs = required.get("nodeSelectorTerms") or [{}]
+    required["nodeSelectorTerms"] = [
+        {**term, "matchExpressions": [*(term.get("matchExpressions") or []), *expressions]}
+        for term in theirs
+        for expressions in ours
+    ]
+
+
+def _object(parent: dict[str, Any], key: str) -> dict[str, Any]:
+    """The object at the key, made where it is missing or null."""
+    if not isinstance(parent.get(key), dict):
+        parent[key] = {}
+    value: dict[str, Any] = parent[key]
+    return value
+
+
+def _is_in(key: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": "In", "values": list(values)}

@@ -1,0 +1,140 @@
+"""The rules as policies of the engine: of each resource before it is made, or of the stack as a whole."""
+
+import datetime
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from pulumi_policy import (
+    EnforcementLevel,
+    Policy,
+    ReportViolation,
+    ResourceValidationArgs,
+    ResourceValidationPolicy,
+    StackValidationArgs,
+    StackValidationPolicy,
+)
+
+from plimsoll.model.api.policies import Policies
+from plimsoll.model.meta.finding import Finding, Severity
+from plimsoll.policy.checking import Checker
+from plimsoll.policy.exemptions import EXPIRED
+from plimsoll.policy.fields import Manifest, section
+from plimsoll.policy.rule import Needs, Rule
+from plimsoll.policy.rule_set import RULES
+from plimsoll.policy.world import Queues, World, environment_of
+from plimsoll.policy_pack.resources import manifest_of
+from plimsoll.policy_pack.settings import config_schema, policies_of
+
+IN_STACK: Final = "-in-stack"
+"""Ends the name of the policy that judges by the stack's Environment what another judges by its configuration."""
+
+_LEVELS: Final[Mapping[Severity | None, EnforcementLevel]] = {
+    Severity.ERROR: EnforcementLevel.MANDATORY,
+    Severity.WARNING: EnforcementLevel.ADVISORY,
+    None: EnforcementLevel.DISABLED,
+}
+
+Clock = Callable[[], datetime.date]
+
+
+def today() -> datetime.date:
+    return datetime.datetime.now(datetime.UTC).date()
+
+
+def policies(clock: Clock = today) -> list[Policy]:
+    """Every rule, as the policies that enforce it."""
+    made: list[Policy] = []
+    for rule in RULES.values():
+        if rule.check is not None and rule.needs is not Needs.ENVIRONMENT:
+            made.append(_of_resources(rule, clock))
+        if rule.check is None or rule.needs is not Needs.NOTHING:
+            made.append(_of_stack(rule, clock))
+    return made
+
+
+def judge_resource(rule: Rule, clock: Clock) -> Callable[[ResourceValidationArgs, ReportViolation], None]:
+    """One resource by itself; a rule that needs a mode which the configuration does not name says nothing."""
+
+    def validate(args: ResourceValidationArgs, report_violation: ReportViolation) -> None:
+        manifest = manifest_of(args.resource_type, args.props, args.name)
+        if manifest is not None:
+            config = args.get_config()
+            # A stack has queues: whoever wants GPUs names one.
+            checker = Checker(World(queues=Queues()), _only(rule, policies_of(rule, config)), clock())
+            for finding in checker.broken_by(manifest):
+                report_violation(finding.message, args.urn)
+
+    return validate
+
+
+def judge_stack(rule: Rule, clock: Clock) -> Callable[[StackValidationArgs, ReportViolation], None]:
+    """All resources together, with the settings of the Environment among them and those of the configuration."""
+
+    def validate(args: StackValidationArgs, report_violation: ReportViolation) -> None:
+        config = args.get_config()
+        found = [
+            (manifest, resource.urn)
+            for resource in args.resources
+            if (manifest := manifest_of(resource.resource_type, resource.props, resource.name)) is not None
+        ]
+        manifests = [manifest for manifest, _ in found]
+        if rule.needs is Needs.MODE and _names_mode(config):
+            return  # judged before each resource was made
+        for position, finding in _stack_findings(rule, manifests, config, clock()):
+            report_violation(finding.message, found[position][1] if position is not None else None)
+
+    return validate
+
+
+def _stack_findings(
+    rule: Rule, manifests: list[dict[str, Any]], config: Mapping[str, Any], day: datetime.date
+) -> Iterator[tuple[int | None, Finding]]:
+    environment = environment_of(manifests)
+    declared = _declared(environment)
+    configured = policies_of(rule, config)
+    settings = declared.model_copy(
+        update={
+            "rules": {**declared.rules, **(configured.rules if config else {})},
+            "exemptions": (*declared.exemptions, *configured.exemptions),
+        }
+    )
+    world = World.of(environment, Queues.of(manifests))
+    yield from Checker(world, _only(rule, settings), day).check(manifests).findings
+
+
+def _declared(environment: Manifest | None) -> Policies:
+    return Policies.model_validate(section(environment or {}, "policies"))
+
+
+def _only(rule: Rule, settings: Policies) -> Policies:
+    """With every other rule off."""
+    kept = settings.rules.get(rule.id)
+    others = {name: {"severity": "off"} for name in RULES if name != rule.id}
+    exemptions = [each.manifest() for each in settings.exemptions if rule.id in (each.rule, EXPIRED)]
+    # The pack runs a rule that is off by itself only where its configuration asks for it.
+    rules = {**others, rule.id: {} if kept is None else kept.manifest()}
+    return Policies.model_validate({"rules": rules, "exemptions": exemptions})
+
+
+def _names_mode(config: Mapping[str, Any]) -> bool:
+    return bool(config.get("nodeAutoProvisioning") or config.get("provisioner"))
+
+
+def _of_resources(rule: Rule, clock: Clock) -> Policy:
+    return ResourceValidationPolicy(
+        name=rule.id,
+        description=rule.summary,
+        validate=judge_resource(rule, clock),
+        enforcement_level=_LEVELS[rule.severity],
+        config_schema=config_schema(rule),
+    )
+
+
+def _of_stack(rule: Rule, clock: Clock) -> Policy:
+    return StackValidationPolicy(
+        name=rule.id + (IN_STACK if rule.needs is Needs.MODE else ""),
+        description=rule.summary,
+        validate=judge_stack(rule, clock),
+        enforcement_level=_LEVELS[rule.severity],
+        config_schema=config_schema(rule),
+    )

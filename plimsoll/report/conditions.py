@@ -1,0 +1,185 @@
+"""A Workspace's status: how far its capacity has come, as standard conditions (metav1.Condition)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from plimsoll.model.api.provisioning import Provisioning
+from plimsoll.model.api.workspace import ConditionType, Workspace, WorkspaceStatus
+from plimsoll.model.meta.condition import condition_of
+from plimsoll.model.verdict import Verdict
+from plimsoll.plan.owned.attempts import as_status
+from plimsoll.plan.owned.ownership import alive
+from plimsoll.plan.workspaces.holdings import Holdings
+from plimsoll.report.claims_condition import node_claims_finding
+from plimsoll.report.finding import ConditionReason, Finding
+from plimsoll.text import counted, shortlist
+
+MESSAGE_LENGTH: Final = 2000
+"""Characters of a condition's message: what other controllers say is repeated, but not without end."""
+
+
+def status_of(
+    workspace: Workspace,
+    verdict: Verdict,
+    holdings: Holdings,
+    now: datetime,
+    previous: WorkspaceStatus | None = None,
+) -> dict[str, Any]:
+    """The status that the Workspace should have; times of conditions that did not change are those of `previous`.
+
+    `previous` is the Workspace's own status where nothing newer is known.
+    """
+    previous = previous if previous is not None else workspace.status
+    workload = _workload(workspace, verdict, holdings)
+    if not verdict.accepted:
+        return refused_status(verdict, workspace.generation, now, previous, workload)
+    pending = _room(workspace, holdings) or "it is created once its nodes are ready"
+    workload = workload or Finding(False, ConditionReason.WORKLOAD_PENDING, pending)
+    target = verdict.target_node_count or 0
+    if holdings.auto_provisioning:
+        claims = alive(holdings.ownership.claims_of(workspace))
+        brought = holdings.brought(workspace)
+        names = [*brought, *(claim.node_name for claim in claims if claim.node_name)]
+        tries = holdings.tries(workspace, verdict, previous.provisioning, now)
+        provisioning = tries.record
+        node_claims = node_claims_finding(claims, max(0, target - len(brought)), tries, now)
+        workers = holdings.ready_nodes(names)
+    else:
+        provisioning = Provisioning()
+        names = list(verdict.allocated_nodes)
+        node_claims = Finding(True, ConditionReason.NOT_NEEDED, "nodes are brought, none is provisioned")
+        workers = list(verdict.allocated_nodes)
+    nodes = _nodes(names, holdings.ready_nodes(names), target)
+    if not nodes.ready and not holdings.auto_provisioning:
+        nodes = nodes._replace(message="; ".join((nodes.message, *verdict.warnings)))
+    failing = next((finding for finding in (node_claims, nodes) if not finding.ready), None)
+    return _status(
+        {
+            ConditionType.RESOURCE_READY: failing
+            or Finding(True, verdict.reason.value, "; ".join((verdict.message, *verdict.warnings))),
+            ConditionType.NODE_CLAIMS_READY: node_claims,
+            ConditionType.NODES_READY: nodes,
+            ConditionType.WORKLOAD_READY: workload,
+        },
+        workspace.generation,
+        now,
+        previous,
+        perReplicaNodeCount=verdict.per_replica_node_count,
+        targetNodeCount=verdict.target_node_count,
+        workerNodes=workers,
+        provisioning=as_status(provisioning),
+    )
+
+
+def refused_status(
+    verdict: Verdict,
+    generation: int | None,
+    now: datetime,
+    previous: WorkspaceStatus,
+    workload: Finding | None = None,
+) -> dict[str, Any]:
+    """The status of a refused Workspace, also of one that cannot be read; what still serves is still said to."""
+    refused = Finding(False, ConditionReason.REFUSED, f"refused: {verdict.reason.value}, see ResourceReady")
+    return _status(
+        {
+            ConditionType.RESOURCE_READY: Finding(False, verdict.reason.value, verdict.message),
+            ConditionType.NODE_CLAIMS_READY: refused,
+            ConditionType.NODES_READY: refused,
+            ConditionType.WORKLOAD_READY: workload or refused,
+        },
+        generation,
+        now,
+        previous,
+        provisioning=as_status(previous.provisioning),
+    )
+
+
+def environment_status(holdings: Holdings) -> dict[str, Any]:
+    """What the cluster goes by when it refuses to delete an Environment that still has capacity."""
+    ownership = holdings.ownership
+    return {
+        "nodeClaims": len(ownership.claims),
+        "nodePools": len(ownership.pools),
+        "workloads": len(ownership.workloads),
+    }
+
+
+def differs(previous: WorkspaceStatus, status: Mapping[str, Any]) -> bool:
+    """Whether a status says anything else than the one the cluster holds; conditions of others do not count."""
+    ours = [condition for kind in ConditionType if (condition := condition_of(previous.conditions, kind))]
+    return previous.model_copy(update={"conditions": tuple(ours)}) != WorkspaceStatus.model_validate(status)
+
+
+def _status(
+    findings: Mapping[ConditionType, Finding],
+    generation: int | None,
+    now: datetime,
+    previous: WorkspaceStatus,
+    **counts: Any,
+) -> dict[str, Any]:
+    conditions = []
+    for kind in ConditionType:
+        finding = findings[kind]
+        state = "True" if finding.ready else "False"
+        before = condition_of(previous.conditions, kind)
+        kept = before.last_transition_time if before is not None and before.status == state else ""
+        condition: dict[str, Any] = {
+            "type": kind.value,
+            "status": state,
+            "reason": str(finding.reason),
+            "message": finding.message[:MESSAGE_LENGTH],
+            "lastTransitionTime": kept or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        if generation is not None:
+            condition["observedGeneration"] = generation
+        conditions.append(condition)
+    status = {"observedGeneration": generation, **counts, "conditions": conditions}
+    return {key: value for key, value in status.items() if value is not None}
+
+
+def _nodes(names: Sequence[str], ready: Sequence[str], target: int) -> Finding:
+    if len(ready) >= target:
+        return Finding(True, ConditionReason.READY, f"{counted(len(ready), 'node')} ready of {target} needed")
+    waiting = sorted(set(names) - set(ready))
+    behind = f"; not ready: {shortlist(waiting)}" if waiting else ""
+    return Finding(False, ConditionReason.NODES_NOT_READY, f"{len(ready)} of {counted(target, 'node')} ready{behind}")
+
+
+def _room(workspace: Workspace, holdings: Holdings) -> str:
+    """Why a replica that spans nodes is not started; empty where none is kept waiting."""
+    start = holdings.start(workspace)
+    if start is None or start.replicas >= workspace.replicas:
+        return ""
+    return (
+        f"{counted(workspace.replicas - start.replicas, 'replica')} of {workspace.replicas} not started: one takes "
+        f"{start.per_replica} nodes at once, {start.free} that it may have are free, and others' pods may need them"
+    )
+
+
+def _workload(workspace: Workspace, verdict: Verdict, holdings: Holdings) -> Finding | None:
+    """None where a workload is declared and none is there."""
+    if workspace.spec.inference is None:
+        return Finding(True, ConditionReason.NOT_NEEDED, "the Workspace declares no workload")
+    workloads = [each for each in holdings.ownership.workloads_of(workspace) if not each.deleting]
+    if not workloads:
+        return None
+    groups = (verdict.per_replica_node_count or 1) > 1
+    said = shortlist(
+        [
+            f"{each.kind} {each.name}: {each.ready_replicas} of "
+            f"{counted(each.replicas, 'replica' if groups else 'pod')} ready"
+            for each in workloads
+        ]
+    )
+    waiting = _room(workspace, holdings)
+    if not groups and verdict.startable_replicas is not None:
+        started = sum(each.replicas for each in workloads)
+        if started < workspace.replicas:
+            late = counted(workspace.replicas - started, "replica")
+            waiting = f"{late} of {workspace.replicas} not started: no node is left for it that no sibling has"
+    if waiting:
+        return Finding(False, ConditionReason.WORKLOAD_PENDING, f"{said}; {waiting}")
+    if any(each.ready_replicas < each.replicas for each in workloads):
+        return Finding(False, ConditionReason.WORKLOAD_NOT_READY, said)
+    return Finding(True, ConditionReason.READY, said)

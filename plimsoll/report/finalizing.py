@@ -1,0 +1,71 @@
+"""Which Workspaces carry our finalizer: those that have capacity, and those that are being deleted until it is gone.
+
+A NodeClaim is capacity once an instance is launched for it: until then the end of its Workspace has nothing to wait
+for, and an orphan is deleted by the next plan.
+"""
+
+from collections.abc import Container, Iterator
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from plimsoll.labels import CAPACITY_FINALIZER, as_label_value
+from plimsoll.model.api.workspace import WorkspaceRef
+from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.plan import ObjectKey, Plan
+from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.owned.ownership import Owned, made_for
+from plimsoll.plan.owned.progress import parse_time
+
+PATIENCE: Final = timedelta(minutes=10)
+"""How long the end of a Workspace waits for objects whose deletion the cluster has accepted but not finished."""
+
+
+class Finalizing(NamedTuple):
+    """A Workspace whose finalizer is to be set, or to be removed."""
+
+    ref: WorkspaceRef
+    wanted: bool
+
+
+def finalizing(snapshot: Snapshot, plan: Plan, failures: Container[ObjectKey], now: datetime) -> Iterator[Finalizing]:
+    """The changes that are due once the plan has been done but for `failures`.
+
+    Nothing but the capacity itself decides: a refused Workspace, one that cannot be read, a cluster without Karpenter's
+    kinds or without an Environment end like any other.
+    """
+    made = made_for(snapshot)
+    fresh = {
+        creation.owner
+        for creation in plan.creations
+        if creation.key not in failures and creation.key.kind != NodeClaim.__name__
+    }
+    seen = [(each.ref, each.deletion_timestamp, each.finalizers) for each in snapshot.workspaces]
+    seen += [(each.ref, each.deletion_timestamp, each.finalizers) for each in snapshot.invalid_workspaces]
+    for ref, deleted, finalizers in seen:
+        if not ref.uid:
+            continue  # out of a file
+        carries = CAPACITY_FINALIZER in finalizers
+        own = _own(ref, made.get((as_label_value(ref.namespace), as_label_value(ref.name)), []))
+        if deleted is None:
+            wanted = ref in fresh or any(carries or _is_capacity(each) for each in own)
+            if wanted != carries:
+                yield Finalizing(ref, wanted)
+        elif carries and _over(own, deleted, now):
+            yield Finalizing(ref, False)
+
+
+def _own(ref: WorkspaceRef, things: list[Owned]) -> list[Owned]:
+    """Without what was made for another Workspace of the same name."""
+    return [each for each in things if each.owner[2] in ("", as_label_value(ref.uid))]
+
+
+def _is_capacity(thing: Owned) -> bool:
+    return not isinstance(thing, NodeClaim) or thing.launched
+
+
+def _over(own: list[Owned], deleted: str, now: datetime) -> bool:
+    """Whether nothing is left, or only what has been going for so long that whoever should end it is not there."""
+    if not own:
+        return True
+    since = parse_time(deleted)
+    return all(each.deleting for each in own) and since is not None and now - since > PATIENCE

@@ -1,0 +1,89 @@
+"""An environment: what people declare in one cluster."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pulumi
+from pulumi_kubernetes.core.v1 import Namespace
+
+from plimsoll.components.capacity_gate import CapacityGate
+from plimsoll.components.declaration import metadata
+from plimsoll.components.environment import Environment, EnvironmentArgs
+from plimsoll.components.gpu_discovery import GpuDiscovery, GpuDiscoveryArgs
+from plimsoll.components.guard import Guard
+from plimsoll.components.monitoring import Monitoring
+from plimsoll.components.node_pool import NodePool
+from plimsoll.components.queue import Queue
+from plimsoll.components.share_binder import ShareBinder, ShareBinderArgs
+from plimsoll.components.specs.gpu_discovery import GpuDiscoverySpec
+from plimsoll.components.workspace import Workspace
+from plimsoll.stacks.gpu_software import find_gpu_software
+from plimsoll.stacks.mutation_effect import await_effect
+from plimsoll.stacks.settings import Settings
+from plimsoll.stacks.training import declare_admission, declare_runtimes
+
+
+def declare(settings: Settings, values: Mapping[str, Any]) -> None:
+    """Declares what `values`, from which `settings` were made, asks for."""
+    name = settings.environment.name or pulumi.get_stack()
+    environment = Environment(name, cast("EnvironmentArgs", {"name": name, **values.get("environment", {})}))
+    made: list[pulumi.Resource] = [environment]
+    if settings.gpu_discovery is not None:
+        made.append(_gpu_discovery(settings, settings.gpu_discovery, values["gpuDiscovery"]))
+    if settings.share_binder is not None:
+        binder = ShareBinder("share-binder", cast("ShareBinderArgs", settings.share_binder.model_dump()))
+        await_effect(binder.mutations)
+        made.append(binder)
+    if settings.monitoring is not None:
+        made.append(Monitoring("alerts", values["monitoring"]))
+    for key, pool in values.get("nodePools", {}).items():
+        made.append(NodePool(key, pool))
+    queues: dict[str, pulumi.Resource] = {}
+    for key in settings.queues_in_order():
+        declared = settings.queues[key]
+        parent = queues.get(declared.parent_queue or "")
+        queues[declared.name or key] = Queue(key, values["queues"][key], _after(parent))
+    made += queues.values()
+    namespaces = {each: Namespace(each, metadata=metadata(each)) for each in settings.namespaces}
+    made += namespaces.values()
+    if settings.capacity_gate is not None:
+        gate = CapacityGate("capacity-gate", values["capacityGate"], _after(*namespaces.values()))
+        await_effect(gate.mutations)
+        made.append(gate)
+    for key, workspace in settings.workspaces.items():
+        needs = (environment, namespaces.get(workspace.namespace), queues.get(workspace.queue or ""))
+        made.append(Workspace(key, values["workspaces"][key], _after(*needs)))
+    made += declare_runtimes(settings, values, queues, namespaces)
+    made += declare_admission(settings)
+    Guard(
+        f"plimsoll-environment-{name}",
+        {
+            "layer": "environment",
+            "explanation": "Cannot be deleted while capacity of an Environment lives: run `plimsoll destroy`.",
+        },
+        pulumi.ResourceOptions(depends_on=made),
+    )
+    pulumi.export("environment", name)
+    pulumi.export("workspaces", sorted(settings.workspaces))
+
+
+def _gpu_discovery(settings: Settings, spec: GpuDiscoverySpec, declared: Mapping[str, Any]) -> GpuDiscovery:
+    name = "gpu-discovery"
+    existing = find_gpu_software(release=name, namespace=spec.namespace)
+    taints = [taint for pool in settings.node_pools.values() for taint in (*pool.taints, *pool.startup_taints)]
+    if settings.environment.auto_provisioning:
+        taints += settings.environment.node_claims.taints
+    around: dict[str, Any] = {
+        "auto_provisioning": settings.environment.auto_provisioning,
+        "existing": existing.manifest(),
+        "pool_taints": [taint.complete_manifest() for taint in taints],
+    }
+    if spec.chart.startswith("."):
+        # From the program's folder: where the provider runs is its own business.
+        around["chart"] = str(Path(spec.chart).resolve())
+    return GpuDiscovery(name, cast("GpuDiscoveryArgs", {**declared, **around}))
+
+
+def _after(*resources: pulumi.Resource | None) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions(depends_on=[each for each in resources if each is not None])

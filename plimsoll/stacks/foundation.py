@@ -1,0 +1,12 @@
+"""The foundation: the kinds, the controller's account, the guard."""
+
+import pulumi
+
+from plimsoll.components.foundation import Foundation
+from plimsoll.stacks.settings import Settings
+
+
+def declare(settings: Settings) -> None:
+    foundation = Foundation("plimsoll", {"trigger_namespace": settings.trigger_namespace})
+    pulumi.export("namespace", foundation.namespace)
+    pulumi.export("serviceAccount", foundation.service_account)

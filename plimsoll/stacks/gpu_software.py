@@ -1,0 +1,64 @@
+"""What a cluster already runs to make GPUs visible."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from typing import Any, Final
+
+import pulumi
+
+from plimsoll.components.specs.gpu_discovery import ExistingGpuSoftware
+from plimsoll.kube.connection import Connection
+
+_INSTANCE: Final = "app.kubernetes.io/instance"
+_DAEMON_SETS: Final = "/apis/apps/v1/daemonsets"
+_DEPLOYMENTS: Final = "/apis/apps/v1/deployments"
+_OPERATOR: Final = "app.kubernetes.io/component=gpu-operator"
+
+
+def find_gpu_software(release: str, namespace: str) -> ExistingGpuSoftware:
+    """Asks the cluster; what `release` in `namespace` installed is ours and does not count.
+
+    Raises PlimsollError where the cluster does not answer.
+    """
+    with closing(Connection.open(context=pulumi.Config("kubernetes").get("context"))) as connection:
+        daemons = connection.request("GET", _DAEMON_SETS)["items"]
+        operators = connection.request("GET", _DEPLOYMENTS, query={"labelSelector": _OPERATOR})
+    return classify(daemons, operators["items"], release, namespace)
+
+
+def classify(
+    daemons: Iterable[Mapping[str, Any]], operators: Iterable[Mapping[str, Any]], release: str, namespace: str
+) -> ExistingGpuSoftware:
+    """Sorts DaemonSets by name, image and command, and operators by their label; both are named in the result."""
+    found: dict[str, list[str]] = {"device_plugin": [], "gfd": [], "nfd": [], "gpu_operator": []}
+    for operator in operators:
+        found["gpu_operator"].append(_name(operator))
+    for daemon in daemons:
+        metadata = daemon["metadata"]
+        labels = metadata.get("labels") or {}
+        if metadata.get("namespace") == namespace and labels.get(_INSTANCE) == release:
+            continue
+        words = " ".join(_words(daemon)).lower()
+        owners = {owner.get("kind") for owner in metadata.get("ownerReferences") or ()}
+        if labels.get("app.kubernetes.io/managed-by") == "gpu-operator" or "ClusterPolicy" in owners:
+            found["gpu_operator"].append(_name(daemon))
+        elif "gpu-feature-discovery" in words:
+            found["gfd"].append(_name(daemon))
+        elif "nvidia" in words and "device-plugin" in words:
+            found["device_plugin"].append(_name(daemon))
+        elif "node-feature-discovery" in words or "nfd-worker" in words:
+            found["nfd"].append(_name(daemon))
+    return ExistingGpuSoftware(**{what: tuple(sorted(names)) for what, names in found.items() if names})
+
+
+def _name(manifest: Mapping[str, Any]) -> str:
+    return f"{manifest['metadata'].get('namespace')}/{manifest['metadata']['name']}"
+
+
+def _words(daemon: Mapping[str, Any]) -> Iterable[str]:
+    """What tells a DaemonSet's purpose: its name, and each container's name, image and command."""
+    yield daemon["metadata"]["name"]
+    for container in daemon["spec"]["template"]["spec"].get("containers") or ():
+        yield container.get("name", "")
+        yield container.get("image", "")
+        yield from container.get("command") or ()

@@ -1,0 +1,20 @@
+"""The program of every stack: the configuration says which layer it declares."""
+
+import pulumi
+
+from plimsoll.errors import PlimsollError
+from plimsoll.stacks import environment, foundation
+from plimsoll.stacks.settings import given, settings_of
+
+
+def run() -> None:
+    """Declares the stack's layer. An error of the configuration ends the program with its message alone."""
+    try:
+        values = given()
+        settings = settings_of(values)
+        if settings.layer == "foundation":
+            foundation.declare(settings)
+        else:
+            environment.declare(settings, values)
+    except PlimsollError as error:
+        raise pulumi.RunError(str(error)) from None

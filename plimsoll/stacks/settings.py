@@ -1,0 +1,210 @@
+"""Settings: the configuration of a stack, checked as a whole before anything is declared."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import pulumi
+from pulumi.runtime.config import CONFIG
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from plimsoll.components.specs.gpu_discovery import GpuDiscoverySpec
+from plimsoll.components.specs.monitoring import MonitoringSpec
+from plimsoll.components.specs.node_pool_spec import NodePoolSpec
+from plimsoll.components.specs.training_runtime import TrainingRuntimeSpec
+from plimsoll.errors import PlimsollError
+from plimsoll.model.api.binder import SCHEDULER
+from plimsoll.model.api.capacity_gate import CapacityGateSpec
+from plimsoll.model.api.demand_settings import TRIGGER_NAMESPACE, DemandProvisioner, TriggerNamespace
+from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.api.workspace import WorkspaceSpec
+from plimsoll.model.kai.queue import QueueSpec
+from plimsoll.model.kai.queue_name import QueueName
+from plimsoll.model.kai.reservation import NAMESPACE
+from plimsoll.model.meta.base import Declared, describe_errors
+from plimsoll.plan.queues.checks import check_queues
+
+PROJECT = "plimsoll"
+_TEXTS = ("layer", "triggerNamespace")
+
+
+class EnvironmentSettings(EnvironmentSpec):
+    name: str | None = None
+    """Absent: the stack's name."""
+
+
+class NodePoolSettings(NodePoolSpec):
+    name: str | None = None
+    """Absent: the key."""
+
+
+class QueueSettings(QueueSpec):
+    name: str | None = None
+    """Absent: the key."""
+
+
+class WorkspaceSettings(WorkspaceSpec):
+    namespace: str = "default"
+    name: str | None = None
+    """Absent: the key."""
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class ClusterTrainingRuntimeSettings(TrainingRuntimeSpec):
+    name: str | None = None
+    """Absent: the key."""
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class TrainingRuntimeSettings(ClusterTrainingRuntimeSettings):
+    namespace: str = "default"
+
+
+class ShareBinderSettings(Declared):
+    namespace: str = NAMESPACE
+    """Where reservations are."""
+    service_account: str = NAMESPACE
+    """Of the reservations."""
+    scheduler_name: str = Field(default=SCHEDULER, min_length=1, max_length=253)
+    """Of the pods that are bound, as in the binder's settings."""
+    device_variables: bool = True
+    """Whether the cluster adds NVIDIA_VISIBLE_DEVICES to their containers; needs Kubernetes 1.36."""
+
+
+class Settings(Declared):
+    """What stands under `plimsoll:` in a stack's file."""
+
+    layer: Literal["foundation", "environment"]
+    trigger_namespace: TriggerNamespace = TRIGGER_NAMESPACE
+    """Of a foundation: `spec.demand.namespace` of the Environment, made there."""
+    environment: EnvironmentSettings = EnvironmentSettings()
+    namespaces: tuple[str, ...] = ()
+    capacity_gate: CapacityGateSpec | None = None
+    gpu_discovery: GpuDiscoverySpec | None = None
+    node_pools: dict[str, NodePoolSettings] = Field(default_factory=dict)
+    share_binder: ShareBinderSettings | None = None
+    """Absent or empty: `plimsoll bind` gets no rights."""
+    monitoring: MonitoringSpec | None = None
+    """Absent or empty: no alerts."""
+    queues: dict[str, QueueSettings] = Field(default_factory=dict)
+    cluster_queues: tuple[QueueName, ...] = ()
+    """Leaf queues of the cluster that somebody else declares; TrainJobs may name them too."""
+    workspaces: dict[str, WorkspaceSettings] = Field(default_factory=dict)
+    training_runtimes: dict[str, TrainingRuntimeSettings] = Field(default_factory=dict)
+    cluster_training_runtimes: dict[str, ClusterTrainingRuntimeSettings] = Field(default_factory=dict)
+
+    @field_validator("queues")
+    @classmethod
+    def _fit_together(cls, queues: dict[str, QueueSettings]) -> dict[str, QueueSettings]:
+        declared = [
+            {
+                "apiVersion": "scheduling.run.ai/v2",
+                "kind": "Queue",
+                "metadata": {"name": queue.name or key},
+                "spec": QueueSpec(**queue.model_dump(exclude={"name"})).complete_manifest(),
+            }
+            for key, queue in queues.items()
+        ]
+        # A parent that is not declared here may be another stack's.
+        parents = {queue.parent_queue for queue in queues.values() if queue.parent_queue}
+        findings = check_queues(declared, known=parents - {queue.name or key for key, queue in queues.items()})
+        if findings:
+            raise ValueError("; ".join(finding.message for finding in findings))
+        return queues
+
+    @model_validator(mode="after")
+    def _layers_apart(self) -> "Settings":
+        given = self.model_fields_set - {"layer"}
+        others = sorted(given - {"trigger_namespace"})
+        if self.layer == "foundation" and others:
+            fields = ", ".join(type(self).model_fields[name].alias or name for name in others)
+            raise ValueError(f"{fields}: belongs into a stack of the layer environment, not of the foundation")
+        if self.layer == "environment" and "trigger_namespace" in given:
+            raise ValueError(
+                "triggerNamespace: belongs into a stack of the layer foundation, not of an environment, where it is"
+                " environment.demand.namespace"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _alerts_can_fire(self) -> "Settings":
+        demand = self.environment.demand
+        if self.monitoring is None or demand.provisioner is not DemandProvisioner.TRIGGER_POD:
+            return self
+        pending, waited = self.monitoring.trigger_pending_seconds, 60
+        if pending + waited >= demand.deadline_seconds:
+            most, seconds = max(demand.deadline_seconds - waited, 1), demand.deadline_seconds
+            raise ValueError(
+                f"monitoring.triggerPendingSeconds: the alert fires after {pending} s and another {waited}, and a"
+                f" trigger pod is given up after environment.demand.deadlineSeconds, {seconds} s: set it to less than"
+                f" {most}, or the deadline to more"
+            )
+        return self
+
+    def leaf_queues(self) -> set[str]:
+        """Names of the queues that schedule: of the declared ones those without children, and `cluster_queues`."""
+        return {queue.name or key for key, queue in self.queues.items()} - self.parent_queues() | set(
+            self.cluster_queues
+        )
+
+    def parent_queues(self) -> set[str]:
+        """Names of the queues that have children here."""
+        return {queue.parent_queue for queue in self.queues.values() if queue.parent_queue}
+
+    def queues_in_order(self) -> Iterator[str]:
+        """Keys of the queues, each after its parent's."""
+        keys = {queue.name or key: key for key, queue in self.queues.items()}
+        parents = {name: self.queues[key].parent_queue for name, key in keys.items()}
+        for name in sorted(keys, key=lambda name: (len(_ancestors(name, parents)), name)):
+            yield keys[name]
+
+
+def _ancestors(name: str, parents: Mapping[str, str | None]) -> list[str]:
+    """Parents of a queue, the nearest first, as far as they are declared and no name comes twice."""
+    found: list[str] = []
+    parent = parents.get(name)
+    while parent is not None:
+        found.append(parent)
+        if parent == name or parent in found[:-1]:
+            break
+        parent = parents.get(parent)
+    return found
+
+
+def given() -> dict[str, Any]:
+    """The stack's configuration as it was written, without the empty defaults of Pulumi.yaml."""
+    prefix = f"{PROJECT}:"
+    known = {field.alias for field in Settings.model_fields.values()}
+    config = pulumi.Config(PROJECT)
+    values: dict[str, Any] = {}
+    for key in sorted(CONFIG.get()):
+        if not key.startswith(prefix):
+            continue
+        name = key.removeprefix(prefix)
+        text = config.require(name)
+        value = text if name in _TEXTS or name not in known else _parsed(name, text)
+        if value not in ({}, [], ""):
+            values[name] = value
+    return values
+
+
+def settings_of(values: Mapping[str, Any]) -> Settings:
+    """Raises PlimsollError naming the stack's file and each wrong field."""
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise PlimsollError(
+            f"{stack_file()}: {describe_errors(error).removeprefix('object: ')}",
+            "correct the file, or the value with `pulumi config set --path`",
+        ) from None
+
+
+def stack_file() -> str:
+    return f"stacks/Pulumi.{pulumi.get_stack()}.yaml"
+
+
+def _parsed(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise PlimsollError(f"{stack_file()}: {name}: {text!r} is a text, not a list or an object") from None

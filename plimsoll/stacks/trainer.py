@@ -1,0 +1,39 @@
+"""What the Kubeflow Trainer of a cluster understands."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pulumi
+
+from plimsoll.errors import PlimsollError
+from plimsoll.kube.connection import Connection, RequestError
+from plimsoll.model.meta.pod_template import dig
+
+_DEFINITION: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trainingruntimes.trainer.kubeflow.org"
+
+
+def find_kai_scheduler_field() -> bool:
+    """Asks the cluster whether its Trainer has `podGroupPolicy.kaiScheduler`.
+
+    Raises PlimsollError where the cluster does not answer, or has no Trainer.
+    """
+    connection = Connection.open(context=pulumi.Config("kubernetes").get("context"))
+    try:
+        definition = connection.request("GET", _DEFINITION)
+    except RequestError as error:
+        if error.code != 404:
+            raise
+        raise PlimsollError(
+            "the cluster has no Kubeflow Trainer: the kind TrainingRuntime is not there",
+            "install Trainer first, or set kaiSchedulerField on each training runtime to preview without it",
+        ) from None
+    finally:
+        connection.close()
+    return has_kai_scheduler_field(definition)
+
+
+def has_kai_scheduler_field(definition: Mapping[str, Any]) -> bool:
+    """From the CustomResourceDefinition of TrainingRuntime."""
+    path = "schema.openAPIV3Schema.properties.spec.properties.podGroupPolicy.properties.kaiScheduler"
+    versions = dig(definition, "spec.versions") or ()
+    return any(version.get("name") == "v1alpha1" and dig(version, path) is not None for version in versions)

@@ -1,0 +1,60 @@
+"""What an environment declares for Kubeflow Trainer: runtimes, and that TrainJobs name queues which exist."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, cast
+
+import pulumi
+
+from plimsoll.components.queue_admission import QueueAdmission
+from plimsoll.components.training_runtime import (
+    ClusterTrainingRuntime,
+    ClusterTrainingRuntimeArgs,
+    TrainingRuntime,
+    TrainingRuntimeArgs,
+)
+from plimsoll.stacks.settings import ClusterTrainingRuntimeSettings, Settings
+from plimsoll.stacks.trainer import find_kai_scheduler_field
+
+
+def declare_runtimes(
+    settings: Settings,
+    values: Mapping[str, Any],
+    queues: Mapping[str, pulumi.Resource],
+    namespaces: Mapping[str, pulumi.Resource],
+) -> list[pulumi.Resource]:
+    """Each runtime after its queue and its namespace.
+
+    Raises PlimsollError where the cluster must say whether its Trainer has the field for KAI, and does not.
+    """
+    has_field = cache(find_kai_scheduler_field)
+    made: list[pulumi.Resource] = []
+
+    def args(runtime: ClusterTrainingRuntimeSettings, declared: Mapping[str, Any]) -> dict[str, Any]:
+        around: dict[str, Any] = {"scheduler_name": settings.environment.queue_scheduler}
+        if runtime.queue is not None and runtime.kai_scheduler_field is None:
+            around["kai_scheduler_field"] = has_field()
+        return {**around, **declared}
+
+    for key, runtime in settings.training_runtimes.items():
+        after = _after(queues.get(runtime.queue or ""), namespaces.get(runtime.namespace))
+        declared = args(runtime, values["trainingRuntimes"][key])
+        made.append(TrainingRuntime(key, cast("TrainingRuntimeArgs", declared), after))
+    for key, shared in settings.cluster_training_runtimes.items():
+        declared = args(shared, values["clusterTrainingRuntimes"][key])
+        after = _after(queues.get(shared.queue or ""))
+        made.append(ClusterTrainingRuntime(key, cast("ClusterTrainingRuntimeArgs", declared), after))
+    return made
+
+
+def declare_admission(settings: Settings) -> list[pulumi.Resource]:
+    """The policy on TrainJobs, where the environment knows queues or declares runtimes and refuses or warns at all."""
+    action = settings.environment.admission
+    leaves = settings.leaf_queues()
+    if action == "off" or not (leaves or settings.training_runtimes or settings.cluster_training_runtimes):
+        return []
+    return [QueueAdmission("queues", {"leaves": leaves, "parents": settings.parent_queues(), "action": action})]
+
+
+def _after(*resources: pulumi.Resource | None) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions(depends_on=[each for each in resources if each is not None])
