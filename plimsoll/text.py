@@ -1,5 +1,6 @@
-"""Lists of names in messages: the first few, and how many more."""
+"""Names and numbers in messages: short lists, counts, and names that could have been meant."""
 
+import difflib
 from collections.abc import Collection, Iterable
 from itertools import islice
 
@@ -16,3 +17,18 @@ def shortlist(items: Collection[str] | Iterable[str], shown: int = SHOWN) -> str
 def counted(number: int, noun: str) -> str:
     """`1 node`, `2 nodes`"""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def nearest(name: str, names: Collection[str]) -> tuple[str, ...]:
+    """At most three of the names that could have been meant, the nearest first, case aside."""
+    by_folded = {each.casefold(): each for each in names}
+    folded = name.strip().casefold()
+    close = difflib.get_close_matches(folded, by_folded, n=3, cutoff=0.7)
+    if len(folded) >= 3:
+        close += [each for each in by_folded if folded in each and each not in close]
+    return tuple(by_folded[each] for each in close[:3])
+
+
+def did_you_mean(near: Collection[str]) -> str | None:
+    """A hint for people; None where nothing is near."""
+    return f"did you mean {' or '.join(near)}?" if near else None

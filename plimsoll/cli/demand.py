@@ -11,6 +11,8 @@ from plimsoll.cli.shared.options import Context, Kubeconfig
 from plimsoll.cli.shared.output import REFUSED, SETTLED, Format, Output, print_json
 from plimsoll.errors import PlimsollError
 from plimsoll.model.snapshot import Snapshot
+from plimsoll.plan.limits.budget import environment_room
+from plimsoll.plan.requests.asked import AskedObjects
 
 app = typer.Typer(add_completion=False)
 
@@ -56,7 +58,15 @@ def demand(
     if plot_to is not None and plot_to.suffix not in _DRAWN:
         raise PlimsollError(f"--plot-to {plot_to}: is no .html or .svg file", "give it one of these two endings")
     snapshot = _snapshot(file, kubeconfig, context)
-    asking = DemandAsking(snapshot, DemandPlanner(clock=time.perf_counter), Delta(), datetime.now(UTC))
+    asked = AskedObjects(snapshot)
+    asking = DemandAsking(
+        snapshot,
+        DemandPlanner(clock=time.perf_counter),
+        Delta(),
+        datetime.now(UTC),
+        room=environment_room(snapshot, asked),
+        asked=asked,
+    )
     warnings = (*snapshot.warnings, *rival_warnings(snapshot.pods))
     phases = {each.name: each.status.phase for each in asking.plan() if each.status is not None}
     found = asking.demands

@@ -14,11 +14,12 @@ from plimsoll.errors import PlimsollError
 from plimsoll.model.api.environment import EnvironmentSpec
 from plimsoll.model.cluster.instance_type import InstanceType
 from plimsoll.model.cluster.node_gpus import MIB_PER_GIB, InvalidFigureError, NodeGpus
-from plimsoll.plan.catalog.catalog import Catalog, UnknownInstanceTypeError, did_you_mean
+from plimsoll.plan.catalog.catalog import Catalog, UnknownInstanceTypeError
 from plimsoll.plan.estimating.estimates import settings_of
 from plimsoll.plan.estimating.estimator import ModelNeed, Settings, estimate
 from plimsoll.plan.estimating.presets import near, preset
 from plimsoll.plan.nodes.mig import mig_slice
+from plimsoll.text import did_you_mean
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

@@ -17,11 +17,11 @@ from plimsoll.model.karpenter.node_claim import NodeClaim
 from plimsoll.model.meta.condition import condition_of
 from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.model.verdict import Reason
+from plimsoll.plan.owned.progress import phase_of
 from plimsoll.plan.pods.rivals import rival_warnings
 from plimsoll.text import shortlist
 
 SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet", "GPUDemand")
-PHASES = ("Ready", "Initialized", "Registered", "Launched")
 """Condition types of a NodeClaim, the last step first."""
 
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="only Workspaces of this namespace")]
@@ -67,17 +67,6 @@ def as_json(snapshot: Snapshot, namespace: str | None = None) -> dict[str, Any]:
         "demands": sorted(map(_demand, snapshot.gpu_demands), key=lambda each: str(each["name"])),
         "warnings": [*snapshot.warnings, *rival_warnings(snapshot.pods)],
     }
-
-
-def phase_of(claim: NodeClaim) -> str:
-    """Deleting, Ready, or the last of Karpenter's steps that the claim has done; Pending before the first."""
-    if claim.deleting:
-        return "Deleting"
-    for step in PHASES:
-        condition = claim.condition(step)
-        if condition is not None and condition.status == "True":
-            return step
-    return "Pending"
 
 
 def _environment(environment: Environment) -> dict[str, Any]:

@@ -1,14 +1,9 @@
 """What identifies an object: its kind, its name and namespace, its id and type in Pulumi."""
 
-import hashlib
 import secrets
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from plimsoll.errors import PlimsollError
-from plimsoll.provider.values import is_unknown
-
-AUTONAMED: Final = "pulumi.com/autonamed"
-_AUTONAME_DIGITS: Final = 8
 
 
 class Kind(NamedTuple):
@@ -82,35 +77,6 @@ def parse_id(resource_id: str) -> tuple[str, str]:
             f"the id {resource_id!r} names no object", "write namespace/name, or name for a cluster-scoped object"
         )
     return namespace, name
-
-
-def is_autonamed(obj: dict[str, Any]) -> bool:
-    return annotation(obj, AUTONAMED) == "true"
-
-
-def autoname(obj: dict[str, Any], logical_name: str, seed: bytes, proposed: str | None = None) -> None:
-    """Names an object that has no name: `proposed`, else `<logical name>-<8 hex digits>` drawn from `seed`.
-
-    An object whose metadata or name is not yet known is left alone.
-    """
-    if is_unknown(obj.get("metadata")) or metadata_of(obj).get("name"):
-        return
-    digits = hashlib.sha256(seed).hexdigest() if seed else secrets.token_hex(_AUTONAME_DIGITS)
-    _set_autoname(obj, proposed or f"{logical_name}-{digits[:_AUTONAME_DIGITS]}")
-
-
-def adopt_autoname(obj: dict[str, Any], old: dict[str, Any]) -> None:
-    """Keeps the automatic name of the object's former version."""
-    if not is_unknown(obj.get("metadata")) and not metadata_of(obj).get("name") and is_autonamed(old):
-        _set_autoname(obj, name_of(old))
-
-
-def _set_autoname(obj: dict[str, Any], name: str) -> None:
-    metadata = obj.setdefault("metadata", {})
-    metadata["name"] = name
-    annotations = metadata.setdefault("annotations", {})
-    if isinstance(annotations, dict):
-        annotations[AUTONAMED] = "true"
 
 
 def new_field_manager() -> str:

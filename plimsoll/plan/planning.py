@@ -11,10 +11,9 @@ from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import Deletion, LeavingPod, ObjectKey, Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
-from plimsoll.plan.catalog.catalog import did_you_mean
 from plimsoll.plan.catalog.offered import OfferedType, OfferedTypes
 from plimsoll.plan.demand.planner import DemandPlanner
-from plimsoll.plan.limits.budget import Budget
+from plimsoll.plan.limits.budget import Budget, environment_room
 from plimsoll.plan.limits.demand_holding import DemandHolding
 from plimsoll.plan.nodes.index import index_of
 from plimsoll.plan.owned.attempts import Trying
@@ -35,7 +34,7 @@ from plimsoll.plan.workspaces.autoscaled import autoscaled, scaled
 from plimsoll.plan.workspaces.brought_supply import brought_supply
 from plimsoll.plan.workspaces.whole_replicas import startable, whole_replicas
 from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET, Scale, workload_kind, workload_manifest
-from plimsoll.text import counted, shortlist
+from plimsoll.text import counted, did_you_mean, shortlist
 
 
 def plan(snapshot: Snapshot, verdicts: Sequence[Verdict], now: datetime, planner: DemandPlanner | None = None) -> Plan:
@@ -129,9 +128,11 @@ class _Round:
             next_look=min(delta.looks, default=None),
         )
 
-    def _room(self) -> Room | None:
+    def _room(self) -> Room:
         """What the limits leave for demand beside the Workspaces' nodes, those of this delta included."""
-        return self._budget.room() if self._environment.spec.auto_provisioning else None
+        if self._environment.spec.auto_provisioning:
+            return self._budget.room()
+        return environment_room(self._snapshot, self._asked)
 
     def _remove_orphans(self) -> None:
         ownership = self._ownership

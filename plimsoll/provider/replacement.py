@@ -7,7 +7,8 @@ spec, which Karpenter holds immutable, is ours.
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.kube.identity import Kind, is_autonamed, kind_of, name_of, namespace_of
+from plimsoll.kube.identity import Kind, kind_of, name_of, namespace_of
+from plimsoll.provider.autonaming import is_autonamed
 from plimsoll.provider.diff import Change, Path, changes, covers, declared, prune, touches
 from plimsoll.provider.session import Session
 from plimsoll.provider.state import INPUTS

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.identity import Kind, adopt_autoname, autoname, id_of, kind_of, kind_of_type, parse_id, type_of
+from plimsoll.kube.identity import Kind, id_of, kind_of, kind_of_type, parse_id, type_of
+from plimsoll.provider.autonaming import adopt_autoname, autoname
 from plimsoll.provider.values import UNKNOWN
 
 

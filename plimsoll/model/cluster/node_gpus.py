@@ -40,3 +40,11 @@ class NodeGpus:
     @property
     def memory_gib(self) -> float:
         return self.memory_mib / MIB_PER_GIB
+
+
+def product_words(product: str) -> frozenset[str]:
+    """Words of a product's name, case aside: `NVIDIA A100` (a table) is part of `NVIDIA-A100-SXM4-80GB` (a label).
+
+    Words rather than text, because `A10` is not part of `A100`.
+    """
+    return frozenset(product.casefold().replace("-", " ").replace("_", " ").split())

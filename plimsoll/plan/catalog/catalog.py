@@ -6,7 +6,6 @@ than its nominal memory, and a table grows old.
 """
 
 import csv
-import difflib
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,8 +15,10 @@ from typing import Final, Self
 
 from plimsoll.errors import PlimsollError
 from plimsoll.model.cluster.instance_type import InstanceType
+from plimsoll.model.cluster.node_gpus import product_words
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.estimating.estimator import Estimate, Need, Settings, estimate, product_words
+from plimsoll.plan.estimating.estimator import Estimate, Need, Settings, estimate
+from plimsoll.text import did_you_mean, nearest
 
 _USABLE_SHARE: Final = 0.92
 """A real GPU reports down to this share of its nominal memory (an A10 of 24 GiB: 23028 MiB)."""
@@ -165,21 +166,6 @@ class UnknownInstanceTypeError(PlimsollError):
 
     def __init__(self, name: str, near: Collection[str]) -> None:
         super().__init__(f"instance type {name!r} is not in the catalog", did_you_mean(near))
-
-
-def nearest(name: str, names: Collection[str]) -> tuple[str, ...]:
-    """At most three of the names that could have been meant, the nearest first, case aside."""
-    by_folded = {each.casefold(): each for each in names}
-    folded = name.strip().casefold()
-    close = difflib.get_close_matches(folded, by_folded, n=3, cutoff=0.7)
-    if len(folded) >= 3:
-        close += [each for each in by_folded if folded in each and each not in close]
-    return tuple(by_folded[each] for each in close[:3])
-
-
-def did_you_mean(near: Collection[str]) -> str | None:
-    """A hint for people; None where nothing is near."""
-    return f"did you mean {' or '.join(near)}?" if near else None
 
 
 def _cost(candidate: Candidate) -> tuple[bool, float, int, int, int, float, str]:

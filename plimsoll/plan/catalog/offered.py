@@ -10,10 +10,11 @@ from plimsoll.model.cluster.node import Node
 from plimsoll.model.cluster.node_gpus import NodeGpus
 from plimsoll.model.karpenter.node_pool import NodePool
 from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.catalog.catalog import Catalog, Difference, nearest
+from plimsoll.plan.catalog.catalog import Catalog, Difference
 from plimsoll.plan.nodes.gpu_labels import GpuLabels, parse_gpu_labels
 from plimsoll.plan.nodes.index import NodeIndex
 from plimsoll.plan.nodes.mig import parse_mig_labels
+from plimsoll.text import nearest
 
 NODE_CLASSES: Final = {
     "azure": NodeClassRef(group="kaito.sh", kind="KaitoNodeClass"),

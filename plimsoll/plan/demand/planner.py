@@ -181,7 +181,7 @@ class DemandPlanner:
         if changes is None or last is None or last.nodes is not snapshot.nodes:
             self._ledger.update(snapshot.nodes, snapshot.pods)
         else:
-            changes.tell(self._ledger)
+            self._ledger.take(changes)
         queued = last is not None and last.queues
         self._loads = self._queue_loads.update(snapshot, changes if queued else None) if snapshot.queues else {}
         if last is None or last.daemon_sets is not snapshot.daemon_sets:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from plimsoll.model.cluster.node_gpus import LARGEST, InvalidFigureError, NodeGpus, check_figure
+from plimsoll.model.cluster.node_gpus import LARGEST, InvalidFigureError, NodeGpus, check_figure, product_words
 
 BYTES_PER_GIB: Final = 1024**3
 
@@ -127,14 +127,6 @@ class Infeasible:
     nodes: int | None = None
     """What the formula says, where it says something and another rule refuses it."""
     feasible: bool = False
-
-
-def product_words(product: str) -> frozenset[str]:
-    """Words of a product's name, case aside: `NVIDIA A100` (a table) is part of `NVIDIA-A100-SXM4-80GB` (a label).
-
-    Words rather than text, because `A10` is not part of `A100`.
-    """
-    return frozenset(product.casefold().replace("-", " ").replace("_", " ").split())
 
 
 def estimate(need: Need, gpus: NodeGpus, settings: Settings | None = None) -> Estimate | Infeasible:

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plimsoll.errors import PlimsollError
 from plimsoll.model.meta.base import describe_errors
-from plimsoll.plan.catalog.catalog import nearest
 from plimsoll.plan.estimating.estimator import ModelNeed
+from plimsoll.text import nearest
 
 DISK_HEADROOM_GIB: Final = 80
 """What a node needs beside the model's files: images and caches."""

@@ -16,6 +16,7 @@ from plimsoll.model.snapshot import Snapshot
 from plimsoll.packing.nodes.need import FreeNode, less
 from plimsoll.plan.ledger.account import Discrepancy, GpuAccount
 from plimsoll.plan.ledger.reading import Accounting
+from plimsoll.plan.pods.changes import PodChanges
 from plimsoll.plan.pods.gpu_groups import gpu_groups, is_reservation, node_of
 from plimsoll.plan.pools.daemon_overhead import DaemonOverhead
 
@@ -85,6 +86,15 @@ class GpuLedger:
             self._place(key, old, None)
         self._pods[key] = pod
         self._place(key, pod, pod)
+
+    def take(self, changes: PodChanges) -> None:
+        """Follows the pods from one snapshot to the next."""
+        kept = {pod.key for pod in changes.new}
+        for pod in changes.gone:
+            if pod.key not in kept:
+                self.drop_pod(pod.key)
+        for pod in changes.new:
+            self.put_pod(pod)
 
     def drop_pod(self, key: Key) -> None:
         pod = self._pods.pop(key, None)

@@ -11,6 +11,8 @@ from plimsoll.model.karpenter.node_claim import NodeClaim
 from plimsoll.model.meta.condition import Condition
 from plimsoll.plan.nodes.index import gpu_devices
 
+PHASES: Final = ("Ready", "Initialized", "Registered", "Launched")
+"""Karpenter's conditions of a NodeClaim, the last first."""
 GPUS: Final = "GPUs"
 """The step after Karpenter's own: pods may ask for the node's devices."""
 UNREADY: Final = ("Initialized", "Ready")
@@ -113,3 +115,14 @@ def _passed(claim: NodeClaim, step: str) -> bool:
 
 def _words(claim: NodeClaim, steps: Iterable[str]) -> str:
     return next((words for step in steps if (words := words_of(claim.condition(step)))), "")
+
+
+def phase_of(claim: NodeClaim) -> str:
+    """Deleting, Ready, or the last of Karpenter's steps that the claim has done; Pending before the first."""
+    if claim.deleting:
+        return "Deleting"
+    for step in PHASES:
+        condition = claim.condition(step)
+        if condition is not None and condition.status == "True":
+            return step
+    return "Pending"

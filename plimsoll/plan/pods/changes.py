@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from plimsoll.model.cluster.pod import Pod
-from plimsoll.plan.ledger.ledger import GpuLedger
 
 T = TypeVar("T")
 _STEP: Final = 1024
@@ -14,14 +13,6 @@ class PodChanges(NamedTuple):
     gone: tuple[Pod, ...]
     """Also those that were replaced by a newer value."""
     new: tuple[Pod, ...]
-
-    def tell(self, ledger: GpuLedger) -> None:
-        kept = {pod.key for pod in self.new}
-        for pod in self.gone:
-            if pod.key not in kept:
-                ledger.drop_pod(pod.key)
-        for pod in self.new:
-            ledger.put_pod(pod)
 
 
 def pod_changes(before: Sequence[Pod], after: Sequence[Pod]) -> PodChanges:

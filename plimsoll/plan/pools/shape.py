@@ -8,10 +8,10 @@ from typing import Final
 
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
 from plimsoll.model.cluster.host_load import IDLE, HostLoad
+from plimsoll.model.cluster.node_gpus import product_words
 from plimsoll.model.meta.placement import NodeRequirement, Placement
 from plimsoll.model.meta.taint import Taint
 from plimsoll.packing.nodes.need import UNBOUNDED, less
-from plimsoll.plan.estimating.estimator import product_words
 
 _CHOSEN: Final = (
     "topology.kubernetes.io/",

@@ -11,7 +11,6 @@ from plimsoll.model.plan import SignalReason
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.plan.demand.demand import Demand
 from plimsoll.plan.demand.planner import DemandPlanner
-from plimsoll.plan.limits.budget import environment_room
 from plimsoll.plan.owned.asking import signalled
 from plimsoll.plan.owned.delta import Delta, key_of
 from plimsoll.plan.owned.progress import parse_time
@@ -37,17 +36,16 @@ class DemandAsking:
         delta: Delta,
         now: datetime,
         *,
-        room: Room | None = None,
-        asked: AskedObjects | None = None,
+        room: Room,
+        asked: AskedObjects,
     ) -> None:
-        """`room` is what the Environment's limits leave for demand, `asked` what asks; None: as the snapshot has it."""
+        """`room` is what the Environment's limits leave for demand, `asked` the objects that request nodes."""
         self._snapshot = snapshot
         self._settings = snapshot.environment.spec.demand
         self._planner = planner
         self._delta = delta
         self._now = now
-        asked = asked or AskedObjects(snapshot)
-        self._room = room if room is not None else environment_room(snapshot, asked)
+        self._room = room
         self._things = asked.things
         self._known = {each.name: each.status for each in snapshot.gpu_demands}
         self._provisioner = self._choose()

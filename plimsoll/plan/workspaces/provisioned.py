@@ -6,12 +6,11 @@ from plimsoll.model.api.mode import INSTANCE_TYPE_REQUIRED
 from plimsoll.model.api.workspace import Workspace
 from plimsoll.model.refusal import Refusal
 from plimsoll.model.verdict import Reason
-from plimsoll.plan.catalog.catalog import did_you_mean
 from plimsoll.plan.catalog.offered import OfferedType, OfferedTypes
 from plimsoll.plan.estimating.estimates import Estimates
 from plimsoll.plan.estimating.sizing import ReplicaNeed, Sizing, nodes_in_all, nodes_per_replica, replica_need
 from plimsoll.plan.workspaces.proposal import Proposals
-from plimsoll.text import counted, shortlist
+from plimsoll.text import counted, did_you_mean, shortlist
 
 HOSTNAME = "kubernetes.io/hostname"
 """Karpenter forbids it in a NodeClaim: a node that is yet to come has no name."""
