@@ -31,7 +31,7 @@ check: install
 	$(RUN) ruff format --check .
 	$(RUN) ruff check .
 	$(RUN) mypy
-	$(RUN) lint-imports
+	$(RUN) lint-imports --no-cache
 
 format: install
 	$(RUN) ruff format .

@@ -1,5 +1,5 @@
 """`pulumi up` starts here."""
 
-from plimsoll.stacks.program import run
+from plimsoll.stacks import run
 
 run()

@@ -5,15 +5,12 @@ from typing import Final
 
 from bench.trace import TracePod
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.cluster.instance_type import InstanceType
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.demand.demand import Demand, PlannedNode, Promise
-from plimsoll.plan.demand.planner import DemandPlanner
-from plimsoll.plan.requests.node_ask import NodeAsk
+from plimsoll.model import Snapshot
+from plimsoll.model.api import Environment
+from plimsoll.model.cluster import InstanceType, Node, Pod
+from plimsoll.model.karpenter import NodePool
+from plimsoll.plan.demand import Demand, DemandPlanner, PlannedNode, Promise
+from plimsoll.plan.requests import NodeAsk
 
 _MIB: Final = 16384
 _POOL: Final = "gpus"

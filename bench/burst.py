@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cluster import OURS, a_loop, apply, busy, cpu_seconds, install, mib, requests, run_command, settle
-from plimsoll.kube.connection import Connection
+from plimsoll.kube import Connection
 from plimsoll.labels import API_VERSION
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part

@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
-from plimsoll.components.access import CONTROLLER, CONTROLLER_FOR_DEMAND, CONTROLLER_IN_ITS_NAMESPACE, NAMESPACE
-from plimsoll.components.specs.crd import definitions
-from plimsoll.kube.connection import APPLY_PATCH, Connection, RequestError
+from plimsoll.components import CONTROLLER, CONTROLLER_FOR_DEMAND, CONTROLLER_IN_ITS_NAMESPACE, NAMESPACE
+from plimsoll.components.specs import definitions
+from plimsoll.kube import APPLY_PATCH, Connection, RequestError
 from plimsoll.labels import API_VERSION
-from plimsoll.model.api.demand_settings import TRIGGER_NAMESPACE
+from plimsoll.model.api import TRIGGER_NAMESPACE
 from plimsoll.sandbox.identities import IDENTITIES
 
 CLI = [sys.executable, "-c", "from plimsoll.cli import main; main()"]

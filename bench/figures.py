@@ -11,8 +11,8 @@ from typing import Any
 from bench.asking_rounds import rounds
 from bench.node_figures import OnNodes, on_nodes
 from bench.trace import TracePod, read_pods
-from plimsoll.packing.gpus.pack import ANY, Item, Packing, pack
-from plimsoll.packing.nodes.need import NodeShape
+from plimsoll.packing.gpus import ANY, Item, Packing, pack
+from plimsoll.packing.nodes import NodeShape
 
 
 @dataclass(frozen=True, slots=True)

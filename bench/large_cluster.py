@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.queue import Queue
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.queues.load import NO_LOAD
-from plimsoll.plan.queues.loads import QueueLoads
+from plimsoll.model import Snapshot
+from plimsoll.model.api import Environment
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.kai import Queue
+from plimsoll.model.karpenter import NodePool
+from plimsoll.plan.queues import NO_LOAD, QueueLoads
 
 GPUS: Final = 8
 PRODUCTS: Final = {

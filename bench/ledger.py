@@ -18,10 +18,9 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plimsoll.cli.shared.output import OUT, Format, Output, print_json
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.plan.ledger.ledger import GpuLedger, free_nodes
+from plimsoll.cli.shared import OUT, Format, Output, print_json
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.plan.ledger import GpuLedger, free_nodes
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share
 
 

@@ -8,11 +8,8 @@ from pathlib import Path
 
 from bench.trace import TracePod, read_nodes
 from plimsoll.errors import PlimsollError
-from plimsoll.packing.gpus.pack import ANY
-from plimsoll.packing.nodes.filling import Filling
-from plimsoll.packing.nodes.need import NodeShape, PodNeed
-from plimsoll.packing.nodes.pack import pack_nodes
-from plimsoll.packing.nodes.units import group
+from plimsoll.packing.gpus import ANY
+from plimsoll.packing.nodes import Filling, NodeShape, PodNeed, group, pack_nodes
 
 
 @dataclass(frozen=True, slots=True)

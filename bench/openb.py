@@ -21,9 +21,9 @@ from rich.table import Table
 
 from bench.figures import Report, measure
 from bench.node_figures import shape_of, shapes_of
-from plimsoll.cli.shared.output import FAILED, OUT, Format, Output, print_error, print_json
+from plimsoll.cli.shared import FAILED, OUT, Format, Output, print_error, print_json
 from plimsoll.errors import PlimsollError
-from plimsoll.packing.gpus.pack import ANY, Item, pack
+from plimsoll.packing.gpus import ANY, Item, pack
 
 
 def _print(reports: Sequence[Report]) -> None:

@@ -20,10 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.large_cluster import Situation, a_cluster
-from plimsoll.cli.shared.output import Format, Output, print_json
-from plimsoll.observe.cluster import kinds
-from plimsoll.observe.cluster.pod_store import PodStore
-from plimsoll.plan.demand.planner import DemandPlanner
+from plimsoll.cli.shared import Format, Output, print_json
+from plimsoll.observe.cluster import PODS, PodStore
+from plimsoll.plan.demand import DemandPlanner
 
 _SIZES = ("50m", "100m", "250m", "500m", "1", "2")
 _CHANGES = 9
@@ -72,10 +71,10 @@ def main(
     output: Output = Format.TEXT,
 ) -> None:
     """Pods that ask for no GPU in a large cluster: memory and time for each, and time to the next plan."""
-    seconds = read(PodStore(kinds.PODS, lambda _: True), manifests(plain, nodes))
+    seconds = read(PodStore(PODS, lambda _: True), manifests(plain, nodes))
     gc.collect()
     tracemalloc.start()
-    store = PodStore(kinds.PODS, lambda _: True)
+    store = PodStore(PODS, lambda _: True)
     read(store, manifests(plain, nodes))
     gc.collect()
     held, _ = tracemalloc.get_traced_memory()

@@ -20,9 +20,8 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
+from plimsoll.model import Snapshot
+from plimsoll.plan import plan, validate
 from tests.builders import NC24, a_claim, a_node, a_snapshot, a_workspace
 
 WORKSPACES = 1000

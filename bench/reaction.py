@@ -29,11 +29,11 @@ from rich.table import Table
 
 from demo.stage import Stage, declare
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import APPLY_PATCH, Connection
+from plimsoll.kube import APPLY_PATCH, Connection
 from plimsoll.labels import API_VERSION
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
-from plimsoll.stacks.working_copy import make
+from plimsoll.stacks import make
 
 NAMESPACE = "inference"
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"

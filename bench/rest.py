@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cluster import OURS, a_loop, apply, busy, install, mib, requests, run_command, settle
-from plimsoll.kube.connection import Connection
+from plimsoll.kube import Connection
 from plimsoll.labels import API_VERSION
 from plimsoll.sandbox import Sandbox, node_list, nodes
 
@@ -109,9 +109,9 @@ def observe() -> None:
     """The loop without the applier."""
     from datetime import UTC, datetime
 
-    from plimsoll.cli.shared.watching import open_observer
-    from plimsoll.model.plan import Plan
-    from plimsoll.plan.validating import validate
+    from plimsoll.model import Plan
+    from plimsoll.observe.cluster import open_observer
+    from plimsoll.plan import validate
     from plimsoll.report import Reporter
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

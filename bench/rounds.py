@@ -35,9 +35,9 @@ from rich.table import Table
 
 from bench.cluster import OURS, a_loop, apply, busy, cpu_seconds, install, mib, requests, run_command, settle
 from bench.trace import TracePod, read_pods
-from plimsoll.kube.connection import MERGE_PATCH, Connection
+from plimsoll.kube import MERGE_PATCH, Connection
 from plimsoll.labels import GPU_RESOURCE
-from plimsoll.model.api.demand_settings import TRIGGER_NAMESPACE
+from plimsoll.model.api import TRIGGER_NAMESPACE
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
 

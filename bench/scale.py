@@ -29,14 +29,12 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.large_cluster import PRODUCTS, Situation, a_cluster, queue_name, waiting_pod
-from plimsoll.cli.shared.output import Format, Output, print_json
-from plimsoll.model.api.gpu_demand import GPUDemand
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.demand.demand import Demand, Promise
-from plimsoll.plan.demand.planner import DemandPlanner
-from plimsoll.plan.requests.node_ask import NodeAsk
-from plimsoll.plan.requests.status import figures
+from plimsoll.cli.shared import Format, Output, print_json
+from plimsoll.model import Snapshot
+from plimsoll.model.api import GPUDemand
+from plimsoll.model.cluster import Pod
+from plimsoll.plan.demand import Demand, DemandPlanner, Promise
+from plimsoll.plan.requests import NodeAsk, figures
 
 _AIM_MS = 50
 _KINDS = ("one more waits", "one is gone", "one is bound")

@@ -10,12 +10,10 @@ from typing import Any, Final
 import orjson
 
 from bench.large_cluster import GPUS, node_manifest, node_pool_manifest, running_manifest, waiting_manifest
-from plimsoll.kube.connection import Connection
+from plimsoll.kube import Connection
 from plimsoll.labels import API_VERSION, SHARD
-from plimsoll.model.plan import ObjectKey, Plan
-from plimsoll.observe.cluster.listing import PIECE
-from plimsoll.observe.cluster.snapshots import Stores
-from plimsoll.observe.cluster.store import Store
+from plimsoll.model import ObjectKey, Plan
+from plimsoll.observe.cluster import PIECE, Store, Stores
 
 Raw = dict[str, Any]
 """A manifest."""

@@ -28,17 +28,14 @@ from rich.table import Table
 
 from bench.large_cluster import waiting_manifest
 from bench.stored_cluster import StoredCluster, a_stored_cluster, pod_group, stored_pod
-from plimsoll.cli.shared.output import Format, Output, print_json
-from plimsoll.loop.expectations import Expectations
-from plimsoll.loop.outlook import with_claims
-from plimsoll.model.plan import Plan
-from plimsoll.plan.demand.demand import Demand
-from plimsoll.plan.demand.planner import DemandPlanner
-from plimsoll.plan.planning import plan as make_plan
-from plimsoll.plan.validating import validate
-from plimsoll.policy.withholding import withhold
-from plimsoll.report import Reporter
-from plimsoll.report.metrics import Metrics
+from plimsoll.cli.shared import Format, Output, print_json
+from plimsoll.loop import Expectations, with_claims
+from plimsoll.model import Plan
+from plimsoll.plan import plan as make_plan
+from plimsoll.plan import validate
+from plimsoll.plan.demand import Demand, DemandPlanner
+from plimsoll.policy import withhold
+from plimsoll.report import Metrics, Reporter
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 SETTLED = 8

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plimsoll.errors import PlimsollError
-from plimsoll.model.kai.share import MAX_DEVICES, WHOLE_MILLI
+from plimsoll.model.kai import MAX_DEVICES, WHOLE_MILLI
 
 _PODS = ("name", "num_gpu", "gpu_milli")
 _NODES = ("model", "gpu", "cpu_milli", "memory_mib")

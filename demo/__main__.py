@@ -14,10 +14,10 @@ from rich.table import Table
 
 from demo import brought, provisioned
 from demo.stage import PROJECT, Stage
-from plimsoll.cli.shared.output import print_error
+from plimsoll.cli.shared import print_error
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks.working_copy import make
+from plimsoll.stacks import make
 
 CONSOLE = Console()
 

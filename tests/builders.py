@@ -4,21 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from plimsoll import labels
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.api.gpu_demand import GPUDemand
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.autoscaler import Autoscaler
-from plimsoll.model.cluster.daemon_set import DaemonSet
-from plimsoll.model.cluster.host_load import HostLoad
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.plain_pod import PlainPod, Takes
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.cluster.workload import Workload
-from plimsoll.model.kai.pod_group import PodGroup
-from plimsoll.model.kai.queue import Queue
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model import Snapshot
+from plimsoll.model.api import Environment, GPUDemand, Workspace
+from plimsoll.model.cluster import Autoscaler, DaemonSet, HostLoad, Node, PlainPod, Pod, Takes, Workload
+from plimsoll.model.kai import PodGroup, Queue
+from plimsoll.model.karpenter import NodeClaim, NodePool
 
 A100 = "NVIDIA-A100-SXM4-80GB"
 A100_MIB = 81920

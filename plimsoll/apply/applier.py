@@ -28,10 +28,9 @@ from plimsoll.apply.shard import Shard
 from plimsoll.apply.signals import Arming, send
 from plimsoll.apply.stack import CapacityStack
 from plimsoll.apply.state import Manifest
-from plimsoll.kube.connection import Connection
-from plimsoll.kube.objects import Objects
+from plimsoll.kube import Connection, Objects
 from plimsoll.labels import SHARD
-from plimsoll.model.plan import Lift, ObjectKey, Plan, Signal
+from plimsoll.model import Lift, ObjectKey, Plan, Signal
 
 T = TypeVar("T")
 

@@ -8,8 +8,7 @@ from typing import Final
 from plimsoll.apply.errors import DeletionCapError, PlanMismatchError
 from plimsoll.apply.state import State, owner_of
 from plimsoll.labels import SHARD
-from plimsoll.model.owner import DemandRef
-from plimsoll.model.plan import Creation, Deletion, ObjectKey, Plan, Update
+from plimsoll.model import Creation, Deletion, DemandRef, ObjectKey, Plan, Update
 
 _SPREAD: Final = 125
 """From so many creations on, a delta is spread over shards side by side, one for each so many: to start an engine

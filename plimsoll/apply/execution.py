@@ -18,7 +18,7 @@ from plimsoll.apply.errors import (
 from plimsoll.apply.outcome import Outcome
 from plimsoll.apply.roster import Roster
 from plimsoll.errors import PlimsollError
-from plimsoll.model.plan import ObjectKey, Plan
+from plimsoll.model import ObjectKey, Plan
 
 _TRIES: Final = 3
 

@@ -9,8 +9,8 @@ from plimsoll.apply.errors import LockedError
 from plimsoll.apply.review import Reviewer
 from plimsoll.apply.stack import CapacityStack
 from plimsoll.apply.state import Manifest, State
-from plimsoll.kube.identity import kind_of
-from plimsoll.model.plan import ObjectKey
+from plimsoll.kube import kind_of
+from plimsoll.model import ObjectKey
 
 log = structlog.get_logger(__name__)
 

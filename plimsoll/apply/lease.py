@@ -19,7 +19,7 @@ import structlog
 from plimsoll.apply.errors import LeaseHeldError, LeaseLostError
 from plimsoll.apply.settings import LeaseSettings
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import Connection, ConnectionFailedError, RequestError
+from plimsoll.kube import Connection, ConnectionFailedError, RequestError
 
 EXPIRED_HOLDERS: Final = "plimsoll.dev/expired-holders"
 """Annotation: identities whose Lease expired and whose locks and operations nobody has cleared yet, by commas."""

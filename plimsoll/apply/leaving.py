@@ -8,8 +8,8 @@ from typing import Final
 
 import structlog
 
-from plimsoll.kube.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
-from plimsoll.model.plan import LeavingPod
+from plimsoll.kube import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.model import LeavingPod
 
 COST: Final = {"controller.kubernetes.io/pod-deletion-cost": "-1000"}
 """Pods without the annotation cost 0; the cheapest of those that are ready go first."""

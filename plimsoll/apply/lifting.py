@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import structlog
 
-from plimsoll.kube.connection import STRATEGIC_MERGE_PATCH, Connection, ConnectionFailedError, RequestError
-from plimsoll.model.api.capacity_gate import CAPACITY_GATE, LIFTED
-from plimsoll.model.plan import Lift
+from plimsoll.kube import STRATEGIC_MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.model import Lift
+from plimsoll.model.api import CAPACITY_GATE, LIFTED
 
 WRITERS: Final = 16
 TIMEOUT: Final = 10.0

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from plimsoll.apply.errors import Failure
-from plimsoll.model.plan import ObjectKey, Signal
+from plimsoll.model import ObjectKey, Signal
 
 
 @dataclass(frozen=True)

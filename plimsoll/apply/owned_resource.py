@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.apply.state import State
-from plimsoll.kube.identity import Kind
-from plimsoll.model.plan import ObjectKey
+from plimsoll.kube import Kind
+from plimsoll.model import ObjectKey
 
 OWNED_KINDS: Final = (
     Kind("karpenter.sh", "v1", "NodeClaim"),

@@ -16,7 +16,7 @@ from pulumi.runtime import get_root_resource
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.settings import get_monitor
 
-from plimsoll.provider.values import encode
+from plimsoll.provider import encode
 
 
 class Declared(NamedTuple):

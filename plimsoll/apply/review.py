@@ -14,15 +14,11 @@ from plimsoll.apply.program import Order
 from plimsoll.apply.registration import Declared
 from plimsoll.apply.state import Manifest, State, declare, importable, urn_of
 from plimsoll.apply.update import Operation
-from plimsoll.kube.awaiting import SKIP_AWAIT
-from plimsoll.kube.connection import ConnectionFailedError, RequestError
-from plimsoll.kube.identity import Kind, kind_of
-from plimsoll.kube.objects import NoSuchKindError, Objects
+from plimsoll.kube import SKIP_AWAIT, ConnectionFailedError, Kind, NoSuchKindError, Objects, RequestError, kind_of
 from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
-from plimsoll.model.api.workspace import WorkspaceRef
-from plimsoll.model.owner import Owner
-from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update
-from plimsoll.provider.operations import PATCH_FIELD_MANAGER
+from plimsoll.model import Creation, Deletion, ObjectKey, Owner, Update
+from plimsoll.model.api import WorkspaceRef
+from plimsoll.provider import PATCH_FIELD_MANAGER
 
 _SIDE_BY_SIDE: Final = 16
 _MANY: Final = 20

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 
 PROJECT: Final = "plimsoll"
 """Pulumi project of the capacity stacks."""

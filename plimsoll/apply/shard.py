@@ -21,7 +21,7 @@ from plimsoll.apply.state import Manifest, State, importable
 from plimsoll.apply.update import Operation, Update
 from plimsoll.apply.worker import Worker
 from plimsoll.errors import PlimsollError
-from plimsoll.model.plan import ObjectKey
+from plimsoll.model import ObjectKey
 
 _REST_SECONDS: Final = 30.0
 """After arming failed: deltas are applied cold meanwhile."""

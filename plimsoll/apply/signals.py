@@ -8,8 +8,8 @@ from typing import Any, Final, Self
 
 import structlog
 
-from plimsoll.kube.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
-from plimsoll.model.plan import ObjectKey, Signal
+from plimsoll.kube import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.model import ObjectKey, Signal
 
 WRITERS: Final = 8
 TIMEOUT: Final = 10.0

@@ -12,10 +12,10 @@ from plimsoll.apply.program import PROVIDER_NAME
 from plimsoll.apply.registration import Declared
 from plimsoll.apply.settings import PROJECT
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.identity import id_of, kind_of, type_of
+from plimsoll.kube import id_of, kind_of, type_of
 from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, WORKSPACE, WORKSPACE_NAMESPACE
-from plimsoll.model.plan import ObjectKey
-from plimsoll.provider.state import state_of
+from plimsoll.model import ObjectKey
+from plimsoll.provider import state_of
 
 _STACK_TYPE: Final = "pulumi:pulumi:Stack"
 _PROVIDER_TYPE: Final = "pulumi:providers:kubernetes"

@@ -12,12 +12,12 @@ from tenacity.nap import sleep_using_event
 
 from plimsoll.bind.cluster import Cluster
 from plimsoll.bind.kai import refuse_beside_kai
-from plimsoll.bind.planning.planner import BindPlanner
+from plimsoll.bind.planning import BindPlanner
 from plimsoll.bind.writing import Writing
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import Connection, ConnectionFailedError, RequestError
-from plimsoll.model.api.binder import BinderSettings
-from plimsoll.observe.cluster.health import NotSyncedError
+from plimsoll.kube import Connection, ConnectionFailedError, RequestError
+from plimsoll.model.api import BinderSettings
+from plimsoll.observe.cluster import NotSyncedError
 
 log = structlog.get_logger(__name__)
 

@@ -7,15 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.bind.pods import pods_of
-from plimsoll.kube.connection import Connection
-from plimsoll.model.api.binder import BinderSettings
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.observe.cluster.batcher import Batcher
-from plimsoll.observe.cluster.health import Health
-from plimsoll.observe.cluster.kinds import NODES
-from plimsoll.observe.cluster.store import Store
-from plimsoll.observe.cluster.watching import Watch
+from plimsoll.kube import Connection
+from plimsoll.model.api import BinderSettings
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.observe.cluster import NODES, Batcher, Health, Store, Watch
 
 _FORGET_SECONDS = 30.0
 """After that a write that no watch has shown is taken as undone."""

@@ -3,9 +3,8 @@
 from typing import Any, Final
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import MERGE_PATCH, Connection, RequestError
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.cluster.share_pod import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES, config_map_names
+from plimsoll.kube import MERGE_PATCH, Connection, RequestError
+from plimsoll.model.cluster import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES, Pod, config_map_names
 
 FORMER_VISIBLE_DEVICES: Final = "RUNAI-VISIBLE-DEVICES"
 """Key of the UUIDs in pods that KAI admitted before v0.7.4."""

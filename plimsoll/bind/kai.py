@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import Connection, RequestError
+from plimsoll.kube import Connection, RequestError
 
 _DEPLOYMENTS: Final = "/apis/apps/v1/deployments"
 _BIND_REQUESTS: Final = "/apis/scheduling.run.ai/v1alpha2/bindrequests"

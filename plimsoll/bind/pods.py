@@ -3,11 +3,10 @@
 from typing import Any
 
 from plimsoll.gpu_group import GPU_GROUP
-from plimsoll.model.api.binder import BinderSettings
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.cluster.share_pod import SharePod, obstacle_of
-from plimsoll.observe.cluster.kinds import Kind
-from plimsoll.observe.pods.pod_manifests import trimmed_pod
+from plimsoll.model.api import BinderSettings
+from plimsoll.model.cluster import Pod, SharePod, obstacle_of
+from plimsoll.observe.cluster import Kind
+from plimsoll.observe.pods import trimmed_pod
 
 _FINISHED = ("Succeeded", "Failed")
 

@@ -10,14 +10,27 @@ import structlog
 from plimsoll.bind.cluster import Cluster
 from plimsoll.bind.handing import ForeignConfigMapError, hand_over
 from plimsoll.bind.kai import groups_of_bind_requests
-from plimsoll.bind.planning.claims import claim_patch, claimed, unclaim_patch
-from plimsoll.bind.planning.reservation import reservation_manifest
-from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Collect, Evict, MarkUnknown, Reserve, Said, Say, Unclaim
+from plimsoll.bind.planning import (
+    Bind,
+    BindStep,
+    Claim,
+    Collect,
+    Evict,
+    MarkUnknown,
+    Reserve,
+    Said,
+    Say,
+    Unclaim,
+    claim_patch,
+    claimed,
+    reservation_manifest,
+    unclaim_patch,
+)
 from plimsoll.gpu_group import GPU_PORTION, RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
-from plimsoll.kube.connection import MERGE_PATCH, Connection, RequestError
-from plimsoll.model.api.binder import BinderSettings
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.plan.pods.gpu_groups import gpu_groups
+from plimsoll.kube import MERGE_PATCH, Connection, RequestError
+from plimsoll.model.api import BinderSettings
+from plimsoll.model.cluster import Pod
+from plimsoll.plan.pods import gpu_groups
 
 log = structlog.get_logger(__name__)
 

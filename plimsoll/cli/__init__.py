@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from plimsoll.cli.shared.output import FAILED, INTERRUPTED, print_error
+from plimsoll.cli.shared import FAILED, INTERRUPTED, print_error
 from plimsoll.errors import PlimsollError
 
 COMMANDS = {

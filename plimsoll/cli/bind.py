@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import structlog
 import typer
 
-from plimsoll.cli.shared.logs import log_to_stderr
-from plimsoll.cli.shared.options import Context, Kubeconfig
-from plimsoll.cli.shared.output import SETTLED
+from plimsoll.cli.shared import SETTLED, Context, Kubeconfig, log_to_stderr
 from plimsoll.errors import PlimsollError
 
 if TYPE_CHECKING:
-    from plimsoll.bind.binder import ShareBinder
-    from plimsoll.model.api.binder import BinderSettings
+    from plimsoll.bind import ShareBinder
+    from plimsoll.model.api import BinderSettings
 
 log = structlog.get_logger(__name__)
 app = typer.Typer(add_completion=False)
@@ -38,9 +36,8 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
     """
     from plimsoll.apply.lease import Lease
     from plimsoll.apply.settings import LeaseSettings
-    from plimsoll.bind.binder import ShareBinder
-    from plimsoll.bind.kai import refuse_beside_kai
-    from plimsoll.kube.connection import Connection
+    from plimsoll.bind import ShareBinder, refuse_beside_kai
+    from plimsoll.kube import Connection
 
     log_to_stderr()
     chosen = read_settings(settings, image, scheduler_name)
@@ -64,8 +61,8 @@ def read_settings(file: Path | None, image: str | None, scheduler_name: str | No
     import yaml
     from pydantic import ValidationError
 
-    from plimsoll.model.api.binder import BinderSettings
-    from plimsoll.model.meta.base import describe_errors
+    from plimsoll.model.api import BinderSettings
+    from plimsoll.model.meta import describe_errors
 
     try:
         given: Any = yaml.safe_load(file.read_text()) if file is not None else {}

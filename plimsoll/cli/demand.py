@@ -7,12 +7,11 @@ from typing import Annotated, Final
 
 import typer
 
-from plimsoll.cli.shared.options import Context, Kubeconfig
-from plimsoll.cli.shared.output import REFUSED, SETTLED, Format, Output, print_json
+from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_json
 from plimsoll.errors import PlimsollError
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.limits.budget import environment_room
-from plimsoll.plan.requests.asked import AskedObjects
+from plimsoll.model import Snapshot
+from plimsoll.plan.limits import environment_room
+from plimsoll.plan.requests import AskedObjects
 
 app = typer.Typer(add_completion=False)
 
@@ -46,14 +45,12 @@ def demand(
     would not admit.
     """
     from plimsoll.cli.demand_report import as_json, print_demands
-    from plimsoll.cli.picture.bars import gpu_picture
-    from plimsoll.cli.picture.plot import print_picture
-    from plimsoll.cli.picture.svg import as_html, as_svg
-    from plimsoll.plan.demand.planner import DemandPlanner
-    from plimsoll.plan.ledger.ledger import gpu_ledger
-    from plimsoll.plan.owned.delta import Delta
-    from plimsoll.plan.pods.rivals import rival_warnings
-    from plimsoll.plan.requests.round import DemandAsking
+    from plimsoll.cli.picture import as_html, as_svg, gpu_picture, print_picture
+    from plimsoll.plan.demand import DemandPlanner
+    from plimsoll.plan.ledger import gpu_ledger
+    from plimsoll.plan.owned import Delta
+    from plimsoll.plan.pods import rival_warnings
+    from plimsoll.plan.requests import DemandAsking
 
     if plot_to is not None and plot_to.suffix not in _DRAWN:
         raise PlimsollError(f"--plot-to {plot_to}: is no .html or .svg file", "give it one of these two endings")
@@ -86,11 +83,11 @@ def demand(
 
 def _snapshot(file: list[str] | None, kubeconfig: Path | None, context: str | None) -> Snapshot:
     if file:
-        from plimsoll.observe.files.manifests import snapshot_from_files
+        from plimsoll.observe.files import snapshot_from_files
 
         return snapshot_from_files(file)
-    from plimsoll.kube.connection import Connection
-    from plimsoll.observe.cluster.reading import read_cluster
+    from plimsoll.kube import Connection
+    from plimsoll.observe.cluster import read_cluster
 
     return read_cluster(Connection.open(kubeconfig, context))
 

@@ -8,10 +8,10 @@ from rich import box
 from rich.table import Column, Table
 from rich.text import Text
 
-from plimsoll.cli.shared.output import OUT
-from plimsoll.model.api.gpu_demand import DemandPhase
-from plimsoll.plan.demand.demand import Demand, PlannedNode
-from plimsoll.plan.pods.shares import PodShare
+from plimsoll.cli.shared import OUT
+from plimsoll.model.api import DemandPhase
+from plimsoll.plan.demand import Demand, PlannedNode
+from plimsoll.plan.pods import PodShare
 from plimsoll.text import counted
 
 Phases = Mapping[str, DemandPhase]

@@ -9,7 +9,9 @@ import pulumi.automation as auto
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from plimsoll.cli.shared.options import (
+from plimsoll.cli.shared import (
+    ERR,
+    OUT,
     Backend,
     Context,
     EnvironmentName,
@@ -18,15 +20,12 @@ from plimsoll.cli.shared.options import (
     Provider,
     WorkFolder,
 )
-from plimsoll.cli.shared.output import ERR, OUT
-from plimsoll.cli.shared.writer import Writer, WriterOptions, open_writer
+from plimsoll.cli.writing import Writer, WriterOptions, open_writer
 from plimsoll.errors import PlimsollError
-from plimsoll.model.plan import Plan
-from plimsoll.plan.owned.asking import asking
-from plimsoll.plan.owned.delta import key_of
-from plimsoll.plan.owned.ownership import Ownership
-from plimsoll.plan.validating import validate
-from plimsoll.report.finalizing import finalizing
+from plimsoll.model import Plan
+from plimsoll.plan import validate
+from plimsoll.plan.owned import Ownership, asking, key_of
+from plimsoll.report import finalizing
 from plimsoll.text import shortlist
 
 app = typer.Typer(add_completion=False)

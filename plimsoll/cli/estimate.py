@@ -9,16 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from plimsoll.cli.estimate_report import Model, show_candidates, show_estimate
-from plimsoll.cli.shared.output import Format, Output
+from plimsoll.cli.shared import Format, Output
 from plimsoll.errors import PlimsollError
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.cluster.instance_type import InstanceType
-from plimsoll.model.cluster.node_gpus import MIB_PER_GIB, InvalidFigureError, NodeGpus
-from plimsoll.plan.catalog.catalog import Catalog, UnknownInstanceTypeError
-from plimsoll.plan.estimating.estimates import settings_of
-from plimsoll.plan.estimating.estimator import ModelNeed, Settings, estimate
-from plimsoll.plan.estimating.presets import near, preset
-from plimsoll.plan.nodes.mig import mig_slice
+from plimsoll.model.api import EnvironmentSpec
+from plimsoll.model.cluster import MIB_PER_GIB, InstanceType, InvalidFigureError, NodeGpus
+from plimsoll.plan.catalog import Catalog, UnknownInstanceTypeError
+from plimsoll.plan.estimating import ModelNeed, Settings, estimate, near, preset, settings_of
+from plimsoll.plan.nodes import mig_slice
 from plimsoll.text import did_you_mean
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -105,7 +102,7 @@ def _environment(files: list[str]) -> EnvironmentSpec:
     """Of the manifests; the defaults where there are none."""
     if not files:
         return EnvironmentSpec()
-    from plimsoll.observe.files.manifests import snapshot_from_files
+    from plimsoll.observe.files import snapshot_from_files
 
     return snapshot_from_files(files).environment.spec
 
@@ -159,7 +156,7 @@ def _model(name: str | None, size: float | None, token: float | None, one_node: 
 
 
 def _from_files(path: Path, size: float | None, token: float | None, one_node: bool | None) -> Model:
-    from plimsoll.observe.files.model_files import read_model_files
+    from plimsoll.observe.files import read_model_files
 
     files = read_model_files(path)
     weights = files.size_gib if size is None else size
@@ -198,15 +195,15 @@ def _catalog(environment: EnvironmentSpec, aws_region: str | None, prices: Path 
     catalog, warnings = Catalog.builtin(), []
     region = aws_region or environment.catalog.aws_region
     if region is not None:
-        from plimsoll.cli.shared import clouds
-        from plimsoll.observe.clouds.ec2 import ec2_types
+        from plimsoll import home
+        from plimsoll.observe.ec2 import ec2_types
 
-        live = ec2_types(clouds.folder(), datetime.now(UTC), region)
+        live = ec2_types(home.instance_types(), datetime.now(UTC), region)
         catalog = catalog.with_types(live.types)
         warnings = [*live.warnings, *map(str, catalog.differences)]
     catalog = catalog.with_prices(environment.catalog.prices)
     if prices is not None:
-        from plimsoll.observe.files.price_list import read_prices
+        from plimsoll.observe.files import read_prices
 
         catalog = catalog.with_prices(read_prices(prices))
     return catalog, warnings

@@ -6,12 +6,10 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plimsoll.cli.shared.output import ERR, OUT, REFUSED, Format, print_json
-from plimsoll.model.cluster.instance_type import InstanceType
-from plimsoll.model.cluster.node_gpus import NodeGpus
-from plimsoll.plan.catalog.catalog import Candidate
-from plimsoll.plan.estimating.estimator import Estimate, Infeasible, ModelNeed
-from plimsoll.plan.estimating.presets import DISK_HEADROOM_GIB
+from plimsoll.cli.shared import ERR, OUT, REFUSED, Format, print_json
+from plimsoll.model.cluster import InstanceType, NodeGpus
+from plimsoll.plan.catalog import Candidate
+from plimsoll.plan.estimating import DISK_HEADROOM_GIB, Estimate, Infeasible, ModelNeed
 
 
 class Model(NamedTuple):

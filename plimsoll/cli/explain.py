@@ -5,11 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from plimsoll.cli.shared.options import Context, Kubeconfig
-from plimsoll.cli.shared.output import REFUSED, SETTLED, Format, Output, print_json
+from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_json
 from plimsoll.errors import PlimsollError
-from plimsoll.model.api.workspace import WorkspaceRef
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model import Snapshot
+from plimsoll.model.api import WorkspaceRef
 
 app = typer.Typer(add_completion=False)
 
@@ -43,21 +42,19 @@ def workspace(
 
     Exit code 2 when it is refused.
     """
-    from plimsoll.cli.shared.clouds import with_cloud_types
-    from plimsoll.cli.story.as_object import as_json
-    from plimsoll.cli.story.report import print_story
-    from plimsoll.plan.explaining import explain
+    from plimsoll.cli.story import as_json, print_story
+    from plimsoll.observe.cloud_types import with_cloud_types
+    from plimsoll.plan import explain
 
     events: list[dict[str, Any]] = []
     if file:
-        from plimsoll.observe.files.manifests import snapshot_from_files
+        from plimsoll.observe.files import snapshot_from_files
 
         snapshot = snapshot_from_files(file)
         ref = _find(snapshot, name, namespace)
     else:
-        from plimsoll.kube.connection import Connection
-        from plimsoll.observe.cluster.events import events_about
-        from plimsoll.observe.cluster.reading import read_cluster
+        from plimsoll.kube import Connection
+        from plimsoll.observe.cluster import events_about, read_cluster
 
         connection = Connection.open(kubeconfig, context)
         try:

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from plimsoll.cli.shared.options import Context, Kubeconfig
-from plimsoll.cli.shared.output import REFUSED, SETTLED, Format, Output, print_json
+from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_json
 
 app = typer.Typer(add_completion=False)
 
@@ -25,15 +24,15 @@ def gpus(
     Exit code 2 where something does.
     """
     from plimsoll.cli.gpus_report import as_json, print_ledger
-    from plimsoll.plan.ledger.ledger import gpu_ledger
+    from plimsoll.plan.ledger import gpu_ledger
 
     if file:
-        from plimsoll.observe.files.manifests import snapshot_from_files
+        from plimsoll.observe.files import snapshot_from_files
 
         snapshot = snapshot_from_files(file)
     else:
-        from plimsoll.kube.connection import Connection
-        from plimsoll.observe.cluster.reading import read_cluster
+        from plimsoll.kube import Connection
+        from plimsoll.observe.cluster import read_cluster
 
         connection = Connection.open(kubeconfig, context)
         try:

@@ -6,9 +6,9 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from plimsoll.cli.shared.output import OUT
-from plimsoll.model.kai.share import WHOLE_MILLI
-from plimsoll.plan.ledger.account import GpuAccount, GpuGroup
+from plimsoll.cli.shared import OUT
+from plimsoll.model.kai import WHOLE_MILLI
+from plimsoll.plan.ledger import GpuAccount, GpuGroup
 
 
 def as_json(accounts: Sequence[GpuAccount]) -> dict[str, Any]:

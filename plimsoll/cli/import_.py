@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from plimsoll.cli.shared.output import ERR, REFUSED, SETTLED, print_json
-from plimsoll.kaito.convert import Conversion, convert
+from plimsoll.cli.shared import ERR, REFUSED, SETTLED, print_json
+from plimsoll.kaito import Conversion, convert
 from plimsoll.text import counted
 
 app = typer.Typer(add_completion=False)
@@ -33,8 +33,7 @@ def kaito(
 
     Each loss is named on standard error. Exit codes: 0 converted, 2 something is refused by name, 1 a bad file.
     """
-    from plimsoll.observe.files.documents import ManifestError, read_documents
-    from plimsoll.observe.files.manifests import objects_of
+    from plimsoll.observe.files import ManifestError, objects_of, read_documents
 
     found: list[Conversion] = []
     passed_over = 0

@@ -9,17 +9,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from plimsoll.cli.queues_report import next_as_json, next_line
-from plimsoll.cli.shared.options import Context, Kubeconfig
-from plimsoll.cli.shared.output import OUT, REFUSED, SETTLED, Format, Output, print_json
-from plimsoll.model.plan import Creation, Plan, Update
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.verdict import Verdict
-from plimsoll.plan.planning import plan as plan_round
-from plimsoll.plan.queues.order import NextGpu, next_gpu
-from plimsoll.plan.queues.standing import standing
-from plimsoll.plan.requests.node_ask import NodeAsk
-from plimsoll.plan.validating import validate
-from plimsoll.policy.withholding import withhold
+from plimsoll.cli.shared import OUT, REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_json
+from plimsoll.model import Creation, Plan, Snapshot, Update, Verdict
+from plimsoll.plan import plan as plan_round
+from plimsoll.plan import validate
+from plimsoll.plan.queues import NextGpu, next_gpu, standing
+from plimsoll.plan.requests import NodeAsk
+from plimsoll.policy import withhold
 from plimsoll.text import counted
 
 app = typer.Typer(add_completion=False)
@@ -41,12 +37,12 @@ def plan(
     Exit code 2 when an intent is refused.
     """
     if file:
-        from plimsoll.cli.shared.clouds import with_cloud_types
-        from plimsoll.observe.files.manifests import snapshot_from_files
+        from plimsoll.observe.cloud_types import with_cloud_types
+        from plimsoll.observe.files import snapshot_from_files
 
         snapshot = with_cloud_types(snapshot_from_files(file))
     else:
-        from plimsoll.cli.shared.watching import open_observer
+        from plimsoll.observe.cluster import open_observer
 
         with open_observer(kubeconfig, context) as (_, observer):
             snapshot = observer.snapshot()

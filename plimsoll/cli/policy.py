@@ -11,10 +11,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Column, Table
 
-from plimsoll.cli.shared.findings import print_findings
-from plimsoll.cli.shared.output import ERR, OUT, REFUSED, SETTLED, Format, print_json
+from plimsoll.cli.shared import ERR, OUT, REFUSED, SETTLED, Format, print_findings, print_json
 from plimsoll.errors import PlimsollError
-from plimsoll.policy.located import Located
+from plimsoll.policy import Located
 from plimsoll.text import counted
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -57,11 +56,8 @@ def check(
 
     Objects of kinds that no rule reads are passed over and counted. Exit codes: 0 clean, 2 findings, 1 a bad file.
     """
-    from plimsoll.observe.files.checked_objects import checked_objects
-    from plimsoll.observe.files.policy_config import read_policy_config
-    from plimsoll.policy.checking import Checker
-    from plimsoll.policy.rule_set import RULES
-    from plimsoll.policy.world import world_of
+    from plimsoll.observe.files import checked_objects, read_policy_config
+    from plimsoll.policy import RULES, Checker, world_of
 
     settings = read_policy_config(config)
     objects = checked_objects(files)
@@ -73,11 +69,11 @@ def check(
     located = sorted((each for _, each in found), key=lambda each: (each.file, each.line, each.finding))
     match output:
         case Written.SARIF:
-            from plimsoll.policy.sarif import sarif
+            from plimsoll.policy import sarif
 
             print_json(sarif(located, RULES, version("plimsoll")))
         case Written.JUNIT:
-            from plimsoll.policy.junit import cases, junit
+            from plimsoll.policy import cases, junit
 
             sys.stdout.write(junit(cases(objects.manifests, [place.file for place in objects.places], found)))
         case _:
@@ -94,8 +90,7 @@ def list_rules(
     ),
 ) -> None:
     """The rules, with what each asks and where it is enforced."""
-    from plimsoll.policy.reference import described, markdown
-    from plimsoll.policy.rule_set import RULES
+    from plimsoll.policy import RULES, described, markdown
 
     rules = [described(rule) for rule in RULES.values()]
     if output is Listed.JSON:

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from plimsoll.probe.pod import ACCOUNT
-from plimsoll.probe.running import run
+from plimsoll.probe import ACCOUNT, run
 
 app = typer.Typer(add_completion=False)
 

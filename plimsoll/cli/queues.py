@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from plimsoll.cli.shared.options import Context, Kubeconfig
-from plimsoll.cli.shared.output import Format, Output, print_json
+from plimsoll.cli.shared import Context, Format, Kubeconfig, Output, print_json
 from plimsoll.errors import InvalidObjectError, PlimsollError
 
 app = typer.Typer(add_completion=False)
@@ -32,16 +31,15 @@ def queues(
     if ctx.invoked_subcommand is not None:
         return
     from plimsoll.cli.queues_report import as_json, print_tree
-    from plimsoll.plan.queues.order import next_gpu
-    from plimsoll.plan.queues.standing import standing
+    from plimsoll.plan.queues import next_gpu, standing
 
     if file:
-        from plimsoll.observe.files.manifests import snapshot_from_files
+        from plimsoll.observe.files import snapshot_from_files
 
         snapshot = snapshot_from_files(file)
     else:
-        from plimsoll.kube.connection import Connection
-        from plimsoll.observe.cluster.reading import read_cluster
+        from plimsoll.kube import Connection
+        from plimsoll.observe.cluster import read_cluster
 
         connection = Connection.open(kubeconfig, context)
         try:
@@ -73,8 +71,8 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
 
     Exit code 2 where something is.
     """
-    from plimsoll.cli.shared.findings import print_findings
-    from plimsoll.plan.queues.checks import check_queues, is_queue
+    from plimsoll.cli.shared import print_findings
+    from plimsoll.plan.queues import check_queues, is_queue
 
     manifests = list(_from_files(file)) if file else _from_cluster(kubeconfig, context)
     there = {each["metadata"].get("name") for each in manifests if is_queue(each)}
@@ -85,9 +83,8 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
 
 
 def _from_files(paths: list[str]) -> Iterator[dict[str, Any]]:
-    from plimsoll.observe.files.documents import ManifestError, read_documents
-    from plimsoll.observe.files.manifests import objects_of
-    from plimsoll.plan.queues.checks import require_object
+    from plimsoll.observe.files import ManifestError, objects_of, read_documents
+    from plimsoll.plan.queues import require_object
 
     for document in read_documents(paths):
         for place, manifest in objects_of(document):
@@ -99,8 +96,8 @@ def _from_files(paths: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _from_cluster(kubeconfig: Any, context: str | None) -> list[dict[str, Any]]:
-    from plimsoll.kube.connection import Connection
-    from plimsoll.observe.cluster.queue_objects import queue_objects
+    from plimsoll.kube import Connection
+    from plimsoll.observe.cluster import queue_objects
 
     connection = Connection.open(kubeconfig, context)
     try:

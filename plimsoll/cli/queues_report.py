@@ -6,11 +6,9 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cli.shared.output import OUT
-from plimsoll.model.kai.queue import UNLIMITED
-from plimsoll.plan.queues.order import NextGpu
-from plimsoll.plan.queues.standing import NOTHING, QueuedPod, Standing
-from plimsoll.plan.queues.tree import MILLI, Resource
+from plimsoll.cli.shared import OUT
+from plimsoll.model.kai import UNLIMITED
+from plimsoll.plan.queues import MILLI, NOTHING, NextGpu, QueuedPod, Resource, Standing
 from plimsoll.text import shortlist
 
 _COLUMNS: Final = {

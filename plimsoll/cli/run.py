@@ -7,23 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 import structlog
 import typer
 
-from plimsoll.cli.shared.logs import log_to_stderr
-from plimsoll.cli.shared.options import (
+from plimsoll.cli.shared import (
+    ERR,
+    REFUSED,
+    SETTLED,
     Backend,
     Context,
     EnvironmentName,
+    Format,
     Kubeconfig,
+    Output,
     PassphraseFile,
     Provider,
     WorkFolder,
+    log_to_stderr,
 )
-from plimsoll.cli.shared.output import ERR, REFUSED, SETTLED, Format, Output
 from plimsoll.errors import PlimsollError
 
 if TYPE_CHECKING:
     from plimsoll.apply import Applier
-    from plimsoll.cli.shared.writer import Writer
-    from plimsoll.loop.loop import Loop
+    from plimsoll.cli.writing import Writer
+    from plimsoll.loop import Loop
 
 log = structlog.get_logger(__name__)
 app = typer.Typer(add_completion=False)
@@ -55,10 +59,8 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     With --once: exit code 0 settled, 2 an intent is refused, 1 failed or not settled in time.
     """
     from plimsoll.cli.plan import render
-    from plimsoll.cli.shared.metrics import serving_metrics
-    from plimsoll.cli.shared.settling import Settling
-    from plimsoll.cli.shared.writer import WriterOptions, open_writer
-    from plimsoll.loop.loop import LOOK_AGAIN_SECONDS, Loop
+    from plimsoll.cli.writing import Settling, WriterOptions, open_writer, serving_metrics
+    from plimsoll.loop import LOOK_AGAIN_SECONDS, Loop
 
     log_to_stderr()
     options = WriterOptions(

@@ -6,19 +6,14 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cli.shared.logs import log_to_stderr
-from plimsoll.cli.shared.options import Context, Kubeconfig
-from plimsoll.cli.shared.output import OUT, Format, Output, print_json
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.api.gpu_demand import GPUDemand
-from plimsoll.model.api.workspace import ConditionType, Workspace
-from plimsoll.model.cluster.workload import Workload
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.meta.condition import condition_of
-from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
-from plimsoll.model.verdict import Reason
-from plimsoll.plan.owned.progress import phase_of
-from plimsoll.plan.pods.rivals import rival_warnings
+from plimsoll.cli.shared import OUT, Context, Format, Kubeconfig, Output, log_to_stderr, print_json
+from plimsoll.model import InvalidWorkspace, Reason, Snapshot
+from plimsoll.model.api import ConditionType, Environment, GPUDemand, Workspace
+from plimsoll.model.cluster import Workload
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.model.meta import condition_of
+from plimsoll.plan.owned import phase_of
+from plimsoll.plan.pods import rival_warnings
 from plimsoll.text import shortlist
 
 SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet", "GPUDemand")
@@ -37,8 +32,8 @@ def status(
     output: Output = Format.TEXT,
 ) -> None:
     """Workspaces, their nodes and what the engine made for them, as the cluster has it now."""
-    from plimsoll.kube.connection import Connection
-    from plimsoll.observe.cluster.reading import read_cluster
+    from plimsoll.kube import Connection
+    from plimsoll.observe.cluster import read_cluster
 
     log_to_stderr()
     snapshot = read_cluster(Connection.open(kubeconfig, context), only=SHOWN, required=("Workspace",))

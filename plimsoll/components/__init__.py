@@ -1,1 +1,69 @@
 """Pulumi components: what people declare, as objects of a cluster."""
+
+from plimsoll.components.access import (
+    AGGREGATED,
+    CONTROLLER,
+    CONTROLLER_FOR_DEMAND,
+    CONTROLLER_IN_ITS_NAMESPACE,
+    NAMESPACE,
+)
+from plimsoll.components.admission import rule_policies
+from plimsoll.components.capacity_gate import GATE_NAME, CapacityGate, gate_policies
+from plimsoll.components.declaration import metadata
+from plimsoll.components.environment import Environment, EnvironmentArgs
+from plimsoll.components.foundation import Foundation
+from plimsoll.components.gpu_discovery import ExistingGpuSoftwareArgs, GpuDiscovery, GpuDiscoveryArgs
+from plimsoll.components.guard import Guard
+from plimsoll.components.monitoring import MONITORING_NAME, Monitoring, alert_rules
+from plimsoll.components.mutation import Mutation, MutationPolicy
+from plimsoll.components.node_pool import NodePool, NodePoolArgs
+from plimsoll.components.queue import Queue, QueueArgs
+from plimsoll.components.queue_admission import QueueAdmission
+from plimsoll.components.share_binder import ShareBinder, ShareBinderArgs
+from plimsoll.components.training_runtime import (
+    ClusterTrainingRuntime,
+    ClusterTrainingRuntimeArgs,
+    JobSetTemplateArgs,
+    TrainingRuntime,
+    TrainingRuntimeArgs,
+)
+from plimsoll.components.workspace import Workspace, WorkspaceArgs
+
+__all__ = [
+    "AGGREGATED",
+    "CONTROLLER",
+    "CONTROLLER_FOR_DEMAND",
+    "CONTROLLER_IN_ITS_NAMESPACE",
+    "GATE_NAME",
+    "MONITORING_NAME",
+    "NAMESPACE",
+    "CapacityGate",
+    "ClusterTrainingRuntime",
+    "ClusterTrainingRuntimeArgs",
+    "Environment",
+    "EnvironmentArgs",
+    "ExistingGpuSoftwareArgs",
+    "Foundation",
+    "GpuDiscovery",
+    "GpuDiscoveryArgs",
+    "Guard",
+    "JobSetTemplateArgs",
+    "Monitoring",
+    "Mutation",
+    "MutationPolicy",
+    "NodePool",
+    "NodePoolArgs",
+    "Queue",
+    "QueueAdmission",
+    "QueueArgs",
+    "ShareBinder",
+    "ShareBinderArgs",
+    "TrainingRuntime",
+    "TrainingRuntimeArgs",
+    "Workspace",
+    "WorkspaceArgs",
+    "alert_rules",
+    "gate_policies",
+    "metadata",
+    "rule_policies",
+]

@@ -11,9 +11,7 @@ from typing import Any, Final, Literal
 
 from plimsoll.components.guard import AdmissionPolicy
 from plimsoll.labels import API_VERSION
-from plimsoll.policy.cel import has, setting, text, value
-from plimsoll.policy.rule import Cel, Rule, Subject
-from plimsoll.policy.rule_set import RULES
+from plimsoll.policy import RULES, Cel, Rule, Subject, has, setting, text, value
 
 Setting = Literal["deny", "audit"]
 

@@ -10,10 +10,9 @@ from plimsoll.components.access import NAMESPACE, Rule, controller_subject
 from plimsoll.components.declaration import child_of, fields_of, metadata, valid
 from plimsoll.components.mutation import SHARED, MutationPolicy, declare_mutation, sample_pod
 from plimsoll.labels import QUEUE
-from plimsoll.model.api.capacity_gate import CAPACITY_GATE, CapacityGateSpec
-from plimsoll.model.api.demand_settings import KAI_NAMESPACES
+from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, CapacityGateSpec
 
-NAME: Final = "plimsoll-capacity-gate"
+GATE_NAME: Final = "plimsoll-capacity-gate"
 LIFTING: Final[list[Rule]] = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}]
 """What the controller needs to take the gate off again."""
 
@@ -38,8 +37,8 @@ def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
     """By name: one policy for the namespaces, one for the queues, where there are some."""
     made: dict[str, MutationPolicy] = {}
     if spec.namespaces:
-        made[f"{NAME}-namespaces"] = _policy(
-            f"{NAME}-namespaces",
+        made[f"{GATE_NAME}-namespaces"] = _policy(
+            f"{GATE_NAME}-namespaces",
             [],
             "In",
             spec.namespaces,
@@ -50,8 +49,8 @@ def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
         named = ", ".join(f"'{queue}'" for queue in spec.queues)
         condition = f"has(object.metadata.labels) && '{QUEUE}' in object.metadata.labels && {label} in [{named}]"
         own = ("kube-system", NAMESPACE, *KAI_NAMESPACES)
-        made[f"{NAME}-queues"] = _policy(
-            f"{NAME}-queues",
+        made[f"{GATE_NAME}-queues"] = _policy(
+            f"{GATE_NAME}-queues",
             [("queue", condition)],
             "NotIn",
             own,
@@ -76,17 +75,17 @@ class CapacityGate(pulumi.ComponentResource):
 
     def _access(self, spec: CapacityGateSpec) -> list[pulumi.Resource]:
         """In the namespaces alone; pods of a queue may be in any."""
-        role = ClusterRole(NAME, metadata=metadata(NAME), rules=LIFTING, opts=child_of(self))
-        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME}
+        role = ClusterRole(GATE_NAME, metadata=metadata(GATE_NAME), rules=LIFTING, opts=child_of(self))
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": GATE_NAME}
         fields: dict[str, Any] = {
             "role_ref": reference,
             "subjects": [controller_subject()],
             "opts": child_of(self, role),
         }
         if spec.queues:
-            return [role, ClusterRoleBinding(NAME, metadata=metadata(NAME), **fields)]
+            return [role, ClusterRoleBinding(GATE_NAME, metadata=metadata(GATE_NAME), **fields)]
         bindings = [
-            RoleBinding(f"{NAME}-{namespace}", metadata=metadata(NAME, namespace), **fields)
+            RoleBinding(f"{GATE_NAME}-{namespace}", metadata=metadata(GATE_NAME, namespace), **fields)
             for namespace in spec.namespaces
         ]
         return [role, *bindings]

@@ -7,7 +7,7 @@ import pulumi
 from pydantic import ValidationError
 
 from plimsoll.errors import InvalidObjectError
-from plimsoll.model.meta.base import Declared, describe_errors
+from plimsoll.model.meta import Declared, describe_errors
 
 FIELD_MANAGER: Final = "plimsoll-stack"
 

@@ -8,7 +8,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from plimsoll.components.declaration import checked, child_of, fields_of, metadata
 from plimsoll.components.node_pool import NodeClassRefArgs, TaintArgs
 from plimsoll.labels import API_VERSION
-from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.api import EnvironmentSpec
 
 
 class LimitsArgs(TypedDict, total=False):

@@ -24,11 +24,11 @@ from plimsoll.components.access import (
 from plimsoll.components.admission import rule_policies
 from plimsoll.components.declaration import child_of, metadata
 from plimsoll.components.guard import AdmissionPolicy, Guard, admission_policies, guarded
-from plimsoll.components.specs.crd import definitions
+from plimsoll.components.specs import definitions
 from plimsoll.components.trigger_admission import NAME as TRIGGER_POLICY
 from plimsoll.components.trigger_admission import trigger_policy
 from plimsoll.labels import GROUP
-from plimsoll.model.api.demand_settings import TRIGGER_NAMESPACE
+from plimsoll.model.api import TRIGGER_NAMESPACE
 
 _CONTROLLER: Final = "plimsoll-controller"
 

@@ -8,8 +8,8 @@ from pulumi_kubernetes.helm.v4 import Chart
 
 from plimsoll.components.declaration import child_of, fields_of, metadata, valid
 from plimsoll.components.node_pool import TaintArgs
-from plimsoll.components.specs.gpu_discovery import ExistingGpuSoftware, GpuDiscoverySpec
-from plimsoll.model.api.environment import DeclaredTaint
+from plimsoll.components.specs import ExistingGpuSoftware, GpuDiscoverySpec
+from plimsoll.model.api import DeclaredTaint
 
 
 class DevicePluginArgs(TypedDict, total=False):

@@ -6,9 +6,9 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from plimsoll.components.declaration import child_of, fields_of, metadata, valid
-from plimsoll.components.specs.monitoring import MonitoringSpec
+from plimsoll.components.specs import MonitoringSpec
 
-NAME: Final = "plimsoll"
+MONITORING_NAME: Final = "plimsoll"
 
 
 class MonitoringArgs(TypedDict, total=False):
@@ -32,8 +32,8 @@ class Monitoring(pulumi.ComponentResource):
             name,
             api_version="monitoring.coreos.com/v1",
             kind="PrometheusRule",
-            metadata=metadata(NAME, spec.namespace, {**spec.labels}),
-            spec={"groups": [{"name": NAME, "rules": alert_rules(spec)}]},
+            metadata=metadata(MONITORING_NAME, spec.namespace, {**spec.labels}),
+            spec={"groups": [{"name": MONITORING_NAME, "rules": alert_rules(spec)}]},
             opts=child_of(self),
         )
         self.register_outputs({})

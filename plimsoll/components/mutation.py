@@ -7,7 +7,7 @@ import pulumi
 from pulumi_kubernetes.admissionregistration.v1 import MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding
 
 from plimsoll.components.declaration import child_of, metadata
-from plimsoll.model.kai.share import GPU_FRACTION, GPU_MEMORY_SHARE
+from plimsoll.model.kai import GPU_FRACTION, GPU_MEMORY_SHARE
 
 SHARED: Final = (
     "has(object.metadata.annotations) && "

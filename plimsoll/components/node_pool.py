@@ -6,7 +6,7 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from plimsoll.components.declaration import checked, child_of, fields_of, metadata
-from plimsoll.components.specs.node_pool_spec import NodePoolSpec
+from plimsoll.components.specs import NodePoolSpec
 
 
 class NodeClassRefArgs(TypedDict, total=False):

@@ -6,7 +6,7 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from plimsoll.components.declaration import checked, child_of, fields_of, metadata
-from plimsoll.model.kai.queue import QueueSpec
+from plimsoll.model.kai import QueueSpec
 
 
 class QueueResourceArgs(TypedDict, total=False):

@@ -12,8 +12,8 @@ from plimsoll.components.declaration import child_of, metadata
 from plimsoll.components.mutation import Mutation, declare_mutation
 from plimsoll.components.share_devices import NAME as DEVICES
 from plimsoll.components.share_devices import device_policy
-from plimsoll.model.api.binder import SCHEDULER
-from plimsoll.model.kai.reservation import NAMESPACE
+from plimsoll.model.api import SCHEDULER
+from plimsoll.model.kai import NAMESPACE
 
 BINDER: Final = "plimsoll-binder"
 PROBE: Final = "plimsoll-probe"

@@ -8,8 +8,8 @@ from typing import Final
 
 from plimsoll.components.mutation import SHARED, MutationPolicy, sample_pod
 from plimsoll.gpu_group import VISIBLE_DEVICES
-from plimsoll.model.cluster.share_pod import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES
-from plimsoll.policy.cel import text
+from plimsoll.model.cluster import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES
+from plimsoll.policy import text
 
 NAME: Final = "plimsoll-share-devices"
 

@@ -7,7 +7,7 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from plimsoll.components.declaration import checked, child_of, fields_of, metadata
-from plimsoll.components.specs.training_runtime import TRAINER_API_VERSION, Kind, TrainingRuntimeSpec
+from plimsoll.components.specs import TRAINER_API_VERSION, Kind, TrainingRuntimeSpec
 
 
 class TorchPolicyArgs(TypedDict, total=False):

@@ -7,7 +7,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 
 from plimsoll.components.declaration import checked, child_of, fields_of, metadata
 from plimsoll.labels import API_VERSION
-from plimsoll.model.api.workspace import WorkspaceSpec
+from plimsoll.model.api import WorkspaceSpec
 
 
 class LabelRequirementArgs(TypedDict, total=False):

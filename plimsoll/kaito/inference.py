@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from plimsoll.kaito.labels import kept_labels
 from plimsoll.kaito.losses import Losses
-from plimsoll.plan.estimating.presets import near, preset
+from plimsoll.plan.estimating import near, preset
 
 _FIELDS: Final = {"preset", "template", "config", "adapters"}
 _PRESET: Final = {"name", "accessMode", "presetOptions"}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from plimsoll.kaito.losses import Losses
-from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.api import EnvironmentSpec
 from plimsoll.text import shortlist
 
 KAITO: Final = "kaito.sh/"

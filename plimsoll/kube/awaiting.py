@@ -9,7 +9,7 @@ from typing import Final
 from plimsoll.kube.connection import ConnectionFailedError, RequestError
 from plimsoll.kube.identity import annotation, kind_of, metadata_of, name_of, namespace_of
 from plimsoll.kube.objects import Object, Objects, Watch
-from plimsoll.kube.readiness import NotReadyError, readiness
+from plimsoll.kube.ready import NotReadyError, readiness
 
 SKIP_AWAIT: Final = "pulumi.com/skipAwait"
 TIMEOUT: Final = "pulumi.com/timeoutSeconds"

@@ -1,1 +1,15 @@
 """The loop: observe, validate, plan, apply, report."""
+
+from plimsoll.loop.expectations import DEADLINE, Expectations
+from plimsoll.loop.loop import BURST, LOOK_AGAIN_SECONDS, Loop, Tick
+from plimsoll.loop.outlook import with_claims
+
+__all__ = [
+    "BURST",
+    "DEADLINE",
+    "LOOK_AGAIN_SECONDS",
+    "Expectations",
+    "Loop",
+    "Tick",
+    "with_claims",
+]

@@ -11,9 +11,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from plimsoll.errors import PlimsollError
-from plimsoll.model.plan import Plan, Signal, SignalReason
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.requests.asked import any_came
+from plimsoll.model import Plan, Signal, SignalReason, Snapshot
+from plimsoll.plan.requests import any_came
 
 LOOK_SECONDS: Final = 0.1
 """Between looks at the snapshot in memory, which costs next to nothing while no node changes."""

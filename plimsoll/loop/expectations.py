@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
-from plimsoll.model.api.gpu_demand import DemandReport
-from plimsoll.model.plan import Signal
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.owned.asking import Asking, asking, signalled
-from plimsoll.plan.owned.ownership import Owned
+from plimsoll.model import Signal, Snapshot
+from plimsoll.model.api import DemandReport
+from plimsoll.plan.owned import Asking, Owned, asking, signalled
 
 DEADLINE = timedelta(seconds=10)
 """How long a write may stay unseen: past it a watch has missed it, or something kept the object."""

@@ -15,15 +15,14 @@ from plimsoll.errors import PlimsollError
 from plimsoll.loop.disarming import Disarming
 from plimsoll.loop.expectations import Expectations
 from plimsoll.loop.outlook import with_claims
-from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe.cluster.observer import Observer
-from plimsoll.plan.demand.planner import DemandPlanner
-from plimsoll.plan.planning import plan as make_plan
-from plimsoll.plan.validating import validate
-from plimsoll.policy.withholding import withhold
+from plimsoll.model import Plan, Snapshot
+from plimsoll.observe.cluster import Observer
+from plimsoll.plan import plan as make_plan
+from plimsoll.plan import validate
+from plimsoll.plan.demand import DemandPlanner
+from plimsoll.policy import withhold
+from plimsoll.report import KIND as DEMAND
 from plimsoll.report import Reporter
-from plimsoll.report.demands import KIND as DEMAND
 
 IDLE_SECONDS = 0.02
 """A change is acted on once nothing has followed it for this long."""

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.plan import Creation
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model import Creation, Snapshot
+from plimsoll.model.karpenter import NodeClaim
 
 
 def with_claims(snapshot: Snapshot, creations: Iterable[Creation], now: datetime) -> Snapshot:

@@ -2,3 +2,40 @@
 
 Nothing here reads a clock, a network or a file.
 """
+
+from plimsoll.model.owner import DemandRef, Owner
+from plimsoll.model.plan import (
+    Creation,
+    Deletion,
+    LeavingPod,
+    Lift,
+    ObjectKey,
+    Plan,
+    Signal,
+    SignalReason,
+    Update,
+    Withheld,
+)
+from plimsoll.model.refusal import Refusal
+from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
+from plimsoll.model.verdict import Reason, Verdict
+
+__all__ = [
+    "Creation",
+    "Deletion",
+    "DemandRef",
+    "InvalidWorkspace",
+    "LeavingPod",
+    "Lift",
+    "ObjectKey",
+    "Owner",
+    "Plan",
+    "Reason",
+    "Refusal",
+    "Signal",
+    "SignalReason",
+    "Snapshot",
+    "Update",
+    "Verdict",
+    "Withheld",
+]

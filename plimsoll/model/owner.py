@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from plimsoll.model.api.workspace import WorkspaceRef
-from plimsoll.model.meta.base import Observed
+from plimsoll.model.api import WorkspaceRef
+from plimsoll.model.meta import Observed
 
 
 class DemandRef(Observed):

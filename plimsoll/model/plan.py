@@ -4,9 +4,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from plimsoll.model.api.gpu_demand import DemandReport
-from plimsoll.model.meta.base import Observed, identify
-from plimsoll.model.meta.finding import Finding
+from plimsoll.model.api import DemandReport
+from plimsoll.model.meta import Finding, Observed, identify
 from plimsoll.model.owner import Owner
 from plimsoll.model.verdict import Verdict
 

@@ -4,25 +4,11 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.api.gpu_demand import GPUDemand
-from plimsoll.model.api.workspace import Workspace, WorkspaceRef
-from plimsoll.model.cluster.autoscaler import Autoscaler
-from plimsoll.model.cluster.daemon_set import DaemonSet
-from plimsoll.model.cluster.host_load import HostLoad
-from plimsoll.model.cluster.instance_type import InstanceType
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.cluster.workload import Workload
-from plimsoll.model.kai.pod_group import PodGroup
-from plimsoll.model.kai.queue import Queue
-from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
-from plimsoll.model.karpenter.claim_event import ClaimEvent
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
-from plimsoll.model.karpenter.template import PodTemplate
-from plimsoll.model.meta.base import Observed
+from plimsoll.model.api import Environment, GPUDemand, Workspace, WorkspaceRef
+from plimsoll.model.cluster import Autoscaler, DaemonSet, HostLoad, InstanceType, Node, Pod, Workload
+from plimsoll.model.kai import PodGroup, Queue
+from plimsoll.model.karpenter import CapacityBuffer, ClaimEvent, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
+from plimsoll.model.meta import Observed
 
 
 class InvalidWorkspace(Observed):

@@ -1,0 +1,15 @@
+""""""
+
+from plimsoll.plan.explaining import ClaimStory, NodeStory, Story, Sum, explain
+from plimsoll.plan.planning import plan
+from plimsoll.plan.validating import validate
+
+__all__ = [
+    "ClaimStory",
+    "NodeStory",
+    "Story",
+    "Sum",
+    "explain",
+    "plan",
+    "validate",
+]

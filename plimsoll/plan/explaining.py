@@ -5,32 +5,27 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 from plimsoll.labels import as_label_value
-from plimsoll.model.api.environment import Environment, EnvironmentSpec
-from plimsoll.model.api.workspace import Workspace, WorkspaceRef
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.node_gpus import NodeGpus
-from plimsoll.model.cluster.workload import Workload
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.owner import Owner
-from plimsoll.model.plan import Creation, Deletion, Plan, Update
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.verdict import Verdict
-from plimsoll.plan.catalog.claim_gpus import claim_gpus
-from plimsoll.plan.catalog.offered import OfferedType, OfferedTypes
-from plimsoll.plan.estimating.estimates import Estimates
-from plimsoll.plan.estimating.estimator import Estimate, Infeasible, Settings
-from plimsoll.plan.estimating.sizing import ReplicaNeed, replica_need
-from plimsoll.plan.nodes.gpu_labels import InvalidGpuLabel
-from plimsoll.plan.nodes.gpu_offer import Offer, Offers, Unusable
-from plimsoll.plan.nodes.index import NodeIndex, index_of
-from plimsoll.plan.nodes.tolerations import Tolerances
-from plimsoll.plan.nodes.usability import short_of_devices, why_unusable
-from plimsoll.plan.owned.attempts import Attempts
-from plimsoll.plan.owned.progress import ClaimProgress, Wait
+from plimsoll.model import Creation, Deletion, Owner, Plan, Snapshot, Update, Verdict
+from plimsoll.model.api import Environment, EnvironmentSpec, Workspace, WorkspaceRef
+from plimsoll.model.cluster import Node, NodeGpus, Workload
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.plan.catalog import OfferedType, OfferedTypes, claim_gpus
+from plimsoll.plan.estimating import Estimate, Estimates, Infeasible, ReplicaNeed, Settings, replica_need
+from plimsoll.plan.nodes import (
+    InvalidGpuLabel,
+    NodeIndex,
+    Offer,
+    Offers,
+    Tolerances,
+    Unusable,
+    index_of,
+    short_of_devices,
+    why_unusable,
+)
+from plimsoll.plan.owned import Attempts, ClaimProgress, Wait
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
-from plimsoll.plan.workspaces.holders import Holders
-from plimsoll.plan.workspaces.holdings import Holdings
+from plimsoll.plan.workspaces import Holders, Holdings
 from plimsoll.text import shortlist
 
 Operation = TypeVar("Operation", Creation, Update, Deletion)

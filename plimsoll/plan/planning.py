@@ -4,36 +4,30 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from plimsoll.labels import NODEPOOL, SPEC_HASH
-from plimsoll.model.api.environment import Provisioner as Kind
-from plimsoll.model.api.workspace import Workspace, WorkspaceRef
-from plimsoll.model.cluster.workload import Workload
-from plimsoll.model.owner import DemandRef
-from plimsoll.model.plan import Deletion, LeavingPod, ObjectKey, Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.verdict import Verdict
-from plimsoll.plan.catalog.offered import OfferedType, OfferedTypes
-from plimsoll.plan.demand.planner import DemandPlanner
-from plimsoll.plan.limits.budget import Budget, environment_room
-from plimsoll.plan.limits.demand_holding import DemandHolding
-from plimsoll.plan.nodes.index import index_of
-from plimsoll.plan.owned.attempts import Trying
-from plimsoll.plan.owned.delta import Delta, key_of
-from plimsoll.plan.owned.ownership import Owned, Ownership, alive, by_age
-from plimsoll.plan.owned.progress import ClaimProgress
-from plimsoll.plan.pods.indexed import marked_pods
-from plimsoll.plan.pods.places import PodPlaces
-from plimsoll.plan.pods.rivals import rival_warnings
-from plimsoll.plan.pools.limits import Room
-from plimsoll.plan.provisioning.node_claims import NodeClaimProvisioner
-from plimsoll.plan.provisioning.provisioner import Means, Provisioner, Wish
-from plimsoll.plan.provisioning.static_pool import StaticNodePoolProvisioner
-from plimsoll.plan.requests.asked import AskedObjects
-from plimsoll.plan.requests.gate import lifts
-from plimsoll.plan.requests.round import DemandAsking
-from plimsoll.plan.workspaces.autoscaled import autoscaled, scaled
-from plimsoll.plan.workspaces.brought_supply import brought_supply
-from plimsoll.plan.workspaces.whole_replicas import startable, whole_replicas
-from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET, Scale, workload_kind, workload_manifest
+from plimsoll.model import Deletion, DemandRef, LeavingPod, ObjectKey, Plan, Snapshot, Verdict
+from plimsoll.model.api import Provisioner as Kind
+from plimsoll.model.api import Workspace, WorkspaceRef
+from plimsoll.model.cluster import Workload
+from plimsoll.plan.catalog import OfferedType, OfferedTypes
+from plimsoll.plan.demand import DemandPlanner
+from plimsoll.plan.limits import Budget, DemandHolding, environment_room
+from plimsoll.plan.nodes import index_of
+from plimsoll.plan.owned import ClaimProgress, Delta, Owned, Ownership, Trying, alive, by_age, key_of
+from plimsoll.plan.pods import PodPlaces, marked_pods, rival_warnings
+from plimsoll.plan.pools import Room
+from plimsoll.plan.provisioning import Means, NodeClaimProvisioner, Provisioner, StaticNodePoolProvisioner, Wish
+from plimsoll.plan.requests import AskedObjects, DemandAsking, lifts
+from plimsoll.plan.workspaces import (
+    LEADER_WORKER_SET,
+    Scale,
+    autoscaled,
+    brought_supply,
+    scaled,
+    startable,
+    whole_replicas,
+    workload_kind,
+    workload_manifest,
+)
 from plimsoll.text import counted, did_you_mean, shortlist
 
 

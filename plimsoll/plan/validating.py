@@ -1,26 +1,23 @@
 """Validation: each Workspace of a snapshot is accepted or refused, with the reason and what to change."""
 
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.api.reserved import SELECTOR_RESERVED, TEMPLATE_RESERVED
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.meta.pod_template import labels_of
-from plimsoll.model.refusal import Refusal
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.verdict import Reason, Verdict
-from plimsoll.plan.catalog.claim_gpus import claim_gpus
-from plimsoll.plan.catalog.offered import OfferedTypes
-from plimsoll.plan.estimating.sizing import Sizing
-from plimsoll.plan.limits.budget import Budget, NamespaceBudget, forbidden, reserved_keys
-from plimsoll.plan.limits.demand_holding import DemandHolding
-from plimsoll.plan.nodes.index import index_of
-from plimsoll.plan.owned.ownership import Ownership, alive, by_age
-from plimsoll.plan.workspaces.allocation import allocate
-from plimsoll.plan.workspaces.autoscaled import scaled
-from plimsoll.plan.workspaces.brought import BroughtNodes
-from plimsoll.plan.workspaces.brought_supply import brought_supply
-from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
-from plimsoll.plan.workspaces.unsupported import unread, unsupported
-from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET
+from plimsoll.model import Reason, Refusal, Snapshot, Verdict
+from plimsoll.model.api import SELECTOR_RESERVED, TEMPLATE_RESERVED, EnvironmentSpec, Workspace
+from plimsoll.model.meta import labels_of
+from plimsoll.plan.catalog import OfferedTypes, claim_gpus
+from plimsoll.plan.estimating import Sizing
+from plimsoll.plan.limits import Budget, DemandHolding, NamespaceBudget, forbidden, reserved_keys
+from plimsoll.plan.nodes import index_of
+from plimsoll.plan.owned import Ownership, alive, by_age
+from plimsoll.plan.workspaces import (
+    LEADER_WORKER_SET,
+    BroughtNodes,
+    ProvisionedNodes,
+    allocate,
+    brought_supply,
+    scaled,
+    unread,
+    unsupported,
+)
 from plimsoll.text import counted, shortlist
 
 

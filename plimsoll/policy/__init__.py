@@ -2,3 +2,50 @@
 
 Pure, as `plimsoll.plan` is: the date and everything else that a rule judges by come in as arguments.
 """
+
+from plimsoll.policy.cel import has, setting, text, value
+from plimsoll.policy.charts import CHART_FILE_KIND
+from plimsoll.policy.checking import Checker
+from plimsoll.policy.exemptions import EXPIRED
+from plimsoll.policy.fields import Manifest, section
+from plimsoll.policy.images import VALUES_KIND
+from plimsoll.policy.junit_report import cases, junit
+from plimsoll.policy.located import Located
+from plimsoll.policy.reading import is_read
+from plimsoll.policy.reference import described, markdown
+from plimsoll.policy.rule import Cel, Needs, Rule, Subject
+from plimsoll.policy.rule_set import RULES, settled
+from plimsoll.policy.sarif_report import sarif
+from plimsoll.policy.withholding import withhold
+from plimsoll.policy.world import Queues, World, environment_of, world_of
+
+__all__ = [
+    "CHART_FILE_KIND",
+    "EXPIRED",
+    "RULES",
+    "VALUES_KIND",
+    "Cel",
+    "Checker",
+    "Located",
+    "Manifest",
+    "Needs",
+    "Queues",
+    "Rule",
+    "Subject",
+    "World",
+    "cases",
+    "described",
+    "environment_of",
+    "has",
+    "is_read",
+    "junit",
+    "markdown",
+    "sarif",
+    "section",
+    "setting",
+    "settled",
+    "text",
+    "value",
+    "withhold",
+    "world_of",
+]

@@ -7,13 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from plimsoll.labels import GROUP
-from plimsoll.model.api.tenancy import (
-    NAMESPACE_NOT_NAMED,
-    NONE_ALLOWED,
-    QUEUE_NOT_ALLOWED,
-    TYPE_NOT_ALLOWED,
-    tenancy_violation,
-)
+from plimsoll.model.api import NAMESPACE_NOT_NAMED, NONE_ALLOWED, QUEUE_NOT_ALLOWED, TYPE_NOT_ALLOWED, tenancy_violation
 from plimsoll.policy.cel import message, setting, value
 from plimsoll.policy.cel import text as quoted
 from plimsoll.policy.fields import Manifest, is_kind, section, text

@@ -7,9 +7,8 @@ from typing import Annotated, Any, Final, NamedTuple
 from pydantic import Field
 
 from plimsoll.labels import GROUP
-from plimsoll.model.meta.base import Declared
-from plimsoll.model.meta.finding import Finding, Severity
-from plimsoll.plan.catalog.catalog import Catalog
+from plimsoll.model.meta import Declared, Finding, Severity
+from plimsoll.plan.catalog import Catalog
 from plimsoll.policy.fields import Manifest, is_kind, join, name_of
 from plimsoll.policy.gpu_holdings import Holding, Prices, demand, supply
 from plimsoll.policy.rule import Family, Needs, Rule

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.api import EnvironmentSpec
 
 _FIELDS: Final = EnvironmentSpec.model_fields
 

@@ -4,9 +4,8 @@ import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from plimsoll.model.api.policies import Exemption, Policies
-from plimsoll.model.meta.base import identify
-from plimsoll.model.meta.finding import Finding
+from plimsoll.model.api import Exemption, Policies
+from plimsoll.model.meta import Finding, identify
 from plimsoll.policy import queue_tree
 from plimsoll.policy.exemptions import EXPIRED, expired
 from plimsoll.policy.fields import Manifest, kind_of, name_of, namespace_of

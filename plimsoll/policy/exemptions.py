@@ -4,8 +4,8 @@ import datetime
 from collections.abc import Iterator
 from typing import Final
 
-from plimsoll.model.api.policies import Policies
-from plimsoll.model.meta.finding import Finding, Severity
+from plimsoll.model.api import Policies
+from plimsoll.model.meta import Finding, Severity
 from plimsoll.policy.rule import Family, Rule
 
 EXPIRED: Final = "exemption-expired"

@@ -5,9 +5,9 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, QUEUE
-from plimsoll.model.cluster.instance_type import InstanceType
-from plimsoll.model.kai.share import GPU_FRACTION, GPU_FRACTION_DEVICES
-from plimsoll.plan.catalog.catalog import Catalog
+from plimsoll.model.cluster import InstanceType
+from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES
+from plimsoll.plan.catalog import Catalog
 from plimsoll.policy.capacity_pods import is_capacity_pod
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, labels_of, name_of, section, text
 from plimsoll.policy.pod_templates import PodTemplate, pod_templates

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from plimsoll.model.kai.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, MAX_DEVICES
+from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, MAX_DEVICES
 from plimsoll.policy.cel import POD_VARIABLES, matches
 from plimsoll.policy.fields import Manifest, join
 from plimsoll.policy.pod_templates import NVIDIA, PodTemplate, pod_templates

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from plimsoll.labels import GROUP
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 from plimsoll.policy.cel import POD_VARIABLES, matches, option, value
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, namespace_of, section, text
 from plimsoll.policy.pod_templates import pod_templates

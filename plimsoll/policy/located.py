@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from plimsoll.model.meta.finding import Finding
+from plimsoll.model.meta import Finding
 
 
 class Located(NamedTuple):

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
-from plimsoll.model.api.environment import Provisioner
-from plimsoll.model.api.mode import (
+from plimsoll.model.api import (
     INSTANCE_TYPE_GIVEN,
     INSTANCE_TYPE_REQUIRED,
     PARTITION_FORBIDDEN,
+    SELECTOR_RESERVED,
+    TEMPLATE_RESERVED,
+    Provisioner,
     instance_type_violation,
 )
-from plimsoll.model.api.reserved import SELECTOR_RESERVED, TEMPLATE_RESERVED
-from plimsoll.model.meta.base import Declared
-from plimsoll.model.meta.finding import Severity
+from plimsoll.model.meta import Declared, Severity
 from plimsoll.policy.cel import message, option, setting, value
 from plimsoll.policy.cel import text as quoted
 from plimsoll.policy.fields import Manifest, is_kind, items, join, section, text

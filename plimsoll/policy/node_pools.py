@@ -7,10 +7,8 @@ from typing import Any, Final, NamedTuple
 from pydantic import Field
 
 from plimsoll.labels import GPU_COUNT, INSTANCE_TYPE
-from plimsoll.model.meta.base import Declared
-from plimsoll.model.meta.finding import Severity
-from plimsoll.model.meta.lasting import CHANGING_KEYS, HASHES, MOMENTS, OWN, changes_by_itself
-from plimsoll.plan.catalog.catalog import Catalog
+from plimsoll.model.meta import CHANGING_KEYS, HASHES, MOMENTS, OWN, Declared, Severity, changes_by_itself
+from plimsoll.plan.catalog import Catalog
 from plimsoll.policy.cel import matches, option, texts, value
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, section, text
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject

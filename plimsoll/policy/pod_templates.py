@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from plimsoll.labels import QUEUE
-from plimsoll.model.kai.share import GPU_FRACTION, GPU_MEMORY_SHARE
+from plimsoll.model.kai import GPU_FRACTION, GPU_MEMORY_SHARE
 from plimsoll.policy.fields import Manifest, is_list, items, join, section, text
 from plimsoll.quantity import parse_quantity
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from plimsoll.labels import GROUP, QUEUE
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 from plimsoll.policy.capacity_pods import CAPACITY_VARIABLES, is_capacity_pod
 from plimsoll.policy.cel import option, setting
 from plimsoll.policy.fields import Manifest, is_kind, items, join, labels_of, section, text

@@ -3,7 +3,7 @@
 from typing import Final
 
 from plimsoll.labels import GROUP
-from plimsoll.plan.queues.users import queue_uses
+from plimsoll.plan.queues import queue_uses
 from plimsoll.policy.charts import CHART_FILE_KIND, charts
 from plimsoll.policy.fields import Manifest, group_of, is_kind, kind_of
 from plimsoll.policy.images import VALUES_KIND

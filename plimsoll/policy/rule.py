@@ -6,8 +6,7 @@ from enum import Enum, StrEnum
 from typing import Any, NamedTuple
 
 from plimsoll.labels import GROUP
-from plimsoll.model.meta.base import Declared
-from plimsoll.model.meta.finding import Finding, Severity
+from plimsoll.model.meta import Declared, Finding, Severity
 from plimsoll.policy.fields import Manifest
 from plimsoll.policy.world import World
 

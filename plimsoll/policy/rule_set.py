@@ -7,9 +7,8 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from plimsoll.errors import PlimsollError
-from plimsoll.model.api.policies import Policies
-from plimsoll.model.meta.base import Declared, describe_errors
-from plimsoll.model.meta.finding import Severity
+from plimsoll.model.api import Policies
+from plimsoll.model.meta import Declared, Severity, describe_errors
 from plimsoll.policy import (
     access,
     budgets,

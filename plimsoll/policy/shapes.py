@@ -6,13 +6,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from plimsoll.labels import GROUP
-from plimsoll.model.api.workspace import (
-    INFERENCE_XOR_TUNING,
-    NEEDS_PRESET_OR_TEMPLATE,
-    PRESET_XOR_TEMPLATE,
-    WorkspaceSpec,
-)
-from plimsoll.model.meta.base import wrong_fields
+from plimsoll.model.api import INFERENCE_XOR_TUNING, NEEDS_PRESET_OR_TEMPLATE, PRESET_XOR_TEMPLATE, WorkspaceSpec
+from plimsoll.model.meta import wrong_fields
 from plimsoll.policy.fields import Manifest, is_kind, join, section
 from plimsoll.policy.rule import Family, Fault, Rule
 from plimsoll.policy.workspaces import workspace_of

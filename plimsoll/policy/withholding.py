@@ -3,10 +3,9 @@
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from plimsoll.model.api.policies import Policies
-from plimsoll.model.meta.finding import Finding, Severity
-from plimsoll.model.plan import Creation, ObjectKey, Plan, Update, Withheld
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model import Creation, ObjectKey, Plan, Snapshot, Update, Withheld
+from plimsoll.model.api import Policies
+from plimsoll.model.meta import Finding, Severity
 from plimsoll.policy.checking import Checker
 from plimsoll.policy.rule_set import RULES, InvalidPoliciesError
 from plimsoll.policy.world import World

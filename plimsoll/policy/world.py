@@ -7,8 +7,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from plimsoll.labels import GPU_RESOURCE, GROUP
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.api.policy_config import PolicyConfig
+from plimsoll.model.api import EnvironmentSpec, PolicyConfig
 from plimsoll.policy.fields import Manifest, is_kind, is_list, name_of, section, text
 
 KAI_SCHEDULER: Final = "kai-scheduler"

@@ -14,14 +14,9 @@ from pulumi_policy import (
     StackValidationPolicy,
 )
 
-from plimsoll.model.api.policies import Policies
-from plimsoll.model.meta.finding import Finding, Severity
-from plimsoll.policy.checking import Checker
-from plimsoll.policy.exemptions import EXPIRED
-from plimsoll.policy.fields import Manifest, section
-from plimsoll.policy.rule import Needs, Rule
-from plimsoll.policy.rule_set import RULES
-from plimsoll.policy.world import Queues, World, environment_of
+from plimsoll.model.api import Policies
+from plimsoll.model.meta import Finding, Severity
+from plimsoll.policy import EXPIRED, RULES, Checker, Manifest, Needs, Queues, Rule, World, environment_of, section
 from plimsoll.policy_pack.resources import manifest_of
 from plimsoll.policy_pack.settings import config_schema, policies_of
 

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from pulumi_policy import PolicyConfigSchema
 
-from plimsoll.model.api.policies import Policies
-from plimsoll.policy.rule import Rule
+from plimsoll.model.api import Policies
+from plimsoll.policy import Rule
 
 EXEMPTIONS: Final = "exemptions"
 

@@ -2,3 +2,22 @@
 
 Imports little, so that it starts at once on any node: no Kubernetes client, no models.
 """
+
+from plimsoll.probe.__main__ import main
+from plimsoll.probe.errors import NoGPUError, PartitionedGPUError, ProbeError, SeveralGPUsError
+from plimsoll.probe.finding import find_gpu, sources
+from plimsoll.probe.pod import ACCOUNT, OwnPod
+from plimsoll.probe.running import run
+
+__all__ = [
+    "ACCOUNT",
+    "NoGPUError",
+    "OwnPod",
+    "PartitionedGPUError",
+    "ProbeError",
+    "SeveralGPUsError",
+    "find_gpu",
+    "main",
+    "run",
+    "sources",
+]

@@ -3,6 +3,63 @@
 It serves the tokens of pulumi-kubernetes 4.34 and keeps its state shape, so a stack can go back and forth.
 """
 
+from plimsoll.provider.autonaming import adopt_autoname, autoname
+from plimsoll.provider.chart import Chart, ChartError, prerequisites, resource_name
+from plimsoll.provider.comparison import Change, changes, declared, parse_property_path, property_path, prune, touches
+from plimsoll.provider.operations import PATCH_FIELD_MANAGER, create, delete, read, update
+from plimsoll.provider.replacement import Diff, diff
 from plimsoll.provider.server import Served, serve
+from plimsoll.provider.session import Call, Session, Settings
+from plimsoll.provider.state import FIELD_MANAGER, INPUTS, InitializationFailedError, state_of
+from plimsoll.provider.values import (
+    UNKNOWN,
+    Secret,
+    decode,
+    encode,
+    has_secrets,
+    has_unknowns,
+    mark_secrets,
+    plain,
+    secret_texts,
+)
 
-__all__ = ["Served", "serve"]
+__all__ = [
+    "FIELD_MANAGER",
+    "INPUTS",
+    "PATCH_FIELD_MANAGER",
+    "UNKNOWN",
+    "Call",
+    "Change",
+    "Chart",
+    "ChartError",
+    "Diff",
+    "InitializationFailedError",
+    "Secret",
+    "Served",
+    "Session",
+    "Settings",
+    "adopt_autoname",
+    "autoname",
+    "changes",
+    "create",
+    "declared",
+    "decode",
+    "delete",
+    "diff",
+    "encode",
+    "has_secrets",
+    "has_unknowns",
+    "mark_secrets",
+    "parse_property_path",
+    "plain",
+    "prerequisites",
+    "property_path",
+    "prune",
+    "read",
+    "resource_name",
+    "secret_texts",
+    "serve",
+    "state_of",
+    "touches",
+    "update",
+]

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from typing import Any, Final
 
-from plimsoll.kube.identity import annotation, metadata_of, name_of
+from plimsoll.kube import annotation, metadata_of, name_of
 from plimsoll.provider.values import is_unknown
 
 AUTONAMED: Final = "pulumi.com/autonamed"

@@ -12,8 +12,7 @@ import orjson
 import yaml
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.identity import id_of, kind_of, metadata_of, name_of, namespace_of
-from plimsoll.kube.objects import Object
+from plimsoll.kube import Object, id_of, kind_of, metadata_of, name_of, namespace_of
 from plimsoll.provider.session import Session
 from plimsoll.provider.values import Asset, Properties, Secret, plain, secret_texts
 

@@ -5,9 +5,9 @@ from typing import Any, Final
 from pulumi.runtime.proto import provider_pb2
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.identity import kind_of, kind_of_type, metadata_of, namespace_of
+from plimsoll.kube import kind_of, kind_of_type, metadata_of, namespace_of
 from plimsoll.provider.autonaming import adopt_autoname, autoname
-from plimsoll.provider.diff import without_server_set
+from plimsoll.provider.comparison import without_server_set
 from plimsoll.provider.session import Session
 from plimsoll.provider.values import Properties, decode, is_unknown, mark_secrets, plain
 

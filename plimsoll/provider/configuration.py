@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from plimsoll.kube.kubeconfig import Kubeconfig, SettingsError
+from plimsoll.kube import Kubeconfig, SettingsError
 from plimsoll.provider.session import Settings
 from plimsoll.provider.values import Properties, has_unknowns, is_unknown, plain
 

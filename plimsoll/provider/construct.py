@@ -9,9 +9,7 @@ import grpc
 from pulumi.runtime.proto import provider_pb2, resource_pb2, resource_pb2_grpc
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.awaiting import SKIP_AWAIT
-from plimsoll.kube.identity import annotation, kind_of, type_of
-from plimsoll.kube.objects import Object
+from plimsoll.kube import SKIP_AWAIT, Object, annotation, kind_of, type_of
 from plimsoll.provider.chart import Chart, ChartError, prerequisites, resource_name
 from plimsoll.provider.session import Session
 from plimsoll.provider.values import decode, encode, has_unknowns, mark_secrets, plain, reference

@@ -4,9 +4,12 @@ from typing import Any, Final
 
 import tenacity
 
-from plimsoll.kube.awaiting import SKIP_AWAIT
-from plimsoll.kube.connection import RequestError
-from plimsoll.kube.identity import (
+from plimsoll.kube import (
+    SKIP_AWAIT,
+    NoSuchKindError,
+    NotReadyError,
+    Object,
+    RequestError,
     annotation,
     id_of,
     kind_of,
@@ -15,12 +18,11 @@ from plimsoll.kube.identity import (
     name_of,
     namespace_of,
     new_field_manager,
+    owned_by_apply,
     parse_id,
+    take_over,
 )
-from plimsoll.kube.managed_fields import owned_by_apply, take_over
-from plimsoll.kube.objects import NoSuchKindError, Object
-from plimsoll.kube.readiness import NotReadyError
-from plimsoll.provider.diff import Path, declared, prune
+from plimsoll.provider.comparison import Path, declared, prune
 from plimsoll.provider.session import Call, Session
 from plimsoll.provider.state import API_VERSION, FIELD_MANAGER, InitializationFailedError, State, state_of
 from plimsoll.provider.values import Properties, has_unknowns, mark_secrets, plain

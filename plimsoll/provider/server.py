@@ -14,12 +14,12 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.kubeconfig import Kubeconfig
+from plimsoll.kube import Kubeconfig
 from plimsoll.provider import operations
 from plimsoll.provider.check import check
+from plimsoll.provider.comparison import Change, parse_property_path, property_path
 from plimsoll.provider.configuration import check_config, diff_config
 from plimsoll.provider.construct import construct
-from plimsoll.provider.diff import Change, parse_property_path, property_path
 from plimsoll.provider.replacement import diff
 from plimsoll.provider.session import Call, Cluster, Sessions, Settings
 from plimsoll.provider.state import InitializationFailedError

@@ -12,9 +12,7 @@ from weakref import WeakSet
 import orjson
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.awaiting import Interruption, Waiting
-from plimsoll.kube.kubeconfig import Kubeconfig, SettingsError
-from plimsoll.kube.objects import Objects
+from plimsoll.kube import Interruption, Kubeconfig, Objects, SettingsError, Waiting
 
 _MOST_SESSIONS: Final = 256
 _PREFIX: Final = "kubernetes:config:"

@@ -1,5 +1,38 @@
 """What the engine found and did, said where people look: status, conditions, Kubernetes events."""
 
+from plimsoll.report.conditions import differs, refused_status, status_of
+from plimsoll.report.demands import KIND, DemandWriter
+from plimsoll.report.events import (
+    CROWD,
+    Event,
+    capacity_events,
+    demand_events,
+    provisioning_event,
+    summed_up,
+    verdict_event,
+)
+from plimsoll.report.finalized import Finalizing, finalizing
+from plimsoll.report.finalizers import TRIES, FinalizerWriter
+from plimsoll.report.metrics import Metrics
 from plimsoll.report.reporter import Reporter
 
-__all__ = ["Reporter"]
+__all__ = [
+    "CROWD",
+    "KIND",
+    "TRIES",
+    "DemandWriter",
+    "Event",
+    "FinalizerWriter",
+    "Finalizing",
+    "Metrics",
+    "Reporter",
+    "capacity_events",
+    "demand_events",
+    "differs",
+    "finalizing",
+    "provisioning_event",
+    "refused_status",
+    "status_of",
+    "summed_up",
+    "verdict_event",
+]

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.plan.owned.attempts import Attempts
-from plimsoll.plan.owned.progress import words_of
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.plan.owned import Attempts, words_of
 from plimsoll.report.finding import ConditionReason, Finding
 from plimsoll.text import counted, shortlist
 

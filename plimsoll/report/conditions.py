@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from plimsoll.model.api.provisioning import Provisioning
-from plimsoll.model.api.workspace import ConditionType, Workspace, WorkspaceStatus
-from plimsoll.model.meta.condition import condition_of
-from plimsoll.model.verdict import Verdict
-from plimsoll.plan.owned.attempts import as_status
-from plimsoll.plan.owned.ownership import alive
-from plimsoll.plan.workspaces.holdings import Holdings
+from plimsoll.model import Verdict
+from plimsoll.model.api import ConditionType, Provisioning, Workspace, WorkspaceStatus
+from plimsoll.model.meta import condition_of
+from plimsoll.plan.owned import alive, as_status
+from plimsoll.plan.workspaces import Holdings
 from plimsoll.report.claims_condition import node_claims_finding
 from plimsoll.report.finding import ConditionReason, Finding
 from plimsoll.text import counted, shortlist

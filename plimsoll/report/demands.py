@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import structlog
 
-from plimsoll.kube.connection import APPLY_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.kube import APPLY_PATCH, Connection, ConnectionFailedError, RequestError
 from plimsoll.labels import API_VERSION
-from plimsoll.model.api.gpu_demand import DemandReport, GPUDemandStatus
+from plimsoll.model.api import DemandReport, GPUDemandStatus
 from plimsoll.report.statuses import QUERY, TIMEOUT, path_of
 
 KIND: Final = "GPUDemand"

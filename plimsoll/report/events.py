@@ -6,13 +6,17 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from plimsoll.labels import API_VERSION, GROUP
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.api.gpu_demand import DemandPhase, DemandReport, GPUDemandStatus
-from plimsoll.model.api.workspace import ConditionType, WorkspaceRef, WorkspaceStatus
-from plimsoll.model.meta.condition import condition_of
-from plimsoll.model.owner import DemandRef, Owner
-from plimsoll.model.plan import ObjectKey, Plan, Withheld
-from plimsoll.model.verdict import Reason, Verdict
+from plimsoll.model import DemandRef, ObjectKey, Owner, Plan, Reason, Verdict, Withheld
+from plimsoll.model.api import (
+    ConditionType,
+    DemandPhase,
+    DemandReport,
+    Environment,
+    GPUDemandStatus,
+    WorkspaceRef,
+    WorkspaceStatus,
+)
+from plimsoll.model.meta import condition_of
 from plimsoll.text import counted, shortlist
 
 NOTE_LENGTH: Final = 1024

@@ -13,10 +13,10 @@ from typing import Any, Final
 import structlog
 from tenacity import retry, retry_if_exception, stop_after_attempt
 
-from plimsoll.kube.connection import APPLY_PATCH, MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.kube import APPLY_PATCH, MERGE_PATCH, Connection, ConnectionFailedError, RequestError
 from plimsoll.labels import API_VERSION, CAPACITY_FINALIZER, FIELD_MANAGER
-from plimsoll.model.api.workspace import WorkspaceRef
-from plimsoll.report.finalizing import Finalizing
+from plimsoll.model.api import WorkspaceRef
+from plimsoll.report.finalized import Finalizing
 from plimsoll.report.statuses import TIMEOUT, path_of
 
 WRITERS: Final = 4

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from plimsoll.plan.owned.attempts import Failed
+from plimsoll.plan.owned import Failed
 
 
 class ConditionReason(StrEnum):

@@ -8,14 +8,11 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from plimsoll.labels import NODEPOOL
-from plimsoll.model.api.gpu_demand import ClaimStage, DemandPhase, GPUDemandStatus
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.owner import DemandRef
-from plimsoll.model.plan import ObjectKey, Plan, SignalReason
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.owned.asking import asking, signalled
-from plimsoll.plan.owned.progress import parse_time
+from plimsoll.model import DemandRef, ObjectKey, Plan, SignalReason, Snapshot
+from plimsoll.model.api import ClaimStage, DemandPhase, GPUDemandStatus
+from plimsoll.model.cluster import Pod
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.plan.owned import asking, parse_time, signalled
 
 TRIGGERS: Final = ("Pod", "CapacityBuffer", "ProvisioningRequest")
 """Kinds that ask an autoscaler for the capacity of demand."""

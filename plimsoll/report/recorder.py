@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from plimsoll.kube.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.kube import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
 from plimsoll.report.events import Event, micro_time
 
 BACKLOG: Final = 10_000

@@ -6,12 +6,10 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from plimsoll.kube.connection import Connection, ConnectionFailedError, RequestError
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.api.workspace import WorkspaceRef, WorkspaceStatus
-from plimsoll.model.plan import ObjectKey, Plan, Withheld
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.workspaces.holdings import Holdings, Made
+from plimsoll.kube import Connection, ConnectionFailedError, RequestError
+from plimsoll.model import ObjectKey, Plan, Snapshot, Withheld
+from plimsoll.model.api import Environment, WorkspaceRef, WorkspaceStatus
+from plimsoll.plan.workspaces import Holdings, Made
 from plimsoll.report.conditions import differs, environment_status, refused_status, status_of
 from plimsoll.report.demands import KIND as DEMAND
 from plimsoll.report.demands import DemandWriter
@@ -24,8 +22,8 @@ from plimsoll.report.events import (
     verdict_events,
     withheld_event,
 )
+from plimsoll.report.finalized import finalizing
 from plimsoll.report.finalizers import FinalizerWriter
-from plimsoll.report.finalizing import finalizing
 from plimsoll.report.recorder import Recorder
 from plimsoll.report.statuses import TIMEOUT, StatusWrite, StatusWriter, path_of
 

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from plimsoll.kube.connection import APPLY_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.kube import APPLY_PATCH, Connection, ConnectionFailedError, RequestError
 from plimsoll.labels import API_VERSION, FIELD_MANAGER
-from plimsoll.model.meta.base import identify
+from plimsoll.model.meta import identify
 
 WRITERS: Final = 8
 TIMEOUT: Final = 10.0

@@ -13,7 +13,7 @@ import psutil
 import typer
 from rich.table import Table
 
-from plimsoll.cli.shared.output import ERR, OUT, Format, Output, print_json
+from plimsoll.cli.shared import ERR, OUT, Format, Output, print_json
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import installing, screen
 from plimsoll.sandbox.parts import names
@@ -217,7 +217,7 @@ def _warn_of_ended(processes: list[ProcessState]) -> None:
 
 
 if __name__ == "__main__":
-    from plimsoll.cli.shared.output import FAILED, print_error
+    from plimsoll.cli.shared import FAILED, print_error
 
     try:
         app()

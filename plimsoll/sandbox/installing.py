@@ -13,8 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from plimsoll import home
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import building, home, parts, toolchain
+from plimsoll.sandbox import building, parts, toolchain
 from plimsoll.sandbox.parts import PARTS, BinFolder, Part, Program
 
 

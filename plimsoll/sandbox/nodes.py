@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import Connection, RequestError
+from plimsoll.kube import Connection, RequestError
 from plimsoll.sandbox.node_list import ListedNode, manifest
 
 READY_SECONDS: Final = 180

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
 
-from plimsoll.sandbox import home
+from plimsoll import home
 
 BinFolder = Literal["bin", "bin-python", "bin-policy"]
 

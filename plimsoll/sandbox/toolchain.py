@@ -9,8 +9,8 @@ from typing import Final
 
 import psutil
 
+from plimsoll import home
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import home
 from plimsoll.sandbox.parts import Part, names, part
 
 _GIB: Final = 1024**3

@@ -7,17 +7,22 @@ from typing import Any, cast
 import pulumi
 from pulumi_kubernetes.core.v1 import Namespace
 
-from plimsoll.components.capacity_gate import CapacityGate
-from plimsoll.components.declaration import metadata
-from plimsoll.components.environment import Environment, EnvironmentArgs
-from plimsoll.components.gpu_discovery import GpuDiscovery, GpuDiscoveryArgs
-from plimsoll.components.guard import Guard
-from plimsoll.components.monitoring import Monitoring
-from plimsoll.components.node_pool import NodePool
-from plimsoll.components.queue import Queue
-from plimsoll.components.share_binder import ShareBinder, ShareBinderArgs
-from plimsoll.components.specs.gpu_discovery import GpuDiscoverySpec
-from plimsoll.components.workspace import Workspace
+from plimsoll.components import (
+    CapacityGate,
+    Environment,
+    EnvironmentArgs,
+    GpuDiscovery,
+    GpuDiscoveryArgs,
+    Guard,
+    Monitoring,
+    NodePool,
+    Queue,
+    ShareBinder,
+    ShareBinderArgs,
+    Workspace,
+    metadata,
+)
+from plimsoll.components.specs import GpuDiscoverySpec
 from plimsoll.stacks.gpu_software import find_gpu_software
 from plimsoll.stacks.mutation_effect import await_effect
 from plimsoll.stacks.settings import Settings

@@ -2,7 +2,7 @@
 
 import pulumi
 
-from plimsoll.components.foundation import Foundation
+from plimsoll.components import Foundation
 from plimsoll.stacks.settings import Settings
 
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pulumi
 
-from plimsoll.components.specs.gpu_discovery import ExistingGpuSoftware
-from plimsoll.kube.connection import Connection
+from plimsoll.components.specs import ExistingGpuSoftware
+from plimsoll.kube import Connection
 
 _INSTANCE: Final = "app.kubernetes.io/instance"
 _DAEMON_SETS: Final = "/apis/apps/v1/daemonsets"

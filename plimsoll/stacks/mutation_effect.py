@@ -14,9 +14,9 @@ import orjson
 import pulumi
 import tenacity
 
-from plimsoll.components.mutation import Mutation, MutationPolicy
+from plimsoll.components import Mutation, MutationPolicy
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import Connection
+from plimsoll.kube import Connection
 
 SECONDS: Final = 30.0
 """How long the effect is awaited."""

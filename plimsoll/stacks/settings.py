@@ -8,21 +8,20 @@ import pulumi
 from pulumi.runtime.config import CONFIG
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from plimsoll.components.specs.gpu_discovery import GpuDiscoverySpec
-from plimsoll.components.specs.monitoring import MonitoringSpec
-from plimsoll.components.specs.node_pool_spec import NodePoolSpec
-from plimsoll.components.specs.training_runtime import TrainingRuntimeSpec
+from plimsoll.components.specs import GpuDiscoverySpec, MonitoringSpec, NodePoolSpec, TrainingRuntimeSpec
 from plimsoll.errors import PlimsollError
-from plimsoll.model.api.binder import SCHEDULER
-from plimsoll.model.api.capacity_gate import CapacityGateSpec
-from plimsoll.model.api.demand_settings import TRIGGER_NAMESPACE, DemandProvisioner, TriggerNamespace
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.api.workspace import WorkspaceSpec
-from plimsoll.model.kai.queue import QueueSpec
-from plimsoll.model.kai.queue_name import QueueName
-from plimsoll.model.kai.reservation import NAMESPACE
-from plimsoll.model.meta.base import Declared, describe_errors
-from plimsoll.plan.queues.checks import check_queues
+from plimsoll.model.api import (
+    SCHEDULER,
+    TRIGGER_NAMESPACE,
+    CapacityGateSpec,
+    DemandProvisioner,
+    EnvironmentSpec,
+    TriggerNamespace,
+    WorkspaceSpec,
+)
+from plimsoll.model.kai import NAMESPACE, QueueName, QueueSpec
+from plimsoll.model.meta import Declared, describe_errors
+from plimsoll.plan.queues import check_queues
 
 PROJECT = "plimsoll"
 _TEXTS = ("layer", "triggerNamespace")

@@ -6,8 +6,8 @@ from typing import Any, Final
 import pulumi
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import Connection, RequestError
-from plimsoll.model.meta.pod_template import dig
+from plimsoll.kube import Connection, RequestError
+from plimsoll.model.meta import dig
 
 _DEFINITION: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trainingruntimes.trainer.kubeflow.org"
 

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pulumi
 
-from plimsoll.components.queue_admission import QueueAdmission
-from plimsoll.components.training_runtime import (
+from plimsoll.components import (
     ClusterTrainingRuntime,
     ClusterTrainingRuntimeArgs,
+    QueueAdmission,
     TrainingRuntime,
     TrainingRuntimeArgs,
 )

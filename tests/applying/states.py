@@ -9,11 +9,9 @@ import orjson
 from plimsoll import labels
 from plimsoll.apply.review import stamped
 from plimsoll.apply.state import State, declare, provider_urn, stack_urn, urn_of
-from plimsoll.kube.connection import RequestError
-from plimsoll.kube.identity import Kind, kind_of
-from plimsoll.kube.objects import Mapping, NoSuchKindError, Objects
-from plimsoll.model.api.workspace import WorkspaceRef
-from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update
+from plimsoll.kube import Kind, Mapping, NoSuchKindError, Objects, RequestError, kind_of
+from plimsoll.model import Creation, Deletion, ObjectKey, Update
+from plimsoll.model.api import WorkspaceRef
 
 STACK = "capacity-test-0"
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from plimsoll.apply.delta import Part, assign, check
 from plimsoll.apply.errors import DeletionCapError, PlanMismatchError
 from plimsoll.apply.state import State
-from plimsoll.model.plan import ObjectKey, Plan
+from plimsoll.model import ObjectKey, Plan
 from tests.applying.states import a_claim, a_deployment, a_state, creation, deletion, live, update
 
 STACKS = [f"capacity-test-{number}" for number in range(4)]

@@ -11,7 +11,7 @@ import pytest
 from plimsoll.apply.errors import LeaseHeldError, LeaseLostError
 from plimsoll.apply.lease import EXPIRED_HOLDERS, Lease
 from plimsoll.apply.settings import LeaseSettings
-from plimsoll.kube.connection import ConnectionFailedError, RequestError
+from plimsoll.kube import ConnectionFailedError, RequestError
 from tests.e2e.awaiting import await_condition
 
 SETTINGS = LeaseSettings(duration=3.0, renew_deadline=2.0, retry_period=0.01)

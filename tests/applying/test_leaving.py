@@ -7,8 +7,8 @@ from kubernetes import client
 
 from plimsoll.apply.leaving import mark_leaving
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
-from plimsoll.model.plan import LeavingPod
+from plimsoll.kube import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.model import LeavingPod
 
 PODS = [LeavingPod(namespace="team", name=name, uid=f"uid-{name}") for name in ("a", "b")]
 

@@ -13,7 +13,7 @@ from pulumi.runtime.proto import language_pb2, resource_pb2, resource_pb2_grpc
 from plimsoll.apply.language import InlineLanguage
 from plimsoll.apply.program import Order, Program
 from plimsoll.apply.registration import Declared
-from plimsoll.provider.values import decode
+from plimsoll.provider import decode
 
 
 class Monitor(resource_pb2_grpc.ResourceMonitorServicer):

@@ -9,9 +9,9 @@ from plimsoll.apply.errors import FailureKind, PlanMismatchError
 from plimsoll.apply.review import Review, Reviewer
 from plimsoll.apply.state import State
 from plimsoll.apply.update import Operation
-from plimsoll.kube.connection import RequestError
+from plimsoll.kube import RequestError
 from plimsoll.labels import NODEPOOL, SHARD
-from plimsoll.model.plan import ObjectKey
+from plimsoll.model import ObjectKey
 from tests.applying.states import STACK, FakeCluster, a_claim, a_deployment, a_state, creation, deletion, live, update
 
 CLAIM = a_claim("claim")

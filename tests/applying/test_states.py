@@ -11,7 +11,7 @@ from plimsoll.apply.keeper import StateKeeper
 from plimsoll.apply.review import Reviewer
 from plimsoll.apply.state import State, declare, importable
 from plimsoll.errors import PlimsollError
-from plimsoll.model.plan import ObjectKey
+from plimsoll.model import ObjectKey
 from tests.applying.states import STACK, FakeCluster, a_claim, a_deployment, a_record, a_state, live
 
 CLAIM = a_claim("claim")

@@ -5,21 +5,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from plimsoll import labels
-from plimsoll.model.api.capacity_gate import CAPACITY_GATE
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.api.gpu_demand import GPUDemand, GPUDemandStatus
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.queue import Queue
-from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
-from plimsoll.model.karpenter.claim_event import ClaimEvent
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
-from plimsoll.model.karpenter.template import PodTemplate
-from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.planning import plan as make_plan
+from plimsoll.model import Plan, Snapshot
+from plimsoll.model.api import CAPACITY_GATE, Environment, GPUDemand, GPUDemandStatus
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.kai import Queue
+from plimsoll.model.karpenter import CapacityBuffer, ClaimEvent, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
+from plimsoll.plan import plan as make_plan
 from tests.builders import an_environment
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,10 +7,8 @@ import orjson
 import pytest
 
 from plimsoll import labels
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.meta.condition import Condition
-from plimsoll.model.meta.taint import Taint
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.meta import Condition, Taint
 from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, gated_pod, node, pool, share_pod, text
 
 HEADROOM = {"name": "warm", "nodePool": "gpu", "instanceType": TYPE, "gpus": 8, "nodes": 2}

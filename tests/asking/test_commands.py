@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 from plimsoll.apply import Outcome
 from plimsoll.cli.plan import app as plan
-from plimsoll.cli.shared.settling import Settling
 from plimsoll.cli.status import as_json
-from plimsoll.loop.loop import Tick
+from plimsoll.cli.writing import Settling
+from plimsoll.loop import Tick
 from tests.asking.cluster import TYPE, Cluster, at, node, pool, share_pod
 
 MANIFESTS = f"""

@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll import labels
-from plimsoll.plan.requests.sold_out import made_of
+from plimsoll.plan.requests import made_of
 from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod, sold_out
 
 OTHER = "p4de.24xlarge"

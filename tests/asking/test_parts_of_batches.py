@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll import labels
-from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
+from plimsoll.model.karpenter import ProvisioningRequest
 from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod, sold_out
 
 OTHER = "p4de.24xlarge"

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.karpenter.node_pool import NodePool
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.karpenter import NodePool
 from tests.asking.cluster import TYPE, Cluster, at, demand_environment, node, pool, share_pod
 from tests.builders import a_queue
 

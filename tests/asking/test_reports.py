@@ -2,7 +2,7 @@
 
 import json
 
-from plimsoll.model.api.gpu_demand import GPUDemand, GPUDemandStatus
+from plimsoll.model.api import GPUDemand, GPUDemandStatus
 from tests.asking.cluster import Cluster, at, pool, share_pod
 
 

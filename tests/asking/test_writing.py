@@ -5,12 +5,10 @@ from typing import Any, cast
 import pytest
 
 from plimsoll.apply.signals import Arming, send
-from plimsoll.kube.connection import Connection, RequestError
-from plimsoll.model.api.gpu_demand import DemandPhase, DemandReport, GPUDemandStatus
-from plimsoll.model.owner import DemandRef
-from plimsoll.model.plan import ObjectKey, Signal, SignalReason
-from plimsoll.report.demands import DemandWriter
-from plimsoll.report.events import demand_events
+from plimsoll.kube import Connection, RequestError
+from plimsoll.model import DemandRef, ObjectKey, Signal, SignalReason
+from plimsoll.model.api import DemandPhase, DemandReport, GPUDemandStatus
+from plimsoll.report import DemandWriter, demand_events
 
 SCHEDULED = GPUDemandStatus(phase=DemandPhase.SCHEDULED, pod_count=3, gpus=8)
 

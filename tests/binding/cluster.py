@@ -4,18 +4,27 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
-from plimsoll.bind.planning.claims import claimed, unclaim_patch
-from plimsoll.bind.planning.planner import BindPlan, BindPlanner
-from plimsoll.bind.planning.reservation import reservation_manifest
-from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Collect, Evict, MarkUnknown, Reserve, Say, Unclaim
+from plimsoll.bind.planning import (
+    Bind,
+    BindPlan,
+    BindPlanner,
+    BindStep,
+    Claim,
+    Collect,
+    Evict,
+    MarkUnknown,
+    Reserve,
+    Say,
+    Unclaim,
+    claimed,
+    reservation_manifest,
+    unclaim_patch,
+)
 from plimsoll.gpu_group import RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
-from plimsoll.model.api.binder import BinderSettings
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.cluster.share_pod import SharePod
-from plimsoll.model.kai.reservation import ReservationSettings
-from plimsoll.model.kai.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE
-from plimsoll.model.meta.condition import Condition
+from plimsoll.model.api import BinderSettings
+from plimsoll.model.cluster import Node, Pod, SharePod
+from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, ReservationSettings
+from plimsoll.model.meta import Condition
 from tests.builders import a_node, metadata
 
 SETTINGS = BinderSettings(reservation=ReservationSettings(image="example/plimsoll:1"))

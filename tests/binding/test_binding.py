@@ -2,11 +2,11 @@
 
 import pytest
 
-from plimsoll.bind.planning.steps import Bind, Claim, Reserve, Said
+from plimsoll.bind.planning import Bind, Claim, Reserve, Said
 from plimsoll.gpu_group import GPU_GROUP, RESERVED_GPU, SELECTED_NODE, VISIBLE_DEVICES
-from plimsoll.model.api.binder import BinderSettings
-from plimsoll.model.kai.reservation import ReservationSettings
-from plimsoll.plan.pods.gpu_groups import gpu_groups
+from plimsoll.model.api import BinderSettings
+from plimsoll.model.kai import ReservationSettings
+from plimsoll.plan.pods import gpu_groups
 from tests.binding.cluster import Cluster, a_gpu_node, a_plain_pod, a_share
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.bind.pods import pods_of
+from plimsoll.bind import pods_of
 from plimsoll.gpu_group import GPU_GROUP, VISIBLE_DEVICES
-from plimsoll.model.cluster.share_pod import SharePod, obstacle_of
-from plimsoll.model.kai.reservation import NAMESPACE
+from plimsoll.model.cluster import SharePod, obstacle_of
+from plimsoll.model.kai import NAMESPACE
 from tests.binding.cluster import SETTINGS
 
 FROM_ANNOTATION = {

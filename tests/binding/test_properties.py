@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.gpu_group import RESERVED_GPU
-from plimsoll.plan.pods.gpu_groups import gpu_groups
-from plimsoll.plan.pods.shares import read_share
+from plimsoll.plan.pods import gpu_groups, read_share
 from tests.binding.cluster import Cluster, a_gpu_node, a_share
 
 FRACTIONS = ("0.2", "0.3", "0.5", "0.7", "0.9")

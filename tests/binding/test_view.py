@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from plimsoll.bind.cluster import Cluster
-from plimsoll.model.cluster.pod import Pod
+from plimsoll.bind import Cluster
+from plimsoll.model.cluster import Pod
 from tests.binding.cluster import SETTINGS
 from tests.e2e.awaiting import await_condition
 from tests.observing.apiserver import FakeApiserver, listening

@@ -4,16 +4,32 @@ from typing import Any, cast
 
 import pytest
 
-from plimsoll.bind.cluster import Cluster
-from plimsoll.bind.handing import ForeignConfigMapError, hand_over
-from plimsoll.bind.kai import KaiBinderError, groups_of_bind_requests, refuse_beside_kai
-from plimsoll.bind.planning.placement import ShareSpot
-from plimsoll.bind.planning.reservation import reservation_manifest
-from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Collect, Evict, MarkUnknown, Reserve, Said, Say, Unclaim
-from plimsoll.bind.writing import Writing
+from plimsoll.bind import (
+    Cluster,
+    ForeignConfigMapError,
+    KaiBinderError,
+    Writing,
+    groups_of_bind_requests,
+    hand_over,
+    refuse_beside_kai,
+)
+from plimsoll.bind.planning import (
+    Bind,
+    BindStep,
+    Claim,
+    Collect,
+    Evict,
+    MarkUnknown,
+    Reserve,
+    Said,
+    Say,
+    ShareSpot,
+    Unclaim,
+    reservation_manifest,
+)
 from plimsoll.gpu_group import RESERVED_GPU
-from plimsoll.kube.connection import Connection, ConnectionFailedError, RequestError
-from plimsoll.model.cluster.pod import Pod
+from plimsoll.kube import Connection, ConnectionFailedError, RequestError
+from plimsoll.model.cluster import Pod
 from tests.binding.cluster import SETTINGS, a_share
 
 POD = a_share("a").model_copy(update={"resource_version": "7"})

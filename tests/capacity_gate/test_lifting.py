@@ -4,13 +4,12 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.api.capacity_gate import CAPACITY_GATE, LIFTED
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.pod_group import PodGroup
-from plimsoll.model.kai.queue import Queue
-from plimsoll.model.plan import Lift, ObjectKey
-from plimsoll.plan.demand.planner import demands
-from plimsoll.plan.requests.gate import lifts
+from plimsoll.model import Lift, ObjectKey
+from plimsoll.model.api import CAPACITY_GATE, LIFTED
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import PodGroup, Queue
+from plimsoll.plan.demand import demands
+from plimsoll.plan.requests import lifts
 from tests.builders import NC24, a_node, a_node_pool, a_snapshot, a_waiting_pod
 from tests.queues.manifests import amounts, queue
 

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from plimsoll.cli.explain import app as explain_app
 from plimsoll.cli.plan import app as plan_app
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe.clouds.cloud_types import AGAIN, CloudTypes
-from plimsoll.observe.clouds.ec2 import MAX_AGE
-from plimsoll.plan.validating import validate
+from plimsoll.model import Snapshot
+from plimsoll.model.api import Environment
+from plimsoll.observe.cloud_types import AGAIN, CloudTypes
+from plimsoll.observe.ec2 import MAX_AGE
+from plimsoll.plan import validate
 from tests.builders import a_node, a_snapshot, a_workspace, an_environment
 from tests.catalog.aws import Requests, a_device, an_item
 

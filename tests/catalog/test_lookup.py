@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.cluster.instance_type import InstanceType
-from plimsoll.model.cluster.node_gpus import InvalidFigureError
-from plimsoll.plan.catalog.catalog import Catalog, UnknownInstanceTypeError
+from plimsoll.model.cluster import InstanceType, InvalidFigureError
+from plimsoll.plan.catalog import Catalog, UnknownInstanceTypeError
 
 
 def a_type(name: str = "own.large", gpus: int = 1, mib: int = 24576, product: str = "NVIDIA L4") -> InstanceType:

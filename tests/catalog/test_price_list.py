@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.observe.files.price_list import InvalidPriceListError, read_prices
+from plimsoll.observe.files import InvalidPriceListError, read_prices
 
 
 def test_prices_by_name_and_further_columns_left_alone(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Templates of TrainJobs."""
 
-from plimsoll.components.training_runtime import JobSetTemplateArgs
+from plimsoll.components import JobSetTemplateArgs
 
 TORCH: JobSetTemplateArgs = {
     "spec": {

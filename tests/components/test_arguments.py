@@ -6,18 +6,11 @@ import pulumi
 import pytest
 from pulumi.provider.experimental.analyzer import Analyzer
 
-from plimsoll.components.environment import Environment
-from plimsoll.components.foundation import Foundation
-from plimsoll.components.gpu_discovery import GpuDiscovery
-from plimsoll.components.node_pool import NodePool
-from plimsoll.components.queue import Queue
-from plimsoll.components.specs.gpu_discovery import GpuDiscoverySpec
-from plimsoll.components.specs.node_pool_spec import NodePoolSpec
-from plimsoll.components.workspace import Workspace
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.api.workspace import WorkspaceSpec
-from plimsoll.model.kai.queue import QueueSpec
-from plimsoll.model.meta.base import Declared
+from plimsoll.components import Environment, Foundation, GpuDiscovery, NodePool, Queue, Workspace
+from plimsoll.components.specs import GpuDiscoverySpec, NodePoolSpec
+from plimsoll.model.api import EnvironmentSpec, WorkspaceSpec
+from plimsoll.model.kai import QueueSpec
+from plimsoll.model.meta import Declared
 
 
 @pytest.mark.parametrize(

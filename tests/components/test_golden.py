@@ -5,17 +5,21 @@ from typing import Any
 import pulumi
 import pytest
 
-from plimsoll.components.capacity_gate import CapacityGate
-from plimsoll.components.environment import Environment
-from plimsoll.components.foundation import Foundation
-from plimsoll.components.gpu_discovery import GpuDiscovery
-from plimsoll.components.monitoring import Monitoring
-from plimsoll.components.node_pool import NodePool
-from plimsoll.components.queue import Queue
-from plimsoll.components.queue_admission import QueueAdmission
-from plimsoll.components.share_binder import ShareBinder
-from plimsoll.components.training_runtime import ClusterTrainingRuntime, TrainingRuntime
-from plimsoll.components.workspace import Workspace, WorkspaceArgs
+from plimsoll.components import (
+    CapacityGate,
+    ClusterTrainingRuntime,
+    Environment,
+    Foundation,
+    GpuDiscovery,
+    Monitoring,
+    NodePool,
+    Queue,
+    QueueAdmission,
+    ShareBinder,
+    TrainingRuntime,
+    Workspace,
+    WorkspaceArgs,
+)
 from tests.components.declaring import assert_golden, declared, manifest
 from tests.components.templates import TORCH
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.components.gpu_discovery import ExistingGpuSoftwareArgs, GpuDiscovery, GpuDiscoveryArgs
+from plimsoll.components import ExistingGpuSoftwareArgs, GpuDiscovery, GpuDiscoveryArgs
 from tests.components.declaring import declared, manifest
 
 CHART = "Chart"

@@ -8,14 +8,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from plimsoll.components.specs.gpu_discovery import GpuDiscoverySpec
-from plimsoll.components.specs.node_pool_spec import NodePoolSpec
-from plimsoll.components.specs.training_runtime import TrainingRuntimeSpec
-from plimsoll.model.api.binder import BinderSettings
-from plimsoll.model.api.capacity_gate import CapacityGateSpec
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.api.workspace import WorkspaceSpec
-from plimsoll.model.kai.queue import QueueSpec
+from plimsoll.components.specs import GpuDiscoverySpec, NodePoolSpec, TrainingRuntimeSpec
+from plimsoll.model.api import BinderSettings, CapacityGateSpec, EnvironmentSpec, WorkspaceSpec
+from plimsoll.model.kai import QueueSpec
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 

@@ -6,12 +6,15 @@ from typing import Any
 import pulumi
 import pytest
 
-from plimsoll.components.environment import Environment
-from plimsoll.components.gpu_discovery import GpuDiscovery
-from plimsoll.components.node_pool import NodePool
-from plimsoll.components.queue import Queue
-from plimsoll.components.training_runtime import ClusterTrainingRuntime, TrainingRuntime
-from plimsoll.components.workspace import Workspace
+from plimsoll.components import (
+    ClusterTrainingRuntime,
+    Environment,
+    GpuDiscovery,
+    NodePool,
+    Queue,
+    TrainingRuntime,
+    Workspace,
+)
 from plimsoll.errors import InvalidObjectError
 from tests.components.declaring import declared
 

@@ -7,9 +7,14 @@ import jsonschema
 import pytest
 import yaml
 
-from plimsoll.components.node_pool import NodePool, NodePoolArgs
-from plimsoll.components.queue import Queue, QueueArgs
-from plimsoll.components.training_runtime import ClusterTrainingRuntime, ClusterTrainingRuntimeArgs
+from plimsoll.components import (
+    ClusterTrainingRuntime,
+    ClusterTrainingRuntimeArgs,
+    NodePool,
+    NodePoolArgs,
+    Queue,
+    QueueArgs,
+)
 from plimsoll.sandbox.parts import part
 from tests.components.declaring import declared, manifest
 from tests.components.templates import TORCH

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from plimsoll.components.specs.crd import definitions, environment_definition, workspace_definition
-from plimsoll.components.specs.structural import structural
-from plimsoll.model.meta.base import Declared
+from plimsoll.components.specs import definitions, environment_definition, structural, workspace_definition
+from plimsoll.model.meta import Declared
 
 FORBIDDEN = {"$ref", "$defs", "definitions", "anyOf", "oneOf", "allOf", "const", "title", "default", "examples"}
 

@@ -1,14 +1,12 @@
 """A cluster as a provisioner and a scheduler change it: pods come, are bound and go, nodes come or fail to."""
 
-from plimsoll.model.api.gpu_demand import GPUDemand
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.queue import Queue
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.demand.demand import Demand, Promise
-from plimsoll.plan.demand.planner import DemandPlanner
-from plimsoll.plan.pools.node_overhead import allocatable_cpu_milli
-from plimsoll.plan.requests.status import figures
+from plimsoll.model import Snapshot
+from plimsoll.model.api import GPUDemand
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.kai import Queue
+from plimsoll.plan.demand import Demand, DemandPlanner, Promise
+from plimsoll.plan.pools import allocatable_cpu_milli
+from plimsoll.plan.requests import figures
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot
 from tests.demand.test_properties import MEMORY, TYPES, check, milli_of, promises_of
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from plimsoll.gpu_group import GPU_GROUP, SELECTED_NODE
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.queue import Queue
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.demand.planner import DemandPlanner, demands
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import Queue
+from plimsoll.plan.demand import DemandPlanner, demands
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod
 from tests.queues.manifests import amounts, queue
 

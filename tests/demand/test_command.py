@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from plimsoll.cli import app
-from plimsoll.cli.shared.output import FAILED, REFUSED, SETTLED
+from plimsoll.cli.shared import FAILED, REFUSED, SETTLED
 from plimsoll.errors import PlimsollError
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"

@@ -5,13 +5,10 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.model.meta.placement import Placement
-from plimsoll.packing.nodes.need import FilledNode, FreeNode, NodePacking, PodNeed
-from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.demand.divided_supply import DividedSupply
-from plimsoll.plan.demand.packer import PackedClass
-from plimsoll.plan.demand.served_placements import Holder, ServedPlacements
-from plimsoll.plan.demand.supply import DemandSupply
+from plimsoll.model.meta import Placement
+from plimsoll.packing.nodes import FilledNode, FreeNode, NodePacking, PodNeed
+from plimsoll.plan.classes import DemandClass
+from plimsoll.plan.demand import DemandSupply, DividedSupply, Holder, PackedClass, ServedPlacements
 from tests.builders import a_gpu_node
 
 PRODUCTS = ("NVIDIA-L4", "NVIDIA-A10G")

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
+from plimsoll.model.api import Environment
+from plimsoll.model.cluster import Pod
+from plimsoll.plan import plan, validate
 from tests.asking.cluster import TYPE, Cluster, at, claim, node, pool, share_pod
 from tests.builders import a_claim, a_workspace, an_environment
 

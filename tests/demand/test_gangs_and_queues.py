@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.pod_group import PodGroup
-from plimsoll.plan.demand.demand import Demand
-from plimsoll.plan.demand.planner import demands
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import PodGroup
+from plimsoll.plan.demand import Demand, demands
 from tests.builders import a_node_pool, a_queue, a_snapshot, a_waiting_pod
 
 L4 = "g6.xlarge"

@@ -6,15 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.cluster.daemon_set import DaemonSet
-from plimsoll.model.cluster.host_load import IDLE
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.plan.demand.demand import Demand, Promise
-from plimsoll.plan.demand.planner import DemandPlanner, demands
-from plimsoll.plan.pools.daemon_overhead import DaemonOverhead
-from plimsoll.plan.pools.shapes import PoolShapes
+from plimsoll.model.cluster import IDLE, DaemonSet, Pod
+from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.plan.demand import Demand, DemandPlanner, Promise, demands
+from plimsoll.plan.pools import DaemonOverhead, PoolShapes
 from tests.builders import a_daemon_set, a_gpu_node, a_node_pool, a_plain_pod, a_snapshot, a_waiting_pod
 
 L4 = "g6.xlarge"

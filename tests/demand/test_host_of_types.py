@@ -2,10 +2,10 @@
 
 import pytest
 
-from plimsoll.packing.nodes.need import UNBOUNDED
-from plimsoll.plan.catalog.catalog import Catalog
-from plimsoll.plan.demand.planner import demands
-from plimsoll.plan.pools.node_overhead import Allocatable, allocatable
+from plimsoll.packing.nodes import UNBOUNDED
+from plimsoll.plan.catalog import Catalog
+from plimsoll.plan.demand import demands
+from plimsoll.plan.pools import Allocatable, allocatable
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod
 
 SIZES = ("g6.xlarge", "g6.2xlarge", "g6.8xlarge", "p4d.24xlarge")

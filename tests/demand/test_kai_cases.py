@@ -2,9 +2,8 @@
 
 import pytest
 
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.plan.demand.demand import Demand
-from plimsoll.plan.demand.planner import demands
+from plimsoll.model.cluster import Pod
+from plimsoll.plan.demand import Demand, demands
 from tests.builders import a_node_pool, a_snapshot, a_waiting_pod
 
 A100 = "p4d.24xlarge"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.plan.demand.planner import demands
+from plimsoll.plan.demand import demands
 from tests.builders import a_node_pool, a_snapshot, a_waiting_pod
 
 AWS = "karpenter.k8s.aws"

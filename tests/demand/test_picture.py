@@ -5,8 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.cli.picture.bars import GpuBar, NodeBars, Part, Segment
-from plimsoll.cli.picture.rows import gpu_rows
+from plimsoll.cli.picture import GpuBar, NodeBars, Part, Segment, gpu_rows
 
 
 def part(what: Part, milli: int, label: str) -> Segment:

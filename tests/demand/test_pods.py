@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from plimsoll.errors import InvalidObjectError
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.meta.host_request import HostRequest
+from plimsoll.model.cluster import Pod
+from plimsoll.model.meta import HostRequest
 from tests.builders import a_waiting_pod
 
 

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.demand.demand import Demand, Promise
-from plimsoll.plan.demand.planner import DemandPlanner, demands
-from plimsoll.plan.requests.node_ask import NodeAsk
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.plan.classes import DemandClass
+from plimsoll.plan.demand import Demand, DemandPlanner, Promise, demands
+from plimsoll.plan.requests import NodeAsk
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod
 
 TYPES = {"g6.xlarge": 1, "g6.12xlarge": 4, "g5.xlarge": 1, "g5.48xlarge": 8}

@@ -5,10 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.plan.demand.demand import Demand
-from plimsoll.plan.demand.planner import demands
-from plimsoll.plan.pools.limits import Room
+from plimsoll.model.cluster import Pod
+from plimsoll.plan.demand import Demand, demands
+from plimsoll.plan.pools import Room
 from tests.builders import a_node_pool, a_snapshot, a_waiting_pod
 
 L4 = "g6.xlarge"

@@ -6,13 +6,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.model.api.gpu_demand import MAX_HELD, MAX_LISTED, DemandPlace, GPUDemand, GPUDemandStatus
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.meta.host_request import HostRequest
-from plimsoll.plan.demand.demand import Demand
-from plimsoll.plan.demand.planner import DemandPlanner, demands
-from plimsoll.plan.requests.status import figures
+from plimsoll.model.api import MAX_HELD, MAX_LISTED, DemandPlace, GPUDemand, GPUDemandStatus
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.meta import HostRequest
+from plimsoll.plan.demand import Demand, DemandPlanner, demands
+from plimsoll.plan.requests import figures
 from tests.builders import a_gpu_node, a_snapshot, a_waiting_pod
 from tests.demand.cluster_over_time import told
 from tests.demand.test_properties import MEMORY, POOL, check, nodes, pods, promises_of

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.model.kai.queue import Queue
-from plimsoll.plan.demand.planner import DemandPlanner
+from plimsoll.model.kai import Queue
+from plimsoll.plan.demand import DemandPlanner
 from tests.demand.cluster_over_time import Cluster
 from tests.demand.test_properties import nodes, pods
 

@@ -3,10 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.plan.classes.admission import refused_by_queues
-from plimsoll.plan.pods.shares import PodShare, read_shares
-from plimsoll.plan.queues.gate import QueueGate
-from plimsoll.plan.queues.load import NO_LOAD, QueueLoad
+from plimsoll.plan.classes import refused_by_queues
+from plimsoll.plan.pods import PodShare, read_shares
+from plimsoll.plan.queues import NO_LOAD, QueueGate, QueueLoad
 from tests.builders import a_waiting_pod
 from tests.demand.test_stability import a_queue
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.errors import InvalidObjectError
-from plimsoll.model.api.environment import Environment
+from plimsoll.model.api import Environment
 
 HEADROOM = {"name": "warm", "nodePool": "gpu", "instanceType": "p5.48xlarge", "gpus": 8, "nodes": 1}
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import yaml
 
-from plimsoll.components.admission import rule_policies
-from plimsoll.components.specs.crd import definitions
-from plimsoll.kube.connection import RequestError
+from plimsoll.components import rule_policies
+from plimsoll.components.specs import definitions
+from plimsoll.kube import RequestError
 from plimsoll.sandbox.parts import part
 from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube

@@ -10,9 +10,9 @@ import orjson
 
 from plimsoll import labels
 from plimsoll.apply import Applier, ApplySettings, LeaseSettings
-from plimsoll.kube.connection import Connection
-from plimsoll.model.api.workspace import WorkspaceRef
-from plimsoll.model.plan import Creation, Deletion, ObjectKey, Plan, Update
+from plimsoll.kube import Connection
+from plimsoll.model import Creation, Deletion, ObjectKey, Plan, Update
+from plimsoll.model.api import WorkspaceRef
 from plimsoll.sandbox import Sandbox
 
 NODE_CLAIM = ("karpenter.sh/v1", "NodeClaim")

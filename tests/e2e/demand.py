@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from plimsoll.model.api.capacity_gate import CAPACITY_GATE
+from plimsoll.model.api import CAPACITY_GATE
 from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube
 

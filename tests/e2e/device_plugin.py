@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.gpu_group import RESERVED_GPU
-from plimsoll.model.kai.reservation import NAMESPACE
+from plimsoll.model.kai import NAMESPACE
 from plimsoll.sandbox import Sandbox, certificates
 from tests.e2e.kube import Kube
 from tests.probing.driver_files import a_gpu

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from plimsoll.kube.connection import APPLY_PATCH, MERGE_PATCH, Connection, RequestError
+from plimsoll.kube import APPLY_PATCH, MERGE_PATCH, Connection, RequestError
 
 _PLURALS = {"NodeClass": "nodeclasses", "Policy": "policies", "Topology": "topologies", "Ingress": "ingresses"}
 _CLUSTERED = {

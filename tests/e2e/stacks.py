@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks.working_copy import CHECKOUT, make
+from plimsoll.stacks import CHECKOUT, make
 
 POLICIES = CHECKOUT / "policies"
 _SECONDS = 240

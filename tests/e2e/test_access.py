@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from plimsoll.components.access import AGGREGATED
-from plimsoll.components.specs.crd import definitions
-from plimsoll.kube.connection import RequestError
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.api.tenancy import tenancy_violation
-from plimsoll.policy.rule_set import RULES
+from plimsoll.components import AGGREGATED
+from plimsoll.components.specs import definitions
+from plimsoll.kube import RequestError
+from plimsoll.model.api import EnvironmentSpec, tenancy_violation
+from plimsoll.policy import RULES
 from tests.e2e.awaiting import await_condition
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube, Manifest

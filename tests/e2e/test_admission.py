@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 
-from plimsoll.kube.connection import RequestError
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.api.immutability import changes_refused
-from plimsoll.model.api.mode import INSTANCE_TYPE_GIVEN, INSTANCE_TYPE_REQUIRED, PARTITION_FORBIDDEN
-from plimsoll.model.api.reserved import SELECTOR_RESERVED, TEMPLATE_RESERVED
-from plimsoll.model.api.workspace import WorkspaceSpec
+from plimsoll.kube import RequestError
+from plimsoll.model.api import (
+    INSTANCE_TYPE_GIVEN,
+    INSTANCE_TYPE_REQUIRED,
+    PARTITION_FORBIDDEN,
+    SELECTOR_RESERVED,
+    TEMPLATE_RESERVED,
+    EnvironmentSpec,
+    WorkspaceSpec,
+    changes_refused,
+)
 from plimsoll.sandbox import Sandbox
 from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube

@@ -20,7 +20,7 @@ from plimsoll.apply.errors import (
     ProviderMissingError,
     StateFolderFullError,
 )
-from plimsoll.kube.connection import Connection, ConnectionFailedError
+from plimsoll.kube import Connection, ConnectionFailedError
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.shell import path as sandbox_path
 from tests.e2e.awaiting import await_condition

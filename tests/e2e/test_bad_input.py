@@ -10,7 +10,7 @@ import yaml
 
 from demo.stage import Stage, declare
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks.working_copy import make
+from plimsoll.stacks import make
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
 

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from plimsoll.gpu_group import VISIBLE_DEVICES
-from plimsoll.model.kai.reservation import NAMESPACE
+from plimsoll.model.kai import NAMESPACE
 from plimsoll.sandbox import Sandbox
 from tests.components.declaring import GOLDEN
 from tests.e2e.awaiting import await_condition

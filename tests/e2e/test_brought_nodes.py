@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from demo.stage import Stage, declare
-from plimsoll.kube.connection import RequestError
-from plimsoll.model.api.capacity_gate import CAPACITY_GATE
+from plimsoll.kube import RequestError
+from plimsoll.model.api import CAPACITY_GATE
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks.working_copy import make
+from plimsoll.stacks import make
 from tests.e2e.awaiting import await_condition
 from tests.e2e.conditions import condition
 from tests.e2e.conftest import up_sandbox

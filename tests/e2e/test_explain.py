@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.components.specs.crd import definitions
-from plimsoll.kube.connection import RequestError
-from plimsoll.model.api.workspace import WorkspaceRef
-from plimsoll.report.events import Event
+from plimsoll.components.specs import definitions
+from plimsoll.kube import RequestError
+from plimsoll.model.api import WorkspaceRef
+from plimsoll.report import Event
 from plimsoll.sandbox import Sandbox
 from tests.builders import gpu_labels
 from tests.e2e.awaiting import await_condition

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks.working_copy import CHECKOUT
+from plimsoll.stacks import CHECKOUT
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
 from tests.e2e.stacks import Project

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks.working_copy import make
+from plimsoll.stacks import make
 from tests.guides import CHECKOUT, DOCS, GUIDES, REFERENCE, run_commands
 
 pytestmark = pytest.mark.e2e

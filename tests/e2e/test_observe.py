@@ -14,14 +14,12 @@ import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli.status import app as status_app
-from plimsoll.components.specs.crd import definitions
+from plimsoll.components.specs import definitions
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import Connection, RequestError
-from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe.cluster.observer import Observer
-from plimsoll.observe.cluster.reading import read_cluster
-from plimsoll.plan.validating import validate
+from plimsoll.kube import Connection, RequestError
+from plimsoll.model import Plan, Snapshot
+from plimsoll.observe.cluster import Observer, read_cluster
+from plimsoll.plan import validate
 from plimsoll.report import Reporter
 from plimsoll.sandbox import Sandbox
 from tests.e2e.awaiting import await_condition

@@ -6,14 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from plimsoll.kube.connection import Connection
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe.cluster.reading import read_cluster
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
+from plimsoll.kube import Connection
+from plimsoll.model import Plan, Snapshot
+from plimsoll.model.api import Environment, Workspace
+from plimsoll.observe.cluster import read_cluster
+from plimsoll.plan import plan, validate
 from plimsoll.sandbox import Sandbox
 from tests.builders import NC24, a_workspace, an_environment
 from tests.e2e.awaiting import await_condition

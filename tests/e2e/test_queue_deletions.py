@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.kube.connection import RequestError
+from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
 from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube

@@ -8,11 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.kube.connection import RequestError
-from plimsoll.model.api.policies import Policies
-from plimsoll.policy.checking import Checker
-from plimsoll.policy.rule_set import RULES
-from plimsoll.policy.world import World
+from plimsoll.kube import RequestError
+from plimsoll.model.api import Policies
+from plimsoll.policy import RULES, Checker, World
 from plimsoll.sandbox import Sandbox
 from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube

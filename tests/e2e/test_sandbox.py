@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import RequestError
+from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox, node_list, nodes
 from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube, Manifest

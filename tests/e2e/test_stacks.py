@@ -6,14 +6,18 @@ from typing import Any
 
 import pytest
 
-from plimsoll.components.capacity_gate import NAME, gate_policies
-from plimsoll.kube.connection import APPLY_PATCH, Connection, RequestError
-from plimsoll.model.api.capacity_gate import CAPACITY_GATE, CapacityGateSpec
-from plimsoll.model.api.immutability import LABEL_SELECTOR_IMMUTABLE, PRESET_IMMUTABLE
-from plimsoll.model.api.workspace import NEEDS_PRESET_OR_TEMPLATE, PRESET_XOR_TEMPLATE
+from plimsoll.components import GATE_NAME, gate_policies
+from plimsoll.kube import APPLY_PATCH, Connection, RequestError
+from plimsoll.model.api import (
+    CAPACITY_GATE,
+    LABEL_SELECTOR_IMMUTABLE,
+    NEEDS_PRESET_OR_TEMPLATE,
+    PRESET_IMMUTABLE,
+    PRESET_XOR_TEMPLATE,
+    CapacityGateSpec,
+)
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks.mutation_effect import until_effective
-from plimsoll.stacks.working_copy import CHECKOUT
+from plimsoll.stacks import CHECKOUT, until_effective
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
 from tests.e2e.stacks import Project
@@ -90,7 +94,7 @@ def test_pods_are_held_from_the_moment_that_the_stack_is_up(project: Project, ad
 
 def test_a_mutation_that_is_not_there_has_no_effect(sandbox: Sandbox) -> None:
     connection = Connection.open(sandbox.kubeconfig)
-    absent = gate_policies(CapacityGateSpec(namespaces=("kube-public",)))[f"{NAME}-namespaces"]
+    absent = gate_policies(CapacityGateSpec(namespaces=("kube-public",)))[f"{GATE_NAME}-namespaces"]
     assert not until_effective(connection, absent, seconds=0.5)
     connection.close()
 

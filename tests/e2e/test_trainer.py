@@ -14,14 +14,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.kube.connection import RequestError
-from plimsoll.model.kai.queue import Queue
-from plimsoll.plan.queues.checks import use_problem
-from plimsoll.plan.queues.tree import QueueTree
-from plimsoll.plan.queues.users import queue_uses
+from plimsoll.kube import RequestError
+from plimsoll.model.kai import Queue
+from plimsoll.plan.queues import QueueTree, queue_uses, use_problem
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
-from plimsoll.stacks.working_copy import CHECKOUT
+from plimsoll.stacks import CHECKOUT
 from tests.e2e.awaiting import await_condition
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube

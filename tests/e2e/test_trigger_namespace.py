@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.kube.connection import RequestError
+from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
 from tests.components.declaring import GOLDEN
 from tests.e2e.awaiting import await_condition

@@ -9,7 +9,7 @@ import pytest
 
 from demo.stage import Stage, declare
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks.working_copy import make
+from plimsoll.stacks import make
 from tests.e2e.awaiting import await_condition
 from tests.e2e.conditions import condition
 from tests.e2e.conftest import up_sandbox

@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from plimsoll.apply import Applier, ApplySettings
-from plimsoll.kube.connection import Connection
-from plimsoll.model.plan import Plan
+from plimsoll.kube import Connection
+from plimsoll.model import Plan
 
 
 @contextmanager

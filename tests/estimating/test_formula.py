@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from plimsoll.model.cluster.node_gpus import MIB_PER_GIB, InvalidFigureError, NodeGpus
-from plimsoll.plan.estimating.estimator import Estimate, Infeasible, MemoryNeed, ModelNeed, Settings, estimate
-from plimsoll.plan.nodes.mig import mig_slice
+from plimsoll.model.cluster import MIB_PER_GIB, InvalidFigureError, NodeGpus
+from plimsoll.plan.estimating import Estimate, Infeasible, MemoryNeed, ModelNeed, Settings, estimate
+from plimsoll.plan.nodes import mig_slice
 
 
 def gpus(count: int, gib: float, product: str = "") -> NodeGpus:

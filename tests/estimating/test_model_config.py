@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.observe.files.model_files import ModelFilesError, read_model_files
-from plimsoll.plan.estimating.model_config import InvalidModelConfigError, read_model_config
+from plimsoll.observe.files import ModelFilesError, read_model_files
+from plimsoll.plan.estimating import InvalidModelConfigError, read_model_config
 
 GIB = 1024**3
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.plan.estimating.presets import InvalidPresetsError, near, preset, presets, read_presets
+from plimsoll.plan.estimating import InvalidPresetsError, near, preset, presets, read_presets
 
 
 @pytest.mark.parametrize(

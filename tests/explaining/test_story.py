@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.cli.story.as_object import as_json
-from plimsoll.model.api.workspace import Workspace, WorkspaceStatus
-from plimsoll.model.verdict import Reason
-from plimsoll.plan.explaining import Story, explain
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
+from plimsoll.cli.story import as_json
+from plimsoll.model import Reason
+from plimsoll.model.api import Workspace, WorkspaceStatus
+from plimsoll.plan import Story, explain, plan, validate
 from tests.builders import NC24, V100, V100_MIB, a_claim, a_node, a_pod, a_snapshot, a_workspace, an_environment
 
 NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)

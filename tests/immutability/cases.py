@@ -2,16 +2,17 @@
 
 from typing import Any, NamedTuple
 
-from plimsoll.model.api.immutability import (
+from plimsoll.model.api import (
     COUNT_IMMUTABLE,
+    INSTANCE_TYPE_GIVEN,
     INSTANCE_TYPE_IMMUTABLE,
+    INSTANCE_TYPE_REQUIRED,
     LABEL_SELECTOR_IMMUTABLE,
     PARTITION_IMMUTABLE,
     PRESET_IMMUTABLE,
     TEMPLATE_KEPT,
     TUNING_KEPT,
 )
-from plimsoll.model.api.mode import INSTANCE_TYPE_GIVEN, INSTANCE_TYPE_REQUIRED
 
 Spec = dict[str, Any]
 

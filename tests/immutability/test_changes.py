@@ -2,8 +2,7 @@
 
 import pytest
 
-from plimsoll.model.api.immutability import changes_refused
-from plimsoll.model.api.workspace import WorkspaceSpec
+from plimsoll.model.api import WorkspaceSpec, changes_refused
 from tests.immutability.cases import CHANGES, Change
 
 

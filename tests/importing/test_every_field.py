@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.kaito.convert import convert
+from plimsoll.kaito import convert
 
 DEFINITIONS = Path(__file__).resolve().parents[3] / "shared" / "crds"
 OPAQUE = ("template.spec", "template.metadata", "volumeSource")

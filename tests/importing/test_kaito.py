@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.kaito.convert import Conversion, convert
-from plimsoll.model.api.workspace import Workspace
+from plimsoll.kaito import Conversion, convert
+from plimsoll.model.api import Workspace
 
 DEFINITIONS = Path(__file__).resolve().parents[3] / "shared" / "crds"
 TYPE = "Standard_NC24ads_A100_v4"

@@ -3,10 +3,8 @@
 from typing import Any
 
 from plimsoll import gpu_group, labels
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai import reservation
-from plimsoll.model.kai.share import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, NAMESPACE
 from tests.builders import a_node, metadata
 
 
@@ -59,7 +57,7 @@ def a_reservation(
     *,
     name: str = "",
     gpu: str | None = "GPU-1",
-    namespace: str = reservation.NAMESPACE,
+    namespace: str = NAMESPACE,
     deleting: bool = False,
     phase: str = "Running",
 ) -> Pod:

@@ -3,12 +3,10 @@
 import pytest
 
 from plimsoll.gpu_group import UNKNOWN_GPU
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.reservation import FORMER_NAMESPACE
-from plimsoll.packing.nodes.need import UNBOUNDED
-from plimsoll.plan.ledger.account import DiscrepancyReason, GpuAccount
-from plimsoll.plan.ledger.ledger import GpuLedger
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.kai import FORMER_NAMESPACE
+from plimsoll.packing.nodes import UNBOUNDED
+from plimsoll.plan.ledger import DiscrepancyReason, GpuAccount, GpuLedger
 from tests.builders import A100, A100_MIB, a_pod
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share, a_whole
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from plimsoll.cli.gpus import app
 from plimsoll.gpu_group import GPU_GROUP, RESERVED_GPU
-from plimsoll.model.kai.reservation import NAMESPACE
+from plimsoll.model.kai import NAMESPACE
 
 NODE = {
     "apiVersion": "v1",

@@ -9,10 +9,9 @@ import pytest
 
 from plimsoll.apply import Applier, Outcome
 from plimsoll.errors import PlimsollError
-from plimsoll.loop.loop import Loop
-from plimsoll.model.plan import Plan, Signal, SignalReason
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe.cluster.observer import Observer
+from plimsoll.loop import Loop
+from plimsoll.model import Plan, Signal, SignalReason, Snapshot
+from plimsoll.observe.cluster import Observer
 from plimsoll.report import Reporter
 from tests.asking.cluster import Cluster, at, claim, node, pool, share_pod
 

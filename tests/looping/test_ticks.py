@@ -9,10 +9,9 @@ from structlog.testing import capture_logs
 
 from plimsoll.apply import Applier, Outcome
 from plimsoll.apply.owned_resource import OwnedResource
-from plimsoll.loop.loop import BURST, Loop
-from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe.cluster.observer import Observer
+from plimsoll.loop import BURST, Loop
+from plimsoll.model import Plan, Snapshot
+from plimsoll.observe.cluster import Observer
 from plimsoll.report import Reporter
 from tests.builders import NC24, a_snapshot, a_waiting_pod, a_workspace
 from tests.planning.cluster import after

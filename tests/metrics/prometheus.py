@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import yaml
 
-from plimsoll.components.monitoring import NAME, alert_rules
-from plimsoll.components.specs.monitoring import MonitoringSpec
-from plimsoll.report.metrics import Metrics
+from plimsoll.components import MONITORING_NAME, alert_rules
+from plimsoll.components.specs import MonitoringSpec
+from plimsoll.report import Metrics
 
 STEP: Final = 30
 """Seconds between scrapes, and between evaluations."""
@@ -52,7 +52,9 @@ class Prometheus:
     def check(self, **thresholds: Any) -> None:
         """Fails where the alerts with these thresholds are told otherwise than expected."""
         rules = alert_rules(MonitoringSpec(**thresholds))
-        (self._folder / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": NAME, "rules": rules}]}))
+        (self._folder / "rules.yaml").write_text(
+            yaml.safe_dump({"groups": [{"name": MONITORING_NAME, "rules": rules}]})
+        )
         test = {
             "interval": f"{STEP}s",
             "input_series": [

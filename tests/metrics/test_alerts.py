@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from plimsoll.labels import DEMAND, ENVIRONMENT, SHARD
-from plimsoll.model.api.workspace import WorkspaceRef
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.plan import Deletion, ObjectKey, Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.report.metrics import Metrics
+from plimsoll.model import Deletion, ObjectKey, Plan, Snapshot
+from plimsoll.model.api import WorkspaceRef
+from plimsoll.model.cluster import Pod
+from plimsoll.report import Metrics
 from plimsoll.sandbox import installing
 from plimsoll.sandbox.parts import part
 from tests.builders import a_claim, a_snapshot

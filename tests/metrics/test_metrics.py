@@ -13,20 +13,17 @@ import pytest
 from pydantic import ValidationError
 
 from plimsoll.apply import Outcome
-from plimsoll.cli.shared.metrics import serving_metrics
-from plimsoll.components.monitoring import alert_rules
-from plimsoll.components.specs.monitoring import MonitoringSpec
+from plimsoll.cli.writing import serving_metrics
+from plimsoll.components import alert_rules
+from plimsoll.components.specs import MonitoringSpec
 from plimsoll.errors import PlimsollError
-from plimsoll.loop.loop import Tick
-from plimsoll.model.api.gpu_demand import ClaimStage, DemandClaim, DemandPhase, DemandReport, GPUDemandStatus
-from plimsoll.model.api.workspace import WorkspaceRef
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.owner import DemandRef
-from plimsoll.model.plan import Creation, Deletion, Lift, ObjectKey, Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.planning import plan as make_plan
-from plimsoll.plan.validating import validate
-from plimsoll.report.metrics import Metrics
+from plimsoll.loop import Tick
+from plimsoll.model import Creation, Deletion, DemandRef, Lift, ObjectKey, Plan, Snapshot
+from plimsoll.model.api import ClaimStage, DemandClaim, DemandPhase, DemandReport, GPUDemandStatus, WorkspaceRef
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.plan import plan as make_plan
+from plimsoll.plan import validate
+from plimsoll.report import Metrics
 from tests.asking.cluster import sold_out
 from tests.builders import a_claim, a_node, a_snapshot, a_workspace
 

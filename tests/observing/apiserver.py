@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import orjson
 from kubernetes import client
 
-from plimsoll.kube.connection import Connection
+from plimsoll.kube import Connection
 
 Raw = dict[str, Any]
 END = b""

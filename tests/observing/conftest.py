@@ -2,21 +2,31 @@ from collections.abc import Iterator
 
 import pytest
 
-from plimsoll.kube.connection import Connection
-from plimsoll.observe.cluster import kinds
-from plimsoll.observe.cluster.observer import Observer
+from plimsoll.kube import Connection
+from plimsoll.observe.cluster import (
+    AUTOSCALERS,
+    CLAIM_EVENTS,
+    DAEMON_SETS,
+    DEFINITIONS,
+    DEPLOYMENTS,
+    NODES,
+    POD_TEMPLATES,
+    PODS,
+    STATEFUL_SETS,
+    Observer,
+)
 from tests.observing.apiserver import FakeApiserver, listening
 
 CORE = (
-    kinds.NODES.path,
-    kinds.PODS.path,
-    kinds.CLAIM_EVENTS.path,
-    kinds.DEPLOYMENTS.path,
-    kinds.STATEFUL_SETS.path,
-    kinds.DAEMON_SETS.path,
-    kinds.AUTOSCALERS.path,
-    kinds.POD_TEMPLATES.path,
-    kinds.DEFINITIONS.path,
+    NODES.path,
+    PODS.path,
+    CLAIM_EVENTS.path,
+    DEPLOYMENTS.path,
+    STATEFUL_SETS.path,
+    DAEMON_SETS.path,
+    AUTOSCALERS.path,
+    POD_TEMPLATES.path,
+    DEFINITIONS.path,
 )
 
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from plimsoll.observe.cluster.batcher import Batcher
+from plimsoll.observe.cluster import Batcher
 
 
 class Script:

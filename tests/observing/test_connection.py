@@ -8,9 +8,8 @@ import pytest
 import structlog
 from kubernetes import client
 
-from plimsoll.kube.connection import Connection, ConnectionFailedError, RequestError
-from plimsoll.observe.cluster import kinds
-from plimsoll.observe.cluster.reading import read_cluster
+from plimsoll.kube import Connection, ConnectionFailedError, RequestError
+from plimsoll.observe.cluster import NODES, PODS, read_cluster
 from tests.observing.apiserver import FakeApiserver
 
 KUBECONFIG = """
@@ -44,20 +43,20 @@ def test_a_server_that_is_not_checked_is_said_once(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_is_not_json_is_an_error(cluster: FakeApiserver, connection: Connection) -> None:
-    cluster.raw[kinds.NODES.path] = b"<html>a portal</html>"
+    cluster.raw[NODES.path] = b"<html>a portal</html>"
     with pytest.raises(ConnectionFailedError, match="is not JSON"):
-        connection.request("GET", kinds.NODES.path)
+        connection.request("GET", NODES.path)
 
 
 def test_one_look_takes_lists_alone(cluster: FakeApiserver, connection: Connection) -> None:
-    cluster.put(kinds.NODES.path, "n")
+    cluster.put(NODES.path, "n")
     snapshot = read_cluster(connection)
     assert [node.name for node in snapshot.nodes] == ["n"]
     assert not any(request.watch for request in cluster.requests)
 
 
 def test_a_look_that_is_not_allowed_fails(cluster: FakeApiserver, connection: Connection) -> None:
-    cluster.refusals[kinds.PODS.path] = [{"code": 403, "reason": "Forbidden", "message": "pods is forbidden"}]
+    cluster.refusals[PODS.path] = [{"code": 403, "reason": "Forbidden", "message": "pods is forbidden"}]
     with pytest.raises(RequestError, match="pods is forbidden"):
         read_cluster(connection)
 
@@ -78,8 +77,8 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_one_look_waits_as_long_as_it_is_put_off(
     cluster: FakeApiserver, connection: Connection, slept: list[float]
 ) -> None:
-    cluster.put(kinds.NODES.path, "n")
-    cluster.refusals[kinds.NODES.path] = [put_off("1"), put_off("2"), put_off("86400")]
+    cluster.put(NODES.path, "n")
+    cluster.refusals[NODES.path] = [put_off("1"), put_off("2"), put_off("86400")]
     assert [node.name for node in read_cluster(connection).nodes] == ["n"]
     assert slept == [1, 2, 10]
 
@@ -87,7 +86,7 @@ def test_one_look_waits_as_long_as_it_is_put_off(
 def test_one_look_that_is_put_off_for_ever_fails(
     cluster: FakeApiserver, connection: Connection, slept: list[float]
 ) -> None:
-    cluster.refusals[kinds.NODES.path] = [put_off("1")] * 100
+    cluster.refusals[NODES.path] = [put_off("1")] * 100
     with pytest.raises(RequestError, match=r"storage is \(re\)initializing"):
         read_cluster(connection)
     assert slept == [1] * 10
@@ -98,13 +97,13 @@ def test_what_tries_again_by_itself_is_told_at_once(
     cluster: FakeApiserver, connection: Connection, slept: list[float], method: str
 ) -> None:
     """And a write is sent once, whoever asks."""
-    cluster.refusals[kinds.NODES.path] = [put_off("1")] * 100
+    cluster.refusals[NODES.path] = [put_off("1")] * 100
     with pytest.raises(RequestError, match="initializing"):
-        connection.request(method, kinds.NODES.path, patient=method == "POST")
+        connection.request(method, NODES.path, patient=method == "POST")
     assert len(cluster.requests) == 1
     with (
         pytest.raises(RequestError, match="initializing"),
-        connection.stream(kinds.NODES.path, query={"watch": "true"}, read_timeout=5.0),
+        connection.stream(NODES.path, query={"watch": "true"}, read_timeout=5.0),
     ):
         pass
     assert slept == []
@@ -114,9 +113,9 @@ def test_what_tries_again_by_itself_is_told_at_once(
 def test_patience_is_for_what_is_put_off(
     cluster: FakeApiserver, connection: Connection, slept: list[float], code: int
 ) -> None:
-    cluster.refusals[kinds.NODES.path] = [{**put_off("1"), "code": code}] * 100
+    cluster.refusals[NODES.path] = [{**put_off("1"), "code": code}] * 100
     with pytest.raises(RequestError):
-        connection.request("GET", kinds.NODES.path, patient=True)
+        connection.request("GET", NODES.path, patient=True)
     assert len(cluster.requests) == 1
 
 
@@ -129,7 +128,7 @@ def test_nobody_there_is_said_alike(connection: Connection, slept: list[float], 
     said = []
     for patient in (False, True):
         with pytest.raises(ConnectionFailedError) as caught:
-            Connection(server).request("GET", kinds.NODES.path, patient=patient)
+            Connection(server).request("GET", NODES.path, patient=patient)
         said.append(re.sub("0x[0-9a-f]+", "", caught.value.message))
     assert said[0] == said[1]
     assert slept == []
@@ -138,10 +137,10 @@ def test_nobody_there_is_said_alike(connection: Connection, slept: list[float], 
 def test_who_asks_is_read_again_after_a_moment(
     cluster: FakeApiserver, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster.put(kinds.NODES.path, "n")
+    cluster.put(NODES.path, "n")
     monkeypatch.setattr("plimsoll.kube.connection._AUTHORIZATION_SECONDS", 0.0)
     configuration = connection._configuration
     for token in ("old", "new"):
         configuration.api_key["authorization"] = token
-        connection.request("GET", kinds.NODES.path, query={"limit": "1"})
+        connection.request("GET", NODES.path, query={"limit": "1"})
     assert [request.authorization for request in cluster.requests] == ["old", "new"]

@@ -1,12 +1,11 @@
 """Kinds that a cluster may lack are picked up when they are defined, and cost nothing until then."""
 
-from plimsoll.observe.cluster import kinds
-from plimsoll.observe.cluster.observer import Observer
+from plimsoll.observe.cluster import DEFINITIONS, NODE_CLAIMS, Observer
 from tests.e2e.awaiting import await_condition
 from tests.observing.apiserver import FakeApiserver
 
-CLAIMS = kinds.NODE_CLAIMS
-DEFINITIONS = kinds.DEFINITIONS.path
+CLAIMS = NODE_CLAIMS
+DEFINITIONS = DEFINITIONS.path
 
 
 def define(cluster: FakeApiserver, definition: str | None, revision: int = 1) -> None:

@@ -5,15 +5,13 @@ from typing import Any
 
 import pytest
 
-from plimsoll.kube.connection import Connection, ConnectionFailedError, RequestError
-from plimsoll.observe.cluster import kinds
-from plimsoll.observe.cluster.health import NotSyncedError
-from plimsoll.observe.cluster.observer import Observer
+from plimsoll.kube import Connection, ConnectionFailedError, RequestError
+from plimsoll.observe.cluster import DEFINITIONS, DEPLOYMENTS, NODES, PODS, NotSyncedError, Observer
 from tests.e2e.awaiting import await_condition
 from tests.observing.apiserver import END, FakeApiserver
 from tests.observing.conftest import CORE
 
-NODES = kinds.NODES.path
+NODES = NODES.path
 
 
 def names(observer: Observer) -> list[str]:
@@ -156,11 +154,11 @@ def test_a_watch_asks_for_bookmarks_and_a_bounded_life(cluster: FakeApiserver, o
 
 def test_only_what_can_matter_is_asked_for(cluster: FakeApiserver, observer: Observer) -> None:
     start(observer)
-    (pods,) = cluster.seen(kinds.PODS.path, watch=False)
+    (pods,) = cluster.seen(PODS.path, watch=False)
     assert pods.query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
-    (workloads,) = cluster.seen(kinds.DEPLOYMENTS.path, watch=False)
+    (workloads,) = cluster.seen(DEPLOYMENTS.path, watch=False)
     assert workloads.query["labelSelector"] == "plimsoll.dev/workspace"
-    (definitions,) = cluster.seen(kinds.DEFINITIONS.path, watch=False)
+    (definitions,) = cluster.seen(DEFINITIONS.path, watch=False)
     assert "PartialObjectMetadataList" in definitions.accept
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.labels import SHARD, WORKSPACE
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.observe.cluster.snapshots import Stores
-from plimsoll.plan.pods.indexed import bound_pods, marked_pods
+from plimsoll.model.cluster import Pod
+from plimsoll.observe.cluster import Stores
+from plimsoll.plan.pods import bound_pods, marked_pods
 
 NAMES = ("a", "b", "node-scale-adjuster-x", "kaito-workspace-y")
 

@@ -6,13 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.kube.connection import Connection, RequestError
-from plimsoll.model.cluster.host_load import HostLoad
-from plimsoll.observe.cluster import kinds, watching
-from plimsoll.observe.cluster.listing import list_objects
-from plimsoll.observe.cluster.observer import Observer
-from plimsoll.observe.cluster.reading import read_cluster
-from plimsoll.observe.cluster.snapshots import Stores
+from plimsoll.kube import Connection, RequestError
+from plimsoll.model.cluster import HostLoad
+from plimsoll.observe.cluster import DAEMON_SETS, NODES, PODS, Observer, Stores, list_objects, read_cluster
 from tests.builders import a_plain_manifest
 from tests.observing.apiserver import FakeApiserver
 from tests.observing.test_following import await_condition, refusal, start
@@ -134,7 +130,7 @@ def test_a_list_takes_the_place_of_what_was_known(cluster: FakeApiserver, connec
     put(stores, a_plain_manifest("gone", cpu="4"))
     for name in ("x", "y"):
         manifest = a_plain_manifest(name, cpu="1")
-        cluster.put(kinds.PODS.path, name, "kube-system", spec=manifest["spec"], status=manifest["status"])
+        cluster.put(PODS.path, name, "kube-system", spec=manifest["spec"], status=manifest["status"])
     entries, _ = list_objects(connection, stores.pods)
     assert not entries, "a plain pod of a list is kept as what it takes alone"
     assert stores.pods.replace(entries)
@@ -169,26 +165,26 @@ def test_any_history_ends_in_what_the_last_state_takes(history: list[tuple[str, 
 def test_without_the_right_to_see_daemon_sets_the_rest_goes_on_and_says_so(
     cluster: FakeApiserver, observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "FORBIDDEN", 0.05)
-    cluster.put(kinds.DAEMON_SETS.path, "agent", "kube-system", spec={"template": {"spec": {"containers": []}}})
-    cluster.refusals[kinds.DAEMON_SETS.path] = [refusal(403, "Forbidden")] * 3
+    monkeypatch.setattr("plimsoll.observe.cluster.watching.FORBIDDEN", 0.05)
+    cluster.put(DAEMON_SETS.path, "agent", "kube-system", spec={"template": {"spec": {"containers": []}}})
+    cluster.refusals[DAEMON_SETS.path] = [refusal(403, "Forbidden")] * 3
     start(observer)
     await_condition(lambda: [each.name for each in observer.snapshot().daemon_sets] == ["agent"], 10)
     assert not any("DaemonSet" in each for each in observer.snapshot().warnings)
 
 
 def test_the_warning_says_what_is_not_counted_and_what_to_change(cluster: FakeApiserver, observer: Observer) -> None:
-    cluster.refusals[kinds.DAEMON_SETS.path] = [refusal(403, "Forbidden")] * 9
+    cluster.refusals[DAEMON_SETS.path] = [refusal(403, "Forbidden")] * 9
     start(observer)
     (warning,) = [each for each in observer.snapshot().warnings if "DaemonSet" in each]
     assert "not counted" in warning
     assert "foundation stack" in warning
-    assert len(cluster.seen(kinds.DAEMON_SETS.path, watch=False)) == 1, "nobody asks again and again"
+    assert len(cluster.seen(DAEMON_SETS.path, watch=False)) == 1, "nobody asks again and again"
 
 
 def test_one_look_without_that_right_says_so_too(cluster: FakeApiserver, connection: Connection) -> None:
-    cluster.refusals[kinds.DAEMON_SETS.path] = [refusal(403, "Forbidden")]
+    cluster.refusals[DAEMON_SETS.path] = [refusal(403, "Forbidden")]
     assert any("what DaemonSets take" in each for each in read_cluster(connection).warnings)
-    cluster.refusals[kinds.NODES.path] = [refusal(403, "Forbidden")]
+    cluster.refusals[NODES.path] = [refusal(403, "Forbidden")]
     with pytest.raises(RequestError):
         read_cluster(connection)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.observe.cluster.snapshots import Stores
+from plimsoll.model.cluster import Pod
+from plimsoll.observe.cluster import Stores
 
 
 def a_pod(name: str, **more: Any) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.errors import InvalidObjectError, PlimsollError
-from plimsoll.observe.cluster.snapshots import Stores
-from plimsoll.observe.cluster.store import Store
+from plimsoll.observe.cluster import Store, Stores
 
 
 def put(store: Store[Any], name: str, namespace: str = "", **fields: Any) -> None:

@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.observe.cluster import kinds
-from plimsoll.observe.cluster.kinds import Kind
-from plimsoll.observe.cluster.store import Store
+from plimsoll.observe.cluster import LAST_APPLIED, NODES, PODS, QUEUES, WORKSPACES, Kind, Store
 
 
 def a_raw(**fields: Any) -> dict[str, Any]:
@@ -38,38 +36,34 @@ def put(store: Store[Any], raw: dict[str, Any]) -> bool:
 
 
 UNCHANGED = [
-    pytest.param(kinds.NODES, a_node(), a_node(metadata={"resourceVersion": "2"}), id="the resource version alone"),
-    pytest.param(kinds.NODES, a_node(), a_node(beat="2026-01-01T00:05:00Z"), id="a heartbeat"),
+    pytest.param(NODES, a_node(), a_node(metadata={"resourceVersion": "2"}), id="the resource version alone"),
+    pytest.param(NODES, a_node(), a_node(beat="2026-01-01T00:05:00Z"), id="a heartbeat"),
     pytest.param(
-        kinds.NODES,
+        NODES,
         a_node(metadata={"labels": {"nvidia.com/gfd.timestamp": "1"}}),
         a_node(metadata={"labels": {"nvidia.com/gfd.timestamp": "2"}}),
         id="a run of GPU Feature Discovery",
     ),
-    pytest.param(kinds.NODES, a_node(), a_node(metadata={"annotations": {"a": "b"}}), id="a node's annotation"),
-    pytest.param(kinds.PODS, a_pod(), a_pod(metadata={"annotations": {"example.com/note": "b"}}), id="a pod's note"),
+    pytest.param(NODES, a_node(), a_node(metadata={"annotations": {"a": "b"}}), id="a node's annotation"),
+    pytest.param(PODS, a_pod(), a_pod(metadata={"annotations": {"example.com/note": "b"}}), id="a pod's note"),
 ]
 QUIET = [
     pytest.param(
-        kinds.WORKSPACES,
+        WORKSPACES,
         a_workspace(),
         a_workspace(status={"targetNodeCount": 3}, metadata={"resourceVersion": "2"}),
         id="our own status",
     ),
-    pytest.param(
-        kinds.QUEUES, a_raw(spec={}), a_raw(spec={}, status={"allocated": {"gpu": "3"}}), id="a queue's account"
-    ),
+    pytest.param(QUEUES, a_raw(spec={}), a_raw(spec={}, status={"allocated": {"gpu": "3"}}), id="a queue's account"),
 ]
 WAKING = [
-    pytest.param(kinds.NODES, a_node(), a_node(ready="False"), id="a node that is no longer ready"),
-    pytest.param(kinds.NODES, a_node(), a_node(metadata={"labels": {"pool": "b"}}), id="a label"),
-    pytest.param(kinds.NODES, a_node(), a_node(spec={"unschedulable": True}), id="a cordon"),
-    pytest.param(kinds.WORKSPACES, a_workspace(), a_workspace(metadata={"generation": 2}), id="a new generation"),
-    pytest.param(kinds.PODS, a_pod(), a_pod(status={"phase": "Running"}), id="a pod's phase"),
-    pytest.param(
-        kinds.WORKSPACES, a_workspace(), a_workspace(spec={"resource": {"count": "x"}}), id="no longer readable"
-    ),
-    pytest.param(kinds.PODS, a_pod(), a_pod(spec={"containers": [{"name": "c"}]}), id="no longer of interest"),
+    pytest.param(NODES, a_node(), a_node(ready="False"), id="a node that is no longer ready"),
+    pytest.param(NODES, a_node(), a_node(metadata={"labels": {"pool": "b"}}), id="a label"),
+    pytest.param(NODES, a_node(), a_node(spec={"unschedulable": True}), id="a cordon"),
+    pytest.param(WORKSPACES, a_workspace(), a_workspace(metadata={"generation": 2}), id="a new generation"),
+    pytest.param(PODS, a_pod(), a_pod(status={"phase": "Running"}), id="a pod's phase"),
+    pytest.param(WORKSPACES, a_workspace(), a_workspace(spec={"resource": {"count": "x"}}), id="no longer readable"),
+    pytest.param(PODS, a_pod(), a_pod(spec={"containers": [{"name": "c"}]}), id="no longer of interest"),
 ]
 
 
@@ -98,7 +92,7 @@ def test_what_is_not_planned_on_changes_no_value(kind: Kind[Any], old: dict[str,
 
 
 def test_a_workspace_keeps_its_newest_resource_version() -> None:
-    store = Store(kinds.WORKSPACES)
+    store = Store(WORKSPACES)
     put(store, a_workspace())
     assert not put(store, a_workspace(metadata={"resourceVersion": "2"}))
     (workspace,) = store.values()
@@ -113,7 +107,7 @@ def test_what_can_matter_wakes(kind: Kind[Any], old: dict[str, Any], new: dict[s
 
 
 def test_quiet_fields_stay_current() -> None:
-    store = Store(kinds.WORKSPACES)
+    store = Store(WORKSPACES)
     put(store, a_workspace())
     put(store, a_workspace(status={"targetNodeCount": 3}))
     (workspace,) = store.values()
@@ -121,7 +115,7 @@ def test_quiet_fields_stay_current() -> None:
 
 
 def test_a_list_tells_what_came_and_went() -> None:
-    store = Store(kinds.NODES)
+    store = Store(NODES)
     put(store, a_node())
     assert store.replace({})
     assert not store.replace({})
@@ -150,21 +144,21 @@ NOT_ASKING = [
 
 @pytest.mark.parametrize("fields", ASKING)
 def test_pods_that_ask_for_gpus_and_our_own_are_kept(fields: dict[str, Any]) -> None:
-    store = Store(kinds.PODS)
+    store = Store(PODS)
     assert put(store, a_pod(**fields))
     assert len(store.values()) == 1
 
 
 @pytest.mark.parametrize("fields", NOT_ASKING)
 def test_other_pods_are_dropped_at_the_door(fields: dict[str, Any]) -> None:
-    store = Store(kinds.PODS)
+    store = Store(PODS)
     assert not put(store, a_pod(**fields))
     assert store.values() == ()
 
 
 def test_of_a_container_only_what_it_asks_for_is_kept() -> None:
-    store = Store(kinds.PODS)
-    put(store, a_pod(metadata={"annotations": {kinds.LAST_APPLIED: "{}", "gpu-fraction": "0.5"}}))
+    store = Store(PODS)
+    put(store, a_pod(metadata={"annotations": {LAST_APPLIED: "{}", "gpu-fraction": "0.5"}}))
     (pod,) = store.values()
     assert pod.containers == ({"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}},)
     assert pod.annotations == {"gpu-fraction": "0.5"}

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from plimsoll.packing.gpus.pack import ANY, Bin, FreeGPU, Item, Packing
+from plimsoll.packing.gpus import ANY, Bin, FreeGPU, Item, Packing
 
 
 def some_items(*milli: int | Mapping[str, int]) -> list[Item]:

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.packing.gpus.pack import ANY
-from plimsoll.packing.nodes.need import FreeNode, NodePacking, NodeShape, PodNeed
-from plimsoll.packing.nodes.pack import pack_nodes
+from plimsoll.packing.gpus import ANY
+from plimsoll.packing.nodes import FreeNode, NodePacking, NodeShape, PodNeed, pack_nodes
 
 T4 = NodeShape("t4-1", "T4", 1, 16_000, 65_536, price=1.0)
 T4X4 = NodeShape("t4-4", "T4", 4, 64_000, 262_144, price=3.5)

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.packing.gpus.pack import ANY
-from plimsoll.packing.nodes.need import FreeNode, NodePacking, NodeShape, PodNeed
-from plimsoll.packing.nodes.pack import pack_nodes
+from plimsoll.packing.gpus import ANY
+from plimsoll.packing.nodes import FreeNode, NodePacking, NodeShape, PodNeed, pack_nodes
 from tests.packing.test_nodes import check
 
 EIGHT = NodeShape("a100-8", "A100", 8, 96_000, 1_048_576, price=30.0, pods=102)

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.packing.gpus.pack import ANY, FreeGPU, Item, pack
+from plimsoll.packing.gpus import ANY, FreeGPU, Item, pack
 from tests.packing.checking import check, some_gpus, some_items
 
 SIZES = st.one_of(st.integers(1, 1000), st.sampled_from([100, 200, 250, 330, 334, 470, 500, 501, 600, 810]))

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.share import GPUShare
-from plimsoll.plan.pods.shares import UnreadableShareError, read_share, read_shares, size_by_kind
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import GPUShare
+from plimsoll.plan.pods import UnreadableShareError, read_share, read_shares, size_by_kind
 
 
 def a_share_pod(name: str = "pod", gpus: Any = None, **annotations: str) -> Pod:

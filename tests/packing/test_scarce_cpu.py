@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.packing.nodes.filling import Filling
-from plimsoll.packing.nodes.need import NodeShape, PodNeed
-from plimsoll.packing.nodes.pack import pack_nodes
-from plimsoll.packing.nodes.units import group
+from plimsoll.packing.nodes import Filling, NodeShape, PodNeed, group, pack_nodes
 from tests.packing.test_nodes import check
 
 EIGHT = NodeShape("eight", "A100", 8, 96_000, 98_304)

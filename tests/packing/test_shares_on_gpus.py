@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from plimsoll.packing.gpus.pack import ANY, FreeGPU, Item, pack
+from plimsoll.packing.gpus import ANY, FreeGPU, Item, pack
 from tests.packing.checking import check, some_gpus, some_items
 
 

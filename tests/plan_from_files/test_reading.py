@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe.files.documents import ManifestError
-from plimsoll.observe.files.manifests import snapshot_from_files
+from plimsoll.model import Snapshot
+from plimsoll.observe.files import ManifestError, snapshot_from_files
 
 NODE: dict[str, Any] = {
     "apiVersion": "v1",

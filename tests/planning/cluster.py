@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from plimsoll.model.cluster.workload import Workload
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.plan import ObjectKey, Plan
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model import ObjectKey, Plan, Snapshot
+from plimsoll.model.cluster import Workload
+from plimsoll.model.karpenter import NodeClaim, NodePool
 from tests.builders import a_node, a_workload
 
 CLAIM = "karpenter.sh/v1"

@@ -6,9 +6,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.api.workspace import Workspace, WorkspaceStatus
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.validating import validate
+from plimsoll.model import Snapshot
+from plimsoll.model.api import Workspace, WorkspaceStatus
+from plimsoll.plan import validate
 from tests.builders import a_node, a_pod, a_snapshot, a_workspace
 
 SELECTORS = [{"pool": "a"}, {"zone": "1"}, {"zone": "2"}]

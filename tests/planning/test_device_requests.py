@@ -3,10 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.node import Node
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
+from plimsoll.model.api import Workspace
+from plimsoll.model.cluster import Node
+from plimsoll.plan import plan, validate
 from tests.builders import a_node, a_snapshot, a_workspace
 
 SLICES = {"nvidia.com/mig.strategy": "mixed", "nvidia.com/mig-2g.24gb.count": "2"}

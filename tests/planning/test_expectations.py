@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from plimsoll.loop.expectations import DEADLINE, Expectations
+from plimsoll.loop import DEADLINE, Expectations
 from tests.builders import a_claim, a_snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

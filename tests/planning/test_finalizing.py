@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 
 from plimsoll.labels import CAPACITY_FINALIZER, ENVIRONMENT
-from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
-from plimsoll.report.finalizing import finalizing
+from plimsoll.model import InvalidWorkspace, Plan, Snapshot
+from plimsoll.plan import plan, validate
+from plimsoll.report import finalizing
 from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace
 from tests.planning.cluster import after
 

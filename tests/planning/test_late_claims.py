@@ -6,16 +6,13 @@ from typing import Any
 import pytest
 
 from plimsoll.labels import NODEPOOL
-from plimsoll.model.api.workspace import Workspace, WorkspaceStatus
-from plimsoll.model.karpenter.claim_event import ClaimEvent
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.meta.condition import Condition
-from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
-from plimsoll.plan.workspaces.holdings import Holdings, Made
-from plimsoll.report.conditions import status_of
+from plimsoll.model import Plan, Snapshot
+from plimsoll.model.api import Workspace, WorkspaceStatus
+from plimsoll.model.karpenter import ClaimEvent, NodeClaim
+from plimsoll.model.meta import Condition
+from plimsoll.plan import plan, validate
+from plimsoll.plan.workspaces import Holdings, Made
+from plimsoll.report import status_of
 from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
 from tests.planning.cluster import after, claim_key
 

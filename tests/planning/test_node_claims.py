@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 
 from plimsoll import labels
-from plimsoll.model.api.workspace import WorkspaceRef
-from plimsoll.model.meta.condition import Condition
-from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
-from plimsoll.model.verdict import Reason
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
+from plimsoll.model import InvalidWorkspace, Plan, Reason, Snapshot
+from plimsoll.model.api import WorkspaceRef
+from plimsoll.model.meta import Condition
+from plimsoll.plan import plan, validate
 from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
 from tests.planning.cluster import after
 

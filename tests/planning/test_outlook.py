@@ -2,12 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-from plimsoll.loop.outlook import with_claims
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
-from plimsoll.plan.workspaces.holdings import Holdings, Made
-from plimsoll.report.conditions import status_of
+from plimsoll.loop import with_claims
+from plimsoll.model import Snapshot
+from plimsoll.plan import plan, validate
+from plimsoll.plan.workspaces import Holdings, Made
+from plimsoll.report import status_of
 from tests.builders import NC24, a_snapshot, a_workspace
 from tests.planning.cluster import after
 

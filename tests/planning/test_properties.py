@@ -7,12 +7,9 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.verdict import Reason
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
+from plimsoll.model import Plan, Reason, Snapshot
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.plan import plan, validate
 from tests.builders import A100, NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
 from tests.planning.cluster import after, launched
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe.cluster.kinds import PODS
-from plimsoll.plan.planning import plan
+from plimsoll.model import Snapshot
+from plimsoll.observe.cluster import PODS
+from plimsoll.plan import plan
 from tests.builders import a_pod, a_snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -3,9 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
+from plimsoll.model.api import Workspace
+from plimsoll.plan import plan, validate
 from tests.builders import a_node, a_snapshot, a_workspace
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -4,11 +4,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from plimsoll import labels
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
+from plimsoll.model import Plan, Snapshot
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.plan import plan, validate
 from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
 from tests.planning.cluster import after
 

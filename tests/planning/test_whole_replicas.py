@@ -7,13 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
-from plimsoll.plan.workspaces.holdings import Holdings
-from plimsoll.report.conditions import status_of
+from plimsoll.model import Plan, Snapshot
+from plimsoll.model.api import Workspace
+from plimsoll.plan import plan, validate
+from plimsoll.plan.workspaces import Holdings
+from plimsoll.report import status_of
 from tests.builders import a_node, a_pod, a_snapshot, a_workload, a_workspace, an_environment
 from tests.planning.cluster import after
 

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from plimsoll import labels
-from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
+from plimsoll.model import Plan, Snapshot
+from plimsoll.plan import plan, validate
 from tests.builders import NC24, a_claim, a_node, a_pod, a_snapshot, a_template, a_workload, a_workspace, an_environment
 from tests.planning.cluster import after, launched
 

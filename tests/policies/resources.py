@@ -7,8 +7,8 @@ from typing import Any
 from pulumi_policy import PolicyResource, PolicyResourceOptions, ResourceValidationArgs, StackValidationArgs
 
 from plimsoll.labels import QUEUE
-from plimsoll.policy.rule_set import RULES
-from plimsoll.policy_pack.rules import judge_resource, judge_stack
+from plimsoll.policy import RULES
+from plimsoll.policy_pack import judge_resource, judge_stack
 
 OPTIONS: Any = PolicyResourceOptions(False, [], False, None, [], None, [])
 WORKSPACE = "kubernetes:plimsoll.dev/v1alpha1:Workspace"

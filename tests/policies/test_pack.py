@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from pulumi_policy import EnforcementLevel, ResourceValidationPolicy, StackValidationPolicy
 
-from plimsoll.policy.rule_set import RULES
-from plimsoll.policy_pack.rules import IN_STACK, policies
-from plimsoll.policy_pack.settings import config_schema
+from plimsoll.policy import RULES
+from plimsoll.policy_pack import IN_STACK, config_schema, policies
 from tests.policies.resources import (
     TODAY,
     Resource,

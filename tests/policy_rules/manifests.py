@@ -5,10 +5,9 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
-from plimsoll.model.api.policy_config import PolicyConfig
-from plimsoll.model.meta.finding import Finding
-from plimsoll.policy.checking import Checker
-from plimsoll.policy.world import world_of
+from plimsoll.model.api import PolicyConfig
+from plimsoll.model.meta import Finding
+from plimsoll.policy import Checker, world_of
 
 Manifest = dict[str, Any]
 TODAY = datetime.date(2026, 7, 1)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.plan.validating import validate
+from plimsoll.plan import validate
 from tests.builders import NC24, a_snapshot, a_workspace
 from tests.builders import an_environment as an_observed_environment
 from tests.policy_rules.manifests import Manifest, an_environment, broken, findings

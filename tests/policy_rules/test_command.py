@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from plimsoll.policy.reference import markdown
+from plimsoll.policy import markdown
 from tests.plan_from_files.test_command import plimsoll
 from tests.policy_rules.manifests import ASKED, a_kaito_workspace, a_node_pool, a_pod, a_queue
 

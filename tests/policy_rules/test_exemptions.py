@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from plimsoll.errors import PlimsollError
-from plimsoll.model.api.policies import Exemption, Policies
-from plimsoll.policy.checking import Checker
-from plimsoll.policy.rule_set import settled
-from plimsoll.policy.world import World
+from plimsoll.model.api import Exemption, Policies
+from plimsoll.policy import Checker, World, settled
 from tests.policy_rules.manifests import ASKED, TODAY, a_pod, broken, findings
 
 DAY = datetime.timedelta(days=1)

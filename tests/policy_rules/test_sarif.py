@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from plimsoll.policy.rule_set import RULES
+from plimsoll.policy import RULES
 from tests.plan_from_files.test_command import plimsoll
 from tests.policy_rules.manifests import ASKED, a_kaito_workspace, a_pod
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.errors import InvalidObjectError
-from plimsoll.model.api.workspace import Workspace
+from plimsoll.model.api import Workspace
 from tests.policy_rules.manifests import Manifest, a_kaito_workspace, an_inference_set, findings
 
 POD = {"spec": {"containers": [{"name": "own", "image": "own:1"}]}}

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from plimsoll.model.api.workspace import WorkspaceRef
-from plimsoll.model.plan import Creation, Plan, Signal, SignalReason, Update
-from plimsoll.policy.withholding import withhold
+from plimsoll.model import Creation, Plan, Signal, SignalReason, Update
+from plimsoll.model.api import WorkspaceRef
+from plimsoll.policy import withhold
 from tests.builders import a_snapshot, an_environment
 from tests.policy_rules.manifests import ASKED, Manifest, a_deployment, a_node_pool, a_pod, a_trigger, with_path
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.probe.errors import ProbeError
-from plimsoll.probe.pod import OwnPod
+from plimsoll.probe import OwnPod, ProbeError
 from plimsoll.sandbox import certificates
 from tests.probing.driver_files import UUID, a_gpu
 

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.probe.__main__ import main
-from plimsoll.probe.errors import NoGPUError, PartitionedGPUError, SeveralGPUsError
-from plimsoll.probe.finding import find_gpu, sources
+from plimsoll.probe import NoGPUError, PartitionedGPUError, SeveralGPUsError, find_gpu, main, sources
 from tests.probing.driver_files import OTHER, RELEASES, UNOPENED, UUID, a_gpu, a_mig_instance
 
 

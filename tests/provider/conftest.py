@@ -5,11 +5,8 @@ import grpc
 import pytest
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from plimsoll.kube.awaiting import Interruption
-from plimsoll.kube.kubeconfig import Kubeconfig
-from plimsoll.kube.objects import Objects
-from plimsoll.provider import serve
-from plimsoll.provider.session import Call, Session, Settings
+from plimsoll.kube import Interruption, Kubeconfig, Objects
+from plimsoll.provider import Call, Session, Settings, serve
 from tests.provider.apiserver import Apiserver, apiserver
 
 Sessions = Callable[..., Session]

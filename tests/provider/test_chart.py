@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.provider.chart import Chart, ChartError, prerequisites, resource_name
-from plimsoll.provider.values import Secret
+from plimsoll.provider import Chart, ChartError, Secret, prerequisites, resource_name
 from tests.provider.conftest import Sessions
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plimsoll.kube.kubeconfig import Kubeconfig, SettingsError
+from plimsoll.kube import Kubeconfig, SettingsError
 
 
 def a_kubeconfig(**cluster: str) -> str:

@@ -1,8 +1,6 @@
 from typing import Any
 
-from plimsoll.kube.connection import Connection
-from plimsoll.kube.managed_fields import owned_by_apply, take_over
-from plimsoll.kube.objects import Objects
+from plimsoll.kube import Connection, Objects, owned_by_apply, take_over
 
 
 class Patches(Objects):

@@ -4,9 +4,8 @@ from typing import Any
 import pytest
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.identity import Kind, id_of, kind_of, kind_of_type, parse_id, type_of
-from plimsoll.provider.autonaming import adopt_autoname, autoname
-from plimsoll.provider.values import UNKNOWN
+from plimsoll.kube import Kind, id_of, kind_of, kind_of_type, parse_id, type_of
+from plimsoll.provider import UNKNOWN, adopt_autoname, autoname
 
 
 def test_an_object_without_a_name_gets_one_from_the_seed() -> None:

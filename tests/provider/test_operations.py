@@ -3,12 +3,19 @@ from typing import Any
 
 import pytest
 
-from plimsoll.kube.awaiting import Interruption
-from plimsoll.kube.connection import RequestError
-from plimsoll.provider.operations import create, delete, read, update
-from plimsoll.provider.session import Call
-from plimsoll.provider.state import FIELD_MANAGER, INPUTS, InitializationFailedError
-from plimsoll.provider.values import UNKNOWN, Secret
+from plimsoll.kube import Interruption, RequestError
+from plimsoll.provider import (
+    FIELD_MANAGER,
+    INPUTS,
+    UNKNOWN,
+    Call,
+    InitializationFailedError,
+    Secret,
+    create,
+    delete,
+    read,
+    update,
+)
 from tests.provider.apiserver import Apiserver
 from tests.provider.conftest import Sessions
 

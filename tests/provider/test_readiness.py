@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.readiness import NotReadyError, readiness
+from plimsoll.kube import NotReadyError, readiness
 
 
 def ready(kind: str, status: dict[str, Any], api_version: str = "apps/v1", **spec: Any) -> bool:

@@ -2,8 +2,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.provider.replacement import Diff, diff
-from plimsoll.provider.state import INPUTS
+from plimsoll.provider import INPUTS, Diff, diff
 from tests.provider.conftest import Sessions
 
 

@@ -11,9 +11,8 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.awaiting import Interruption
-from plimsoll.provider import serve
-from plimsoll.provider.values import decode, encode
+from plimsoll.kube import Interruption
+from plimsoll.provider import decode, encode, serve
 from tests.provider.apiserver import Apiserver
 from tests.provider.test_operations import PODS, a_config_map, a_pod
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.errors import PlimsollError
-from plimsoll.provider.values import (
+from plimsoll.provider import (
     UNKNOWN,
     Secret,
     decode,

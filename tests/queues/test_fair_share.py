@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.model.kai.queue import Queue
-from plimsoll.plan.queues.fair_share import Claim, divide, fair_shares
-from plimsoll.plan.queues.tree import QueueTree, Resource
+from plimsoll.model.kai import Queue
+from plimsoll.plan.queues import Claim, QueueTree, Resource, divide, fair_shares
 from tests.queues.manifests import amounts, queue
 
 G = 1000

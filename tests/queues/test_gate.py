@@ -7,12 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.labels import QUEUE
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.queue import Queue
-from plimsoll.plan.queues.gate import QueueGate
-from plimsoll.plan.queues.load import QueueLoad, queue_of
-from plimsoll.plan.queues.loads import QueueLoads
-from plimsoll.plan.queues.preemptibility import is_preemptible
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import Queue
+from plimsoll.plan.queues import QueueGate, QueueLoad, QueueLoads, is_preemptible, queue_of
 from tests.builders import A100_MIB, a_node, a_snapshot
 from tests.queues.manifests import amounts, queue
 

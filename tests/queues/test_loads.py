@@ -4,10 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.labels import QUEUE
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.plan.pods.changes import pod_changes
-from plimsoll.plan.queues.loads import QueueLoads
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.plan.pods import pod_changes
+from plimsoll.plan.queues import QueueLoads
 from tests.builders import A100_MIB, V100_MIB, a_node, a_snapshot
 
 NODES = ("one", "two")

@@ -3,11 +3,9 @@
 from typing import Any
 
 from plimsoll.labels import QUEUE
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.queue import Queue
-from plimsoll.plan.queues.order import NextGpu, next_gpu
-from plimsoll.plan.queues.standing import Standing, standing
-from plimsoll.plan.queues.tree import Resource
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import Queue
+from plimsoll.plan.queues import NextGpu, Resource, Standing, next_gpu, standing
 from tests.builders import a_node, a_snapshot
 from tests.queues.manifests import amounts, queue
 

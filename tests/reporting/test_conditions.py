@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.api.workspace import Workspace, WorkspaceStatus
-from plimsoll.model.cluster.workload import Workload
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.meta.condition import Condition
-from plimsoll.model.verdict import Reason, Verdict
-from plimsoll.plan.workspaces.holdings import Holdings
-from plimsoll.report.conditions import differs, refused_status, status_of
+from plimsoll.model import Reason, Verdict
+from plimsoll.model.api import Workspace, WorkspaceStatus
+from plimsoll.model.cluster import Workload
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.model.meta import Condition
+from plimsoll.plan.workspaces import Holdings
+from plimsoll.report import differs, refused_status, status_of
 from tests.builders import NC24, a_claim, a_node, a_snapshot, a_workload, a_workspace
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)

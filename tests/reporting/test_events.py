@@ -4,11 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from plimsoll.model.api.workspace import WorkspaceRef, WorkspaceStatus
-from plimsoll.model.owner import DemandRef
-from plimsoll.model.plan import Creation, Deletion, ObjectKey, Plan
-from plimsoll.model.verdict import Reason, Verdict
-from plimsoll.report.events import CROWD, Event, capacity_events, provisioning_event, summed_up, verdict_event
+from plimsoll.model import Creation, Deletion, DemandRef, ObjectKey, Plan, Reason, Verdict
+from plimsoll.model.api import WorkspaceRef, WorkspaceStatus
+from plimsoll.report import CROWD, Event, capacity_events, provisioning_event, summed_up, verdict_event
 from tests.builders import an_environment
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)

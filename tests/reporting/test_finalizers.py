@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from plimsoll.kube.connection import RequestError
+from plimsoll.kube import RequestError
 from plimsoll.labels import CAPACITY_FINALIZER
-from plimsoll.report.finalizers import TRIES, FinalizerWriter
-from plimsoll.report.finalizing import Finalizing
+from plimsoll.report import TRIES, FinalizerWriter, Finalizing
 from tests.builders import a_workspace
 from tests.reporting.test_reporter import Recording
 

@@ -7,7 +7,7 @@ import structlog
 import typer
 from typer.testing import CliRunner
 
-from plimsoll.cli.shared.logs import log_to_stderr
+from plimsoll.cli.shared import log_to_stderr
 
 log = structlog.get_logger("test")
 app = typer.Typer()

@@ -9,12 +9,9 @@ import pytest
 from kubernetes import client
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import Connection, ConnectionFailedError, RequestError
-from plimsoll.model.api.environment import Environment, EnvironmentStatus
-from plimsoll.model.api.workspace import Workspace, WorkspaceRef, WorkspaceStatus
-from plimsoll.model.plan import Plan
-from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
-from plimsoll.model.verdict import Reason, Verdict
+from plimsoll.kube import Connection, ConnectionFailedError, RequestError
+from plimsoll.model import InvalidWorkspace, Plan, Reason, Snapshot, Verdict
+from plimsoll.model.api import Environment, EnvironmentStatus, Workspace, WorkspaceRef, WorkspaceStatus
 from plimsoll.report import Reporter
 from tests.builders import a_claim, a_node, a_snapshot, a_workspace, an_environment
 

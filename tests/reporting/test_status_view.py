@@ -3,9 +3,9 @@
 import pytest
 
 from plimsoll.cli.status import as_json, phase_of
-from plimsoll.model.api.workspace import Workspace, WorkspaceRef, WorkspaceStatus
-from plimsoll.model.meta.condition import Condition
-from plimsoll.model.snapshot import InvalidWorkspace
+from plimsoll.model import InvalidWorkspace
+from plimsoll.model.api import Workspace, WorkspaceRef, WorkspaceStatus
+from plimsoll.model.meta import Condition
 from tests.builders import NC24, a_claim, a_snapshot, a_workspace
 
 

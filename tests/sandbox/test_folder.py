@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll import home
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import Sandbox, home, ports
+from plimsoll.sandbox import Sandbox, ports
 from plimsoll.sandbox.folder import Folder
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.stacks.program import run
+from plimsoll.stacks import run
 from tests.components.declaring import declared
 
 ROOT = Path(__file__).resolve().parents[2]

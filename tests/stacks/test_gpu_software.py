@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.components.specs.gpu_discovery import ExistingGpuSoftware
-from plimsoll.stacks.gpu_software import classify
+from plimsoll.components.specs import ExistingGpuSoftware
+from plimsoll.stacks import classify
 
 
 def a_daemon(

@@ -7,7 +7,7 @@ import pulumi
 import pytest
 
 from plimsoll.errors import PlimsollError
-from plimsoll.stacks.settings import Settings, settings_of
+from plimsoll.stacks import Settings, settings_of
 from tests.components.declaring import declared, manifest
 
 WORKSPACE = {"inference": {"preset": {"name": "phi-4"}}}
@@ -81,7 +81,7 @@ def test_queues_come_after_their_parents() -> None:
 
 
 def run_stack(stack: str, **config: Any) -> list[dict[str, Any]]:
-    from plimsoll.stacks.program import run
+    from plimsoll.stacks import run
 
     texts = {f"plimsoll:{key}": value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
     return declared(run, stack=stack, config=texts)

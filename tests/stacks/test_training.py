@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.stacks import training
-from plimsoll.stacks.program import run
-from plimsoll.stacks.trainer import has_kai_scheduler_field
+from plimsoll.stacks import has_kai_scheduler_field, run
 from tests.components.declaring import declared, manifest
 
 POLICY = "plimsoll-train-job-queue"
@@ -33,7 +31,7 @@ def definition(*fields: str) -> dict[str, Any]:
 @pytest.fixture(params=[True, False])
 def has_field(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """What the cluster's Trainer says."""
-    monkeypatch.setattr(training, "find_kai_scheduler_field", lambda: request.param)
+    monkeypatch.setattr("plimsoll.stacks.training.find_kai_scheduler_field", lambda: request.param)
     return bool(request.param)
 
 

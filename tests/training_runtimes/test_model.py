@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from plimsoll.components.specs.training_runtime import TrainingRuntimeSpec
-from plimsoll.model.meta.base import describe_errors
+from plimsoll.components.specs import TrainingRuntimeSpec
+from plimsoll.model.meta import describe_errors
 
 QUEUE = "kai.scheduler/queue"
 KAI = {"kaiScheduler": {"queue": "research"}}

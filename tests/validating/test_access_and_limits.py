@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.verdict import Reason
-from plimsoll.plan.validating import validate
+from plimsoll.model import Reason
+from plimsoll.plan import validate
 from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
 
 ND96 = "Standard_ND96isr_H100_v5"

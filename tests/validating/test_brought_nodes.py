@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.verdict import Reason, Verdict
-from plimsoll.plan.validating import validate
+from plimsoll.model import Reason, Verdict
+from plimsoll.model.api import Workspace
+from plimsoll.model.cluster import Node
+from plimsoll.plan import validate
 from tests.builders import A100, V100, V100_MIB, a_node, a_snapshot, a_template, a_workspace, an_environment
 
 

@@ -10,10 +10,8 @@ import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli.estimate import app
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.plan.explaining import explain
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
+from plimsoll.model.api import Workspace
+from plimsoll.plan import explain, plan, validate
 from tests.builders import NC24, a_node, a_snapshot, a_workspace, an_environment
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

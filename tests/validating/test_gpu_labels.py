@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
-from plimsoll.plan.nodes.gpu_labels import GPU_REPLICAS, GpuLabels, InvalidGpuLabel, parse_gpu_labels
+from plimsoll.plan.nodes import GPU_REPLICAS, GpuLabels, InvalidGpuLabel, parse_gpu_labels
 from tests.builders import A100, gpu_labels
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.verdict import Reason, Verdict
-from plimsoll.plan.validating import validate
+from plimsoll.model import Reason, Verdict
+from plimsoll.model.cluster import Pod
+from plimsoll.plan import validate
 from tests.builders import a_node, a_pod, a_snapshot, a_template, a_workspace
 
 OLD, YOUNG = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.verdict import Reason
-from plimsoll.plan.planning import plan
-from plimsoll.plan.validating import validate
+from plimsoll.model import Reason
+from plimsoll.model.api import Workspace
+from plimsoll.plan import plan, validate
 from tests.builders import NC24, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

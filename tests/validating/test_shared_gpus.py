@@ -1,9 +1,9 @@
 """Brought nodes whose GPUs are offered as several devices each, by time-slicing or MPS."""
 
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.verdict import Reason, Verdict
-from plimsoll.plan.validating import validate
+from plimsoll.model import Reason, Verdict
+from plimsoll.model.api import Workspace
+from plimsoll.model.cluster import Node
+from plimsoll.plan import validate
 from tests.builders import A100, a_node, a_snapshot, a_workspace
 
 

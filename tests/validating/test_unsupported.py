@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.verdict import Reason, Verdict
-from plimsoll.plan.validating import validate
+from plimsoll.model import Reason, Verdict
+from plimsoll.model.api import Workspace
+from plimsoll.plan import validate
 from tests.builders import NC24, a_node, a_snapshot
 
 TUNING = {"preset": {"name": "phi-4"}, "method": "qlora", "input": {"image": "a"}, "output": {"image": "b"}}

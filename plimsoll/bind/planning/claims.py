@@ -7,7 +7,7 @@ from typing import Any
 
 from plimsoll.bind.planning.placement import ShareSpot
 from plimsoll.gpu_group import GPU_GROUP, GPU_GROUP_PREFIX, SELECTED_NODE
-from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster import Pod
 
 
 def claim_patch(pod: Pod, spot: ShareSpot) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from functools import cached_property
 from plimsoll.bind.planning.reservation import MANAGER
 from plimsoll.gpu_group import RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.labels import MANAGED_BY
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.plan.pods.gpu_groups import gpu_groups, is_reservation, node_of
+from plimsoll.model.cluster import Pod
+from plimsoll.plan.pods import gpu_groups, is_reservation, node_of
 
 GroupKey = tuple[str, str]
 """(node, group)"""

@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.reservation import ReservationSettings
-from plimsoll.model.kai.share import WHOLE_MILLI, GPUShare
-from plimsoll.plan.ledger.account import GpuAccount
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import WHOLE_MILLI, GPUShare, ReservationSettings
+from plimsoll.plan.ledger import GpuAccount
 from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
 
 _GROUPS = uuid.UUID("6ba4b812-41c5-4c9e-9d1f-5d8a1b5f0c77")

@@ -9,10 +9,9 @@ from plimsoll.bind.planning.node_holds import NodeHolds
 from plimsoll.bind.planning.shares import ShareBinding
 from plimsoll.bind.planning.steps import BindStep
 from plimsoll.bind.planning.upkeep import ReservationUpkeep
-from plimsoll.model.api.binder import BinderSettings
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.plan.ledger.ledger import GpuLedger
+from plimsoll.model.api import BinderSettings
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.plan.ledger import GpuLedger
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 from plimsoll.gpu_group import GPU_GROUP
 from plimsoll.labels import DO_NOT_DISRUPT, MANAGED_BY
-from plimsoll.model.kai.reservation import APP, RESERVATION_APP, ReservationSettings
-from plimsoll.model.meta.taint import Toleration
+from plimsoll.model.kai import APP, RESERVATION_APP, ReservationSettings
+from plimsoll.model.meta import Toleration
 
 MANAGER = "plimsoll-bind"
 """Value of the label that marks what the binder made."""

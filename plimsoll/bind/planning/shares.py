@@ -6,14 +6,12 @@ from plimsoll.bind.planning.claims import claimed, without_groups
 from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, reserved_gpu
 from plimsoll.bind.planning.placement import NoSpot, SharePlacement, by_turn, keeps_away
 from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Reserve, Said, Say, Unclaim
-from plimsoll.model.api.binder import BinderSettings
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.cluster.share_pod import SharePod
-from plimsoll.model.kai.share import WHOLE_MILLI, GPUShare
-from plimsoll.model.meta.condition import condition_of
-from plimsoll.plan.ledger.ledger import GpuLedger
-from plimsoll.plan.pods.gpu_groups import gpu_groups, selected_node
-from plimsoll.plan.pods.shares import UnreadableShareError, read_share
+from plimsoll.model.api import BinderSettings
+from plimsoll.model.cluster import Pod, SharePod
+from plimsoll.model.kai import WHOLE_MILLI, GPUShare
+from plimsoll.model.meta import condition_of
+from plimsoll.plan.ledger import GpuLedger
+from plimsoll.plan.pods import UnreadableShareError, gpu_groups, read_share, selected_node
 
 
 class ShareBinding:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from plimsoll.bind.planning.placement import ShareSpot
-from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster import Pod
 
 
 class Said(StrEnum):

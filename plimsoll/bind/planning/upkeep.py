@@ -13,10 +13,9 @@ from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, is_own, is_un
 from plimsoll.bind.planning.node_holds import NodeHolds
 from plimsoll.bind.planning.reservation import reservation_name
 from plimsoll.bind.planning.steps import BindStep, Collect, Evict, MarkUnknown, Reserve
-from plimsoll.model.api.binder import BinderSettings
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.plan.ledger.account import GpuAccount
-from plimsoll.plan.ledger.ledger import GpuLedger
+from plimsoll.model.api import BinderSettings
+from plimsoll.model.cluster import Pod
+from plimsoll.plan.ledger import GpuAccount, GpuLedger
 
 
 class ReservationUpkeep:

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from plimsoll.model.kai.share import WHOLE_MILLI
-from plimsoll.plan.demand.demand import Demand
-from plimsoll.plan.ledger.account import GpuAccount
-from plimsoll.plan.ledger.ledger import GpuLedger
-from plimsoll.plan.pods.shares import PodShare
+from plimsoll.model.kai import WHOLE_MILLI
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.ledger import GpuAccount, GpuLedger
+from plimsoll.plan.pods import PodShare
 from plimsoll.text import counted
 
 

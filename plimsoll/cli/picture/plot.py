@@ -9,8 +9,8 @@ from rich.text import Text
 
 from plimsoll.cli.picture.bars import GpuBar, NodeBars, Part, Segment, summary
 from plimsoll.cli.picture.rows import gpu_rows
-from plimsoll.cli.shared.output import OUT
-from plimsoll.model.kai.share import WHOLE_MILLI
+from plimsoll.cli.shared import OUT
+from plimsoll.model.kai import WHOLE_MILLI
 from plimsoll.text import counted
 
 _WIDTH: Final = 16

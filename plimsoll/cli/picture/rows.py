@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from plimsoll.cli.picture.bars import GpuBar, NodeBars, Part, Segment
-from plimsoll.model.kai.share import WHOLE_MILLI
+from plimsoll.model.kai import WHOLE_MILLI
 from plimsoll.text import shortlist
 
 _NAMES = 2

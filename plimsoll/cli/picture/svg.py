@@ -6,7 +6,7 @@ from typing import Final
 
 from plimsoll.cli.picture.bars import NodeBars, Part, Segment, summary
 from plimsoll.cli.picture.rows import GpuRow, gpu_rows
-from plimsoll.model.kai.share import WHOLE_MILLI
+from plimsoll.model.kai import WHOLE_MILLI
 from plimsoll.text import counted
 
 _NAME: Final = 300

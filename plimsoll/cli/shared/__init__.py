@@ -1,1 +1,47 @@
 """What several commands share: options, output, logs, watches."""
+
+from plimsoll.cli.shared.findings import print_findings
+from plimsoll.cli.shared.logs import log_to_stderr
+from plimsoll.cli.shared.options import (
+    Backend,
+    Context,
+    EnvironmentName,
+    Kubeconfig,
+    PassphraseFile,
+    Provider,
+    WorkFolder,
+)
+from plimsoll.cli.shared.output import (
+    ERR,
+    FAILED,
+    INTERRUPTED,
+    OUT,
+    REFUSED,
+    SETTLED,
+    Format,
+    Output,
+    print_error,
+    print_json,
+)
+
+__all__ = [
+    "ERR",
+    "FAILED",
+    "INTERRUPTED",
+    "OUT",
+    "REFUSED",
+    "SETTLED",
+    "Backend",
+    "Context",
+    "EnvironmentName",
+    "Format",
+    "Kubeconfig",
+    "Output",
+    "PassphraseFile",
+    "Provider",
+    "WorkFolder",
+    "log_to_stderr",
+    "print_error",
+    "print_findings",
+    "print_json",
+]

@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from plimsoll.cli.shared.output import OUT, REFUSED, SETTLED, Format, print_json
-from plimsoll.model.meta.finding import Finding, Severity, in_order
+from plimsoll.model.meta import Finding, Severity, in_order
 from plimsoll.text import counted
 
 _STYLES: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow"}

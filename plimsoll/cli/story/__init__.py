@@ -1,1 +1,9 @@
 """How `plimsoll explain` prints its report."""
+
+from plimsoll.cli.story.as_object import as_json
+from plimsoll.cli.story.report import print_story
+
+__all__ = [
+    "as_json",
+    "print_story",
+]

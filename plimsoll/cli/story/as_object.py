@@ -4,12 +4,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
-from plimsoll.plan.catalog.offered import OfferedType
-from plimsoll.plan.estimating.estimator import Infeasible
-from plimsoll.plan.explaining import ClaimStory, NodeStory, Story, Sum
-from plimsoll.plan.nodes.gpu_offer import Offer
-from plimsoll.plan.owned.attempts import Attempts
-from plimsoll.plan.owned.progress import phase_of
+from plimsoll.plan import ClaimStory, NodeStory, Story, Sum
+from plimsoll.plan.catalog import OfferedType
+from plimsoll.plan.estimating import Infeasible
+from plimsoll.plan.nodes import Offer
+from plimsoll.plan.owned import Attempts, phase_of
 
 
 def as_json(story: Story, events: list[dict[str, Any]]) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cli.shared.output import OUT
+from plimsoll.cli.shared import OUT
 from plimsoll.cli.story.as_object import as_json
-from plimsoll.plan.estimating.estimator import Line
-from plimsoll.plan.explaining import Story
+from plimsoll.plan import Story
+from plimsoll.plan.estimating import Line
 from plimsoll.text import counted
 
 

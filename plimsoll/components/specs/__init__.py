@@ -1,1 +1,22 @@
 """Specs of what the components declare, and the CustomResourceDefinitions made from the models."""
+
+from plimsoll.components.specs.crd import definitions, environment_definition, workspace_definition
+from plimsoll.components.specs.gpu_discovery import ExistingGpuSoftware, GpuDiscoverySpec
+from plimsoll.components.specs.monitoring import MonitoringSpec
+from plimsoll.components.specs.node_pool_spec import NodePoolSpec
+from plimsoll.components.specs.schema import structural
+from plimsoll.components.specs.training_runtime import TRAINER_API_VERSION, Kind, TrainingRuntimeSpec
+
+__all__ = [
+    "TRAINER_API_VERSION",
+    "ExistingGpuSoftware",
+    "GpuDiscoverySpec",
+    "Kind",
+    "MonitoringSpec",
+    "NodePoolSpec",
+    "TrainingRuntimeSpec",
+    "definitions",
+    "environment_definition",
+    "structural",
+    "workspace_definition",
+]

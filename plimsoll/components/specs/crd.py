@@ -5,20 +5,26 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from plimsoll.components.specs.structural import Schema, structural
+from plimsoll.components.specs.schema import Schema, structural
 from plimsoll.labels import GROUP
-from plimsoll.model.api.adapter import ADAPTER_NEEDS_NAME, SOURCE_NEEDS_ONE
-from plimsoll.model.api.environment import EnvironmentSpec, EnvironmentStatus
-from plimsoll.model.api.gpu_demand import GPUDemandStatus
-from plimsoll.model.api.immutability import IMMUTABLE, INSTANCE_TYPE_IMMUTABLE, TEMPLATE_KEPT, TUNING_KEPT
-from plimsoll.model.api.partition import ACCELERATOR_NEEDS_COUNT, MIG_NEEDS_PROFILE
-from plimsoll.model.api.tuning import OUTPUT_NEEDS_ONE
-from plimsoll.model.api.workspace import (
+from plimsoll.model.api import (
+    ACCELERATOR_NEEDS_COUNT,
+    ADAPTER_NEEDS_NAME,
     ADAPTERS_TWICE,
+    IMMUTABLE,
     INFERENCE_XOR_TUNING,
+    INSTANCE_TYPE_IMMUTABLE,
+    MIG_NEEDS_PROFILE,
     NEEDS_PRESET_OR_TEMPLATE,
+    OUTPUT_NEEDS_ONE,
     PRESET_ONLY,
     PRESET_XOR_TEMPLATE,
+    SOURCE_NEEDS_ONE,
+    TEMPLATE_KEPT,
+    TUNING_KEPT,
+    EnvironmentSpec,
+    EnvironmentStatus,
+    GPUDemandStatus,
     WorkspaceSpec,
     WorkspaceStatus,
 )

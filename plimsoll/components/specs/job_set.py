@@ -5,8 +5,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, field_validator, model_validator
 
-from plimsoll.model.meta.base import Declared
-from plimsoll.model.meta.pod_template import check_pod_template, dig, with_canonical_quantities
+from plimsoll.model.meta import Declared, check_pod_template, dig, with_canonical_quantities
 
 ANCESTOR_STEP: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 """Label of a Job's template: which part of a TrainJob goes into it."""

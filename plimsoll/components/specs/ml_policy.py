@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 
 
 class TorchPolicy(Declared):

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 
 
 class MonitoringSpec(Declared):

@@ -5,9 +5,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, field_validator, model_validator
 
 from plimsoll.labels import is_label_key, is_label_value
-from plimsoll.model.api.environment import DeclaredTaint, NodeClassRef
-from plimsoll.model.meta.base import Declared
-from plimsoll.model.meta.lasting import changes_by_itself
+from plimsoll.model.api import DeclaredTaint, NodeClassRef
+from plimsoll.model.meta import Declared, changes_by_itself
 from plimsoll.quantity import parse_quantity
 
 Duration = Annotated[str, Field(pattern=r"^([0-9]+(s|m|h))+$")]

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from plimsoll.model.kai.queue_name import QueueName
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.kai import QueueName
+from plimsoll.model.meta import Declared
 
 
 class KaiScheduler(Declared):

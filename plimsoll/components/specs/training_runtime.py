@@ -13,8 +13,7 @@ from plimsoll.components.specs.job_set import JobSetTemplate
 from plimsoll.components.specs.ml_policy import MLPolicy
 from plimsoll.components.specs.pod_group_policy import PodGroupPolicy
 from plimsoll.labels import QUEUE
-from plimsoll.model.meta.base import Declared
-from plimsoll.model.meta.pod_template import dig
+from plimsoll.model.meta import Declared, dig
 
 TRAINER_API_VERSION: Final = "trainer.kubeflow.org/v1alpha1"
 

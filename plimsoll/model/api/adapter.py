@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, model_validator
 
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 
 SOURCE_NEEDS_ONE: Final = "a source needs exactly one of image, volumeSource and urls"
 ADAPTER_NEEDS_NAME: Final = "an adapter's source needs a name"

@@ -4,8 +4,8 @@ from typing import Final
 
 from pydantic import Field
 
-from plimsoll.model.kai.reservation import ReservationSettings
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.kai import ReservationSettings
+from plimsoll.model.meta import Declared
 
 SCHEDULER: Final = "plimsoll"
 

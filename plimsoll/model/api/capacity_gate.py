@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from pydantic import Field, model_validator
 
 from plimsoll.labels import GROUP
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 
 CAPACITY_GATE: Final = f"{GROUP}/capacity"
 """Name of the gate in a pod's `spec.schedulingGates`."""

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 
 MOST_PRICES: Final = 1000
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from plimsoll.labels import GROUP, is_label_key
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 
 TRIGGER_NAMESPACE: Final = "plimsoll-triggers"
 KAI_NAMESPACES: Final = ("kai-scale-adjust", "kai-resource-reservation", "runai-reservation")

@@ -10,8 +10,7 @@ from plimsoll.model.api.catalog_settings import CatalogSettings
 from plimsoll.model.api.demand_settings import DemandSettings
 from plimsoll.model.api.estimator_settings import EstimatorSettings
 from plimsoll.model.api.policies import Policies
-from plimsoll.model.meta.base import Declared, Observed, ObservedObject
-from plimsoll.model.meta.condition import Condition
+from plimsoll.model.meta import Condition, Declared, Observed, ObservedObject
 
 
 class Provisioner(StrEnum):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 
 Share = Annotated[float, Field(gt=0, le=1)]
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from plimsoll.model.meta.base import Observed, ObservedObject
+from plimsoll.model.meta import Observed, ObservedObject
 
 MAX_LISTED: Final = 500
 """Pods, patterns, places and objects that a status lists; the counts beside them are of all. Keeps it below 200 kB."""

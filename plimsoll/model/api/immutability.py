@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from plimsoll.model.api.mode import instance_type_violation
 from plimsoll.model.api.workspace import WorkspaceSpec
-from plimsoll.model.meta.pod_template import dig
+from plimsoll.model.meta import dig
 
 LABEL_SELECTOR_IMMUTABLE: Final = "labelSelector is immutable: create another Workspace"
 PRESET_IMMUTABLE: Final = "preset is immutable: create another Workspace"

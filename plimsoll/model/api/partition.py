@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from pydantic import Field, model_validator
 
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 
 MIG_NEEDS_PROFILE: Final = "a partition of mode mig needs a profile, and takes no count"
 ACCELERATOR_NEEDS_COUNT: Final = "a partition of mode accelerator needs a count, and takes no profile"

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 
 Pattern = Annotated[str, Field(min_length=1, max_length=253)]
 """A name, or its beginning and `*`."""

@@ -5,7 +5,7 @@ A claim that the provider could not launch is deleted by Karpenter: what is gone
 
 from pydantic import Field
 
-from plimsoll.model.meta.base import Observed
+from plimsoll.model.meta import Observed
 
 
 class PendingClaim(Observed):

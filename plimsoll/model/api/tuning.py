@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from plimsoll.model.api.adapter import DataSource
 from plimsoll.model.api.preset import Preset
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 
 OUTPUT_NEEDS_ONE: Final = "an output needs exactly one of image and volumeSource"
 

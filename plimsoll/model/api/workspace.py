@@ -14,10 +14,15 @@ from plimsoll.model.api.partition import Partition
 from plimsoll.model.api.preset import Preset
 from plimsoll.model.api.provisioning import Provisioning
 from plimsoll.model.api.tuning import Tuning
-from plimsoll.model.meta.base import Declared, Observed, ObservedObject, PositiveInt
-from plimsoll.model.meta.condition import Condition
-from plimsoll.model.meta.label_selector import LabelSelector
-from plimsoll.model.meta.pod_template import check_pod_template
+from plimsoll.model.meta import (
+    Condition,
+    Declared,
+    LabelSelector,
+    Observed,
+    ObservedObject,
+    PositiveInt,
+    check_pod_template,
+)
 
 PRESET_XOR_TEMPLATE: Final = "preset and template exclude each other: keep one"
 NEEDS_PRESET_OR_TEMPLATE: Final = "needs a preset or a template"

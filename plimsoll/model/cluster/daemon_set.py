@@ -7,9 +7,7 @@ from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.model.cluster.plain_pod import asks_devices
-from plimsoll.model.meta.base import ObservedObject
-from plimsoll.model.meta.host_request import HostRequest
-from plimsoll.model.meta.placement import ANYWHERE, Placement
+from plimsoll.model.meta import ANYWHERE, HostRequest, ObservedObject, Placement
 
 
 def _placement(spec: Any) -> Any:

@@ -7,9 +7,7 @@ from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.labels import GPU_TIMESTAMP, INSTANCE_TYPE
-from plimsoll.model.meta.base import ObservedObject
-from plimsoll.model.meta.condition import Condition, condition_of, without_heartbeats
-from plimsoll.model.meta.taint import Taint
+from plimsoll.model.meta import Condition, ObservedObject, Taint, condition_of, without_heartbeats
 from plimsoll.quantity import parse_devices
 
 

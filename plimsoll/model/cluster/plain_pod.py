@@ -5,8 +5,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from plimsoll.labels import is_device
-from plimsoll.model.kai.share import SHARE_ANNOTATIONS
-from plimsoll.model.meta.host_request import HostRequest
+from plimsoll.model.kai import SHARE_ANNOTATIONS
+from plimsoll.model.meta import HostRequest
 
 
 class Takes(NamedTuple):

@@ -6,10 +6,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.meta.base import ObservedObject
-from plimsoll.model.meta.condition import Condition, condition_of
-from plimsoll.model.meta.host_request import HostRequest, counted
-from plimsoll.model.meta.placement import ANYWHERE, Placement
+from plimsoll.model.meta import ANYWHERE, Condition, HostRequest, ObservedObject, Placement, condition_of, counted
 from plimsoll.quantity import parse_devices
 
 

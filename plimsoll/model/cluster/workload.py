@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.labels import FIELD_MANAGER, SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
-from plimsoll.model.meta.base import ObservedObject
+from plimsoll.model.meta import ObservedObject
 
 
 def _ours_to_set(managed_fields: Any) -> bool:

@@ -1,1 +1,46 @@
 """KAI's API: Queue, PodGroup, GPU shares and reservations."""
+
+from plimsoll.model.kai.pod_group import POD_GROUP_NAME, PodGroup
+from plimsoll.model.kai.queue import UNLIMITED, Queue, QueueResource, QueueResources, QueueSpec
+from plimsoll.model.kai.queue_name import QueueName
+from plimsoll.model.kai.reservation import (
+    APP,
+    FORMER_NAMESPACE,
+    NAMESPACE,
+    NAMESPACES,
+    RESERVATION_APP,
+    ReservationSettings,
+)
+from plimsoll.model.kai.share import (
+    GPU_FRACTION,
+    GPU_FRACTION_DEVICES,
+    GPU_MEMORY_SHARE,
+    MAX_DEVICES,
+    SHARE_ANNOTATIONS,
+    WHOLE_MILLI,
+    GPUShare,
+)
+
+__all__ = [
+    "APP",
+    "FORMER_NAMESPACE",
+    "GPU_FRACTION",
+    "GPU_FRACTION_DEVICES",
+    "GPU_MEMORY_SHARE",
+    "MAX_DEVICES",
+    "NAMESPACE",
+    "NAMESPACES",
+    "POD_GROUP_NAME",
+    "RESERVATION_APP",
+    "SHARE_ANNOTATIONS",
+    "UNLIMITED",
+    "WHOLE_MILLI",
+    "GPUShare",
+    "PodGroup",
+    "Queue",
+    "QueueName",
+    "QueueResource",
+    "QueueResources",
+    "QueueSpec",
+    "ReservationSettings",
+]

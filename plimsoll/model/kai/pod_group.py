@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.meta.base import ObservedObject
+from plimsoll.model.meta import ObservedObject
 
 POD_GROUP_NAME: Final = "pod-group-name"
 """Annotation of a pod: the PodGroup of its namespace that it belongs to."""

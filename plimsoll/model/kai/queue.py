@@ -4,8 +4,7 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from plimsoll.model.meta.base import Declared, ObservedObject
-from plimsoll.model.meta.duration import parse_duration
+from plimsoll.model.meta import Declared, ObservedObject, parse_duration
 
 UNLIMITED = -1
 

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from plimsoll.labels import GPU_RESOURCE
-from plimsoll.model.meta.base import Declared
+from plimsoll.model.meta import Declared
 
 NAMESPACE: Final = "kai-resource-reservation"
 """Where KAI keeps reservations; its service account and app label have the same name."""

@@ -4,7 +4,7 @@ from typing import Final
 
 from pydantic import Field, model_validator
 
-from plimsoll.model.meta.base import Observed
+from plimsoll.model.meta import Observed
 
 GPU_FRACTION: Final = "gpu-fraction"
 """KAI's annotation: the part of one GPU, `0.5`, above 0 and below 1."""

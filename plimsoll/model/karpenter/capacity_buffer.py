@@ -3,7 +3,7 @@
 from pydantic import Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.meta.base import ObservedObject
+from plimsoll.model.meta import ObservedObject
 
 
 class CapacityBuffer(ObservedObject):

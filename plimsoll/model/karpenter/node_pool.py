@@ -6,8 +6,7 @@ from pydantic import Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.labels import INSTANCE_TYPE, SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
-from plimsoll.model.meta.base import ObservedObject
-from plimsoll.model.meta.condition import Condition
+from plimsoll.model.meta import Condition, ObservedObject
 
 
 class NodePool(ObservedObject):

@@ -5,8 +5,7 @@ from typing import Any
 from pydantic import Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.meta.base import ObservedObject
-from plimsoll.model.meta.condition import Condition, condition_of
+from plimsoll.model.meta import Condition, ObservedObject, condition_of
 
 
 class ProvisioningRequest(ObservedObject):

@@ -1,6 +1,6 @@
 """PodTemplate (v1): the shape of the pods that a CapacityBuffer or a ProvisioningRequest stands for."""
 
-from plimsoll.model.meta.base import ObservedObject
+from plimsoll.model.meta import ObservedObject
 
 
 class PodTemplate(ObservedObject):

@@ -1,1 +1,56 @@
 """What objects of every API have in common: metadata, conditions, selectors, taints, durations."""
+
+from plimsoll.model.meta.base import (
+    Declared,
+    Observed,
+    ObservedObject,
+    PositiveInt,
+    describe_errors,
+    identify,
+    wrong_fields,
+)
+from plimsoll.model.meta.condition import Condition, condition_of, without_heartbeats
+from plimsoll.model.meta.duration import parse_duration
+from plimsoll.model.meta.finding import Finding, Severity, in_order
+from plimsoll.model.meta.host_request import HostRequest, counted
+from plimsoll.model.meta.label_selector import LabelSelector
+from plimsoll.model.meta.lasting import CHANGING_KEYS, HASHES, MOMENTS, OWN, changes_by_itself
+from plimsoll.model.meta.placement import ANYWHERE, NodeRequirement, Placement, Terms
+from plimsoll.model.meta.pod_template import check_pod_template, dig, labels_of, with_canonical_quantities
+from plimsoll.model.meta.taint import Taint, Toleration, untolerated
+
+__all__ = [
+    "ANYWHERE",
+    "CHANGING_KEYS",
+    "HASHES",
+    "MOMENTS",
+    "OWN",
+    "Condition",
+    "Declared",
+    "Finding",
+    "HostRequest",
+    "LabelSelector",
+    "NodeRequirement",
+    "Observed",
+    "ObservedObject",
+    "Placement",
+    "PositiveInt",
+    "Severity",
+    "Taint",
+    "Terms",
+    "Toleration",
+    "changes_by_itself",
+    "check_pod_template",
+    "condition_of",
+    "counted",
+    "describe_errors",
+    "dig",
+    "identify",
+    "in_order",
+    "labels_of",
+    "parse_duration",
+    "untolerated",
+    "with_canonical_quantities",
+    "without_heartbeats",
+    "wrong_fields",
+]

@@ -1,1 +1,61 @@
 """One cluster by list and watch: a Snapshot of what it holds now."""
+
+from plimsoll.observe.cluster.batcher import Batcher
+from plimsoll.observe.cluster.events import events_about
+from plimsoll.observe.cluster.health import Health, NotSyncedError
+from plimsoll.observe.cluster.kinds import (
+    AUTOSCALERS,
+    CLAIM_EVENTS,
+    DAEMON_SETS,
+    DEFINITIONS,
+    DEPLOYMENTS,
+    LAST_APPLIED,
+    NODE_CLAIMS,
+    NODES,
+    POD_TEMPLATES,
+    PODS,
+    QUEUES,
+    STATEFUL_SETS,
+    WORKSPACES,
+    Kind,
+)
+from plimsoll.observe.cluster.listing import PIECE, list_objects
+from plimsoll.observe.cluster.observer import Observer
+from plimsoll.observe.cluster.opening import open_observer
+from plimsoll.observe.cluster.pod_store import PodStore
+from plimsoll.observe.cluster.queue_manifests import queue_objects
+from plimsoll.observe.cluster.reading import read_cluster
+from plimsoll.observe.cluster.snapshots import Stores
+from plimsoll.observe.cluster.store import Store
+from plimsoll.observe.cluster.watching import Watch
+
+__all__ = [
+    "AUTOSCALERS",
+    "CLAIM_EVENTS",
+    "DAEMON_SETS",
+    "DEFINITIONS",
+    "DEPLOYMENTS",
+    "LAST_APPLIED",
+    "NODES",
+    "NODE_CLAIMS",
+    "PIECE",
+    "PODS",
+    "POD_TEMPLATES",
+    "QUEUES",
+    "STATEFUL_SETS",
+    "WORKSPACES",
+    "Batcher",
+    "Health",
+    "Kind",
+    "NotSyncedError",
+    "Observer",
+    "PodStore",
+    "Store",
+    "Stores",
+    "Watch",
+    "events_about",
+    "list_objects",
+    "open_observer",
+    "queue_objects",
+    "read_cluster",
+]

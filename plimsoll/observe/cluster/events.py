@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from plimsoll.kube.connection import Connection, RequestError
-from plimsoll.model.api.workspace import WorkspaceRef
+from plimsoll.kube import Connection, RequestError
+from plimsoll.model.api import WorkspaceRef
 
 SHOWN = 10
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import structlog
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import ConnectionFailedError, RequestError
+from plimsoll.kube import ConnectionFailedError, RequestError
 
 log = structlog.get_logger(__name__)
 

@@ -8,25 +8,14 @@ from pydantic import Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.errors import InvalidObjectError
-from plimsoll.kube.connection import JSON
+from plimsoll.kube import JSON
 from plimsoll.labels import API_VERSION, GROUP, SHARD, WORKSPACE
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.api.gpu_demand import GPUDemand
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.autoscaler import Autoscaler
-from plimsoll.model.cluster.daemon_set import DaemonSet
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.workload import Workload
-from plimsoll.model.kai.pod_group import PodGroup
-from plimsoll.model.kai.queue import Queue
-from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
-from plimsoll.model.karpenter.claim_event import ClaimEvent
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
-from plimsoll.model.karpenter.template import PodTemplate
-from plimsoll.model.meta.base import ObservedObject
-from plimsoll.observe.pods.pod_manifests import read_pod
+from plimsoll.model.api import Environment, GPUDemand, Workspace
+from plimsoll.model.cluster import Autoscaler, DaemonSet, Node, Workload
+from plimsoll.model.kai import PodGroup, Queue
+from plimsoll.model.karpenter import CapacityBuffer, ClaimEvent, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
+from plimsoll.model.meta import ObservedObject
+from plimsoll.observe.pods import read_pod
 
 T = TypeVar("T", bound=ObservedObject)
 

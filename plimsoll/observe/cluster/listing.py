@@ -2,8 +2,8 @@
 
 from typing import Any, Final, TypeVar
 
-from plimsoll.kube.connection import Connection
-from plimsoll.model.meta.base import ObservedObject
+from plimsoll.kube import Connection
+from plimsoll.model.meta import ObservedObject
 from plimsoll.observe.cluster.store import Key, Store, Unreadable
 
 T = TypeVar("T", bound=ObservedObject)

@@ -4,9 +4,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from plimsoll.kube.connection import Connection
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.observe.clouds.cloud_types import CloudTypes
+from plimsoll.kube import Connection
+from plimsoll.model import Snapshot
+from plimsoll.observe.cloud_types import CloudTypes
 from plimsoll.observe.cluster.batcher import Batcher
 from plimsoll.observe.cluster.health import Health
 from plimsoll.observe.cluster.kinds import DEFINITIONS

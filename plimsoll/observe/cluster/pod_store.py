@@ -3,13 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from plimsoll.model.cluster.host_load import HostLoad
-from plimsoll.model.cluster.plain_pod import PlainPod
-from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster import HostLoad, PlainPod, Pod
 from plimsoll.observe.cluster.kinds import Kind
 from plimsoll.observe.cluster.store import Key, Store, Unreadable
-from plimsoll.observe.pods.plain_pods import PlainPods
-from plimsoll.observe.pods.pod_manifests import is_plain
+from plimsoll.observe.pods import PlainPods, is_plain
 
 
 class PodEntries(dict[Key, Any]):

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from typing import Any
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import Connection, RequestError
+from plimsoll.kube import Connection, RequestError
 from plimsoll.labels import GROUP
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model import Snapshot
 from plimsoll.observe.cluster.kinds import Kind
 from plimsoll.observe.cluster.listing import list_objects
 from plimsoll.observe.cluster.snapshots import Stores

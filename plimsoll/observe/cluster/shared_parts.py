@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from plimsoll.model.meta.base import ObservedObject
+from plimsoll.model.meta import ObservedObject
 
 T = TypeVar("T", bound=ObservedObject)
 

@@ -5,15 +5,14 @@ from typing import Any
 
 from plimsoll.errors import InvalidObjectError, PlimsollError
 from plimsoll.labels import GROUP, is_device
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
+from plimsoll.model import InvalidWorkspace, Snapshot
+from plimsoll.model.api import Environment
+from plimsoll.model.cluster import Node, Pod
 from plimsoll.observe.cluster import kinds
 from plimsoll.observe.cluster.pod_store import PodStore
 from plimsoll.observe.cluster.store import Store
-from plimsoll.plan.nodes.index import IndexedNodes
-from plimsoll.plan.pods.indexed import IndexedPods
+from plimsoll.plan.nodes import IndexedNodes
+from plimsoll.plan.pods import IndexedPods
 
 CLAIMS_KEPT = 1000
 """NodeClaims that are gone: one that finds no capacity lives for milliseconds, and only it tells what it was to be."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from plimsoll.errors import InvalidObjectError
-from plimsoll.model.api.workspace import WorkspaceRef
-from plimsoll.model.meta.base import ObservedObject, identify
+from plimsoll.model.api import WorkspaceRef
+from plimsoll.model.meta import ObservedObject, identify
 from plimsoll.observe.cluster.kinds import LAST_APPLIED, Kind
 from plimsoll.observe.cluster.shared_parts import with_shared_parts
 

@@ -18,8 +18,8 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_whe
 from tenacity.nap import sleep_using_event
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import Connection, ConnectionFailedError, RequestError
-from plimsoll.model.meta.base import ObservedObject
+from plimsoll.kube import Connection, ConnectionFailedError, RequestError
+from plimsoll.model.meta import ObservedObject
 from plimsoll.observe.cluster.health import Health
 from plimsoll.observe.cluster.listing import list_objects
 from plimsoll.observe.cluster.presence import ABSENT, Presence

@@ -7,27 +7,14 @@ from typing import Any, Final
 
 from plimsoll.errors import InvalidObjectError
 from plimsoll.labels import API_VERSION, GROUP, WORKSPACE
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.api.gpu_demand import GPUDemand
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.autoscaler import Autoscaler
-from plimsoll.model.cluster.daemon_set import DaemonSet
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.plain_pod import PlainPod
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.cluster.workload import Workload
-from plimsoll.model.kai.pod_group import PodGroup
-from plimsoll.model.kai.queue import Queue
-from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
-from plimsoll.model.karpenter.template import PodTemplate
-from plimsoll.model.meta.base import ObservedObject, identify
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model import Snapshot
+from plimsoll.model.api import Environment, GPUDemand, Workspace
+from plimsoll.model.cluster import Autoscaler, DaemonSet, Node, PlainPod, Pod, Workload
+from plimsoll.model.kai import PodGroup, Queue
+from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
+from plimsoll.model.meta import ObservedObject, identify
 from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
-from plimsoll.observe.pods.plain_pods import PlainPods
-from plimsoll.observe.pods.pod_manifests import is_plain
+from plimsoll.observe.pods import PlainPods, is_plain
 
 READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("v1", "Node"): Node,

@@ -7,8 +7,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from plimsoll.errors import PlimsollError
-from plimsoll.plan.estimating.estimator import BYTES_PER_GIB
-from plimsoll.plan.estimating.model_config import InvalidModelConfigError, ModelConfig, read_model_config
+from plimsoll.plan.estimating import BYTES_PER_GIB, InvalidModelConfigError, ModelConfig, read_model_config
 
 CONFIG: Final = "config.json"
 LARGEST_BYTES: Final = 256 * 1024 * 1024

@@ -5,8 +5,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from plimsoll.errors import PlimsollError
-from plimsoll.model.api.policy_config import PolicyConfig
-from plimsoll.model.meta.base import describe_errors
+from plimsoll.model.api import PolicyConfig
+from plimsoll.model.meta import describe_errors
 from plimsoll.observe.files.documents import read_documents
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from plimsoll.model.cluster.host_load import HostLoad
-from plimsoll.model.cluster.plain_pod import PlainPod, Takes
+from plimsoll.model.cluster import HostLoad, PlainPod, Takes
 
 _SMALL: Final = 2**60 - 1
 """Integers up to this take 32 bytes."""

@@ -4,13 +4,11 @@ from typing import Any, Final
 
 from plimsoll.gpu_group import RESERVED_GPU
 from plimsoll.labels import GROUP
-from plimsoll.model.cluster.plain_pod import asks_devices
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.pod_group import POD_GROUP_NAME
-from plimsoll.model.kai.share import SHARE_ANNOTATIONS
-from plimsoll.plan.classes.gangs import LWS_SIZE
-from plimsoll.plan.pods.rivals import is_rival
-from plimsoll.plan.requests.triggers import ORIGINAL_REQUESTS
+from plimsoll.model.cluster import Pod, asks_devices
+from plimsoll.model.kai import POD_GROUP_NAME, SHARE_ANNOTATIONS
+from plimsoll.plan.classes import LWS_SIZE
+from plimsoll.plan.pods import is_rival
+from plimsoll.plan.requests import ORIGINAL_REQUESTS
 
 PLANNED_ON: Final = frozenset({*SHARE_ANNOTATIONS, *ORIGINAL_REQUESTS, RESERVED_GPU, POD_GROUP_NAME, LWS_SIZE})
 """Annotations of pods that are planned on, beside our own; networks and meshes write kilobytes of others."""

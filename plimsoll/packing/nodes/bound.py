@@ -10,9 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from plimsoll.packing.gpus.knapsack import Knapsack, Values
-from plimsoll.packing.gpus.pack import Milli, Price
-from plimsoll.packing.gpus.problem import GPU_MILLI
+from plimsoll.packing.gpus import GPU_MILLI, Knapsack, Milli, Price, Values
 from plimsoll.packing.nodes.need import FreeNode, NodeShape, PodNeed
 from plimsoll.packing.nodes.shapes import Load, ShapeChoice
 from plimsoll.packing.nodes.units import takes

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from plimsoll.packing.gpus.problem import GPU_MILLI
+from plimsoll.packing.gpus import GPU_MILLI
 from plimsoll.packing.nodes.need import FilledNode, FreeNode, PodNeed
 
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from plimsoll.packing.gpus.integer_program import Program
+from plimsoll.packing.gpus import Program
 from plimsoll.packing.nodes.need import NodeShape
 from plimsoll.packing.nodes.units import Unit
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.packing.gpus.pack import Price
-from plimsoll.packing.gpus.problem import GPU_MILLI
+from plimsoll.packing.gpus import GPU_MILLI, Price
 
 UNBOUNDED: Final = 2**40
 """Stands for CPU, memory or pods of a node of which nobody tells: as if there were enough."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from plimsoll.packing.gpus.effort import Effort
+from plimsoll.packing.gpus import Effort
 from plimsoll.packing.nodes.dealing import Dealing
 from plimsoll.packing.nodes.filling import Filling
 from plimsoll.packing.nodes.need import FilledNode, NodeShape, PodNeed

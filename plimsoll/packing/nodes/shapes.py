@@ -9,8 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.packing.gpus.integer_program import Program
-from plimsoll.packing.gpus.problem import GPU_MILLI
+from plimsoll.packing.gpus import GPU_MILLI, Program
 from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, NodeShape
 
 _ROUNDING = 1e-6

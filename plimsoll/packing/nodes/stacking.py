@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.packing.gpus.problem import GPU_MILLI
+from plimsoll.packing.gpus import GPU_MILLI
 from plimsoll.packing.nodes.filling import Filling
 from plimsoll.packing.nodes.need import NodeShape, PodNeed
 from plimsoll.packing.nodes.units import Unit, empty_node, place_unit

@@ -5,8 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.packing.gpus.pack import Bin
-from plimsoll.packing.gpus.problem import GPU_MILLI
+from plimsoll.packing.gpus import GPU_MILLI, Bin
 from plimsoll.packing.nodes.filling import Filling
 from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, NodeShape, PodNeed
 from plimsoll.packing.nodes.shapes import Load

@@ -1,1 +1,20 @@
 """Instance types: the built-in table, those that an Environment offers, and their labels."""
+
+from plimsoll.plan.catalog.catalog import Candidate, Catalog, UnknownInstanceTypeError
+from plimsoll.plan.catalog.gpu_counts import claim_gpus, most_gpus
+from plimsoll.plan.catalog.offered import CLOUDS, OfferedType, OfferedTypes
+from plimsoll.plan.catalog.provider_labels import type_labels
+from plimsoll.plan.catalog.reported_memory import reported_memory_mib
+
+__all__ = [
+    "CLOUDS",
+    "Candidate",
+    "Catalog",
+    "OfferedType",
+    "OfferedTypes",
+    "UnknownInstanceTypeError",
+    "claim_gpus",
+    "most_gpus",
+    "reported_memory_mib",
+    "type_labels",
+]

@@ -14,10 +14,9 @@ from importlib import resources
 from typing import Final, Self
 
 from plimsoll.errors import PlimsollError
-from plimsoll.model.cluster.instance_type import InstanceType
-from plimsoll.model.cluster.node_gpus import product_words
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.estimating.estimator import Estimate, Need, Settings, estimate
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import InstanceType, product_words
+from plimsoll.plan.estimating import Estimate, Need, Settings, estimate
 from plimsoll.text import did_you_mean, nearest
 
 _USABLE_SHARE: Final = 0.92

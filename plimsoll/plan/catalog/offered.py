@@ -4,16 +4,12 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
-from plimsoll.model.api.environment import EnvironmentSpec, NamespaceAccess, NodeClassRef
-from plimsoll.model.cluster.instance_type import InstanceType
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.node_gpus import NodeGpus
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model import Snapshot
+from plimsoll.model.api import EnvironmentSpec, NamespaceAccess, NodeClassRef
+from plimsoll.model.cluster import InstanceType, Node, NodeGpus
+from plimsoll.model.karpenter import NodePool
 from plimsoll.plan.catalog.catalog import Catalog, Difference
-from plimsoll.plan.nodes.gpu_labels import GpuLabels, parse_gpu_labels
-from plimsoll.plan.nodes.index import NodeIndex
-from plimsoll.plan.nodes.mig import parse_mig_labels
+from plimsoll.plan.nodes import GpuLabels, NodeIndex, parse_gpu_labels, parse_mig_labels
 from plimsoll.text import nearest
 
 NODE_CLASSES: Final = {

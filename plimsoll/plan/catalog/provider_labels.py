@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from plimsoll.model.cluster.instance_type import InstanceType
+from plimsoll.model.cluster import InstanceType
 
 AWS: Final = "karpenter.k8s.aws"
 AZURE: Final = "karpenter.azure.com"

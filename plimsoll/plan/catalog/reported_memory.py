@@ -7,7 +7,7 @@ that NVIDIA's driver states for these models (`nvidia-smi --query-gpu=name,memor
 
 from typing import Final
 
-from plimsoll.model.cluster.node_gpus import product_words
+from plimsoll.model.cluster import product_words
 
 _REPORTED: Final = {
     ("t4", 16384): 15360,

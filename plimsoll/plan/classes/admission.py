@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from plimsoll.plan.classes.gangs import Gang
-from plimsoll.plan.pods.shares import PodShare
-from plimsoll.plan.queues.gate import QueueGate
-from plimsoll.plan.queues.preemptibility import is_preemptible
+from plimsoll.plan.classes.gang import Gang
+from plimsoll.plan.pods import PodShare
+from plimsoll.plan.queues import QueueGate, is_preemptible
 
 Asked = tuple[str, int]
 """(queue, thousandths of GPUs in all)"""

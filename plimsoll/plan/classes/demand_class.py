@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from plimsoll.labels import GPU_PRODUCT
-from plimsoll.model.meta.placement import NodeRequirement, Placement
+from plimsoll.model.meta import NodeRequirement, Placement
 
 _LONGEST: Final = 63
 """Characters of a name, so that it may stand in a label."""

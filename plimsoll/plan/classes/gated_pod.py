@@ -1,8 +1,8 @@
 """What the capacity gate has done to a pod."""
 
-from plimsoll.model.api.capacity_gate import CAPACITY_GATE, LIFTED
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.meta.condition import condition_of
+from plimsoll.model.api import CAPACITY_GATE, LIFTED
+from plimsoll.model.cluster import Pod
+from plimsoll.model.meta import condition_of
 
 
 def gated(pod: Pod) -> bool:

@@ -5,16 +5,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.pod_group import POD_GROUP_NAME, PodGroup
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model import Snapshot
+from plimsoll.model.api import EnvironmentSpec
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import POD_GROUP_NAME, PodGroup
 from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.classes.gangs import gang_key
+from plimsoll.plan.classes.gang import gang_key
 from plimsoll.plan.classes.pods import demand_pods, uid_of
-from plimsoll.plan.pods.changes import PodChanges, value_changes
-from plimsoll.plan.pods.shares import PodShare, ShareRefusal
-from plimsoll.plan.queues.load import queue_of
+from plimsoll.plan.pods import PodChanges, PodShare, ShareRefusal, value_changes
+from plimsoll.plan.queues import queue_of
 
 PodGroups = Mapping[tuple[str, str], PodGroup]
 """By (namespace, name)."""

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from plimsoll.packing.nodes.need import PodNeed
+from plimsoll.packing.nodes import PodNeed
 from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.pods.shares import KindSizes, PodShare, size_by_kind
-from plimsoll.plan.queues.load import NO_LOAD, QueueLoad
-from plimsoll.plan.queues.preemptibility import is_preemptible
+from plimsoll.plan.pods import KindSizes, PodShare, size_by_kind
+from plimsoll.plan.queues import NO_LOAD, QueueLoad, is_preemptible
 from plimsoll.text import shortlist
 
 Kinds = dict[str, int | None]

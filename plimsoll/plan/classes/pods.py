@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from plimsoll.labels import WORKSPACE
-from plimsoll.model.api.demand_settings import KAI_NAMESPACES, DemandSettings
-from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.api import KAI_NAMESPACES, DemandSettings
+from plimsoll.model.cluster import Pod
 from plimsoll.plan.classes.gated_pod import gated, just_lifted
-from plimsoll.plan.pods.gpu_groups import selected_node
-from plimsoll.plan.pods.shares import PodShare, ShareRefusal, UnreadableShareError, read_share
+from plimsoll.plan.pods import PodShare, ShareRefusal, UnreadableShareError, read_share, selected_node
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,15 @@
 from collections.abc import Collection, Sequence
 
 from plimsoll.labels import NODEPOOL
-from plimsoll.model.cluster.node import Node
-from plimsoll.packing.nodes.need import FreeNode
-from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.classes.needs import KnownNeeds
+from plimsoll.model.cluster import Node
+from plimsoll.packing.nodes import FreeNode
+from plimsoll.plan.classes import DemandClass, KnownNeeds
 from plimsoll.plan.demand.divided_supply import DividedSupply
 from plimsoll.plan.demand.last_packings import ClassPackings
 from plimsoll.plan.demand.offer import DemandOffer
 from plimsoll.plan.demand.packer import PackedClass, PromisedNode
 from plimsoll.plan.demand.planned import PlannedClass
-from plimsoll.plan.pools.limits import PoolLimits
+from plimsoll.plan.pools import PoolLimits
 
 
 class SharedPacking:

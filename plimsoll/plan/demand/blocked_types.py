@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from plimsoll.packing.nodes.need import PodNeed
-from plimsoll.packing.nodes.units import takes
-from plimsoll.plan.classes.needs import class_needs, kinds_of
+from plimsoll.packing.nodes import PodNeed, takes
+from plimsoll.plan.classes import class_needs, kinds_of
 from plimsoll.plan.demand.packer import as_node_shape
 from plimsoll.plan.demand.planned import PlannedClass
-from plimsoll.plan.pools.shape import PoolShape
+from plimsoll.plan.pools import PoolShape
 
 BLOCKED: Final = (
     "every instance type that could serve it failed to come and is blocked for a while: see status.blocked of its "

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from plimsoll.packing.nodes.need import FilledNode, NodePacking
-from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.pods.shares import PodShare
+from plimsoll.packing.nodes import FilledNode, NodePacking
+from plimsoll.plan.classes import DemandClass
+from plimsoll.plan.pods import PodShare
 
 
 @dataclass(frozen=True, slots=True)

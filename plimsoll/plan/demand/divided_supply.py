@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from plimsoll.packing.nodes.need import FilledNode, FreeNode, PodNeed
-from plimsoll.packing.nodes.use import NodeUse
-from plimsoll.plan.classes.demand_class import DemandClass
+from plimsoll.packing.nodes import FilledNode, FreeNode, NodeUse, PodNeed
+from plimsoll.plan.classes import DemandClass
 from plimsoll.plan.demand.free_parts import FreeParts, Ground
 from plimsoll.plan.demand.packer import Given, PackedClass, PromisedNode
 from plimsoll.plan.demand.supply import DemandSupply
-from plimsoll.plan.pools.shape import PoolShape
+from plimsoll.plan.pools import PoolShape
 
 _LEAST_CHANGES: Final = 256
 _NOTHING: Final[Mapping[str, NodeUse]] = {}

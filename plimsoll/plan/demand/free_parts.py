@@ -5,7 +5,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from plimsoll.packing.nodes.need import FreeNode, PodNeed
+from plimsoll.packing.nodes import FreeNode, PodNeed
 
 Change = tuple[FreeNode | None, FreeNode | None]
 """(before, after); None: not there."""

@@ -4,15 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from plimsoll.packing.gpus.effort import Clock, Effort
-from plimsoll.packing.gpus.pack import Price
-from plimsoll.packing.nodes.bound import PackingProof, ShareWorth
-from plimsoll.packing.nodes.need import FreeNode, PodNeed
-from plimsoll.plan.classes.demand_class import DemandClass
+from plimsoll.packing.gpus import Clock, Effort, Price
+from plimsoll.packing.nodes import FreeNode, PackingProof, PodNeed, ShareWorth
+from plimsoll.plan.classes import DemandClass
 from plimsoll.plan.demand.packer import ClassPacker, Given, PackedClass, as_node_shape
 from plimsoll.plan.demand.repair import ClassRepair
-from plimsoll.plan.pools.limits import PoolLimits
-from plimsoll.plan.pools.shape import PoolShape
+from plimsoll.plan.pools import PoolLimits, PoolShape
 
 SECONDS: Final = 2.0
 """For the packing of one class."""

@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plimsoll.model.api.gpu_demand import GPUDemandStatus
+from plimsoll.model.api import GPUDemandStatus
 from plimsoll.plan.demand.packer import PromisedNode
 from plimsoll.plan.demand.rationing import LeftOut
 from plimsoll.plan.demand.supply import DemandSupply
-from plimsoll.plan.pools.limits import PoolLimits
-from plimsoll.plan.pools.shape import PoolShape
+from plimsoll.plan.pools import PoolLimits, PoolShape
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from plimsoll.packing.gpus.effort import Effort
-from plimsoll.packing.gpus.pack import Price
-from plimsoll.packing.gpus.problem import GPU_MILLI
-from plimsoll.packing.nodes.filling import Filling
-from plimsoll.packing.nodes.need import FilledNode, FreeNode, NodePacking, NodeShape, PodNeed
-from plimsoll.packing.nodes.pack import pack_nodes_within
-from plimsoll.packing.nodes.units import large_first, place, takes
+from plimsoll.packing.gpus import GPU_MILLI, Effort, Price
+from plimsoll.packing.nodes import (
+    FilledNode,
+    Filling,
+    FreeNode,
+    NodePacking,
+    NodeShape,
+    PodNeed,
+    large_first,
+    pack_nodes_within,
+    place,
+    takes,
+)
 from plimsoll.plan.demand.demand import Promise
 from plimsoll.plan.demand.free_parts import FreeParts
-from plimsoll.plan.pools.limits import Excess, PoolLimits
-from plimsoll.plan.pools.shape import PoolShape
+from plimsoll.plan.pools import Excess, PoolLimits, PoolShape
 
 
 @dataclass(frozen=True, slots=True)

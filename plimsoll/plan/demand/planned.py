@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from plimsoll.packing.nodes.need import NodePacking, PodNeed
-from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.classes.members import ClassMembers
-from plimsoll.plan.classes.needs import Kinds
+from plimsoll.packing.nodes import NodePacking, PodNeed
+from plimsoll.plan.classes import ClassMembers, DemandClass, Kinds
 from plimsoll.plan.demand.packer import PackedClass
-from plimsoll.plan.pools.shape import PoolShape
-from plimsoll.plan.queues.load import NO_LOAD, QueueLoad
+from plimsoll.plan.pools import PoolShape
+from plimsoll.plan.queues import NO_LOAD, QueueLoad
 
 
 @dataclass

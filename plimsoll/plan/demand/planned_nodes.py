@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from plimsoll.packing.gpus.problem import GPU_MILLI
-from plimsoll.packing.nodes.need import FilledNode, PodNeed
+from plimsoll.packing.gpus import GPU_MILLI
+from plimsoll.packing.nodes import FilledNode, PodNeed
 from plimsoll.plan.demand.demand import PlannedNode
-from plimsoll.plan.pools.shape import PoolShape
+from plimsoll.plan.pools import PoolShape
 
 
 def planned_nodes(

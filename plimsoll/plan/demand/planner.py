@@ -4,12 +4,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.packing.gpus.effort import Clock
-from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.classes.members import Classes, ClassMembers
-from plimsoll.plan.classes.needs import KnownNeeds
-from plimsoll.plan.classes.pods import waits
+from plimsoll.model import Snapshot
+from plimsoll.packing.gpus import Clock
+from plimsoll.plan.classes import Classes, ClassMembers, DemandClass, KnownNeeds, waits
 from plimsoll.plan.demand.demand import Demand, Promise
 from plimsoll.plan.demand.divided_supply import DividedSupply
 from plimsoll.plan.demand.last_packings import SECONDS, ClassPackings
@@ -17,16 +14,10 @@ from plimsoll.plan.demand.offer import DemandOffer
 from plimsoll.plan.demand.packer import PromisedNode
 from plimsoll.plan.demand.round import DemandRound
 from plimsoll.plan.demand.supply import Supplies
-from plimsoll.plan.ledger.ledger import GpuLedger
-from plimsoll.plan.pods.changes import PodChanges, pod_changes
-from plimsoll.plan.pools.coming_claims import coming_claims
-from plimsoll.plan.pools.daemon_overhead import DaemonOverhead
-from plimsoll.plan.pools.limits import PoolLimits, Room
-from plimsoll.plan.pools.shape import PoolShape
-from plimsoll.plan.pools.shapes import PoolShapes
-from plimsoll.plan.queues.gate import QueueGate
-from plimsoll.plan.queues.load import QueueLoad
-from plimsoll.plan.queues.loads import QueueLoads
+from plimsoll.plan.ledger import GpuLedger
+from plimsoll.plan.pods import PodChanges, pod_changes
+from plimsoll.plan.pools import DaemonOverhead, PoolLimits, PoolShape, PoolShapes, Room, coming_claims
+from plimsoll.plan.queues import QueueGate, QueueLoad, QueueLoads
 
 
 def demands(

@@ -4,14 +4,11 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from plimsoll.packing.gpus.problem import GPU_MILLI
-from plimsoll.packing.nodes.filling import Filling
-from plimsoll.packing.nodes.need import FilledNode, FreeNode, PodNeed
-from plimsoll.packing.nodes.units import place, takes
-from plimsoll.plan.classes.gangs import Gang
+from plimsoll.packing.gpus import GPU_MILLI
+from plimsoll.packing.nodes import FilledNode, Filling, FreeNode, PodNeed, place, takes
+from plimsoll.plan.classes import Gang
 from plimsoll.plan.demand.packer import as_node_shape
-from plimsoll.plan.pools.limits import Excess, PoolLimits
-from plimsoll.plan.pools.shape import PoolShape
+from plimsoll.plan.pools import Excess, PoolLimits, PoolShape
 
 Rank = Callable[[str], tuple[int, str, str]]
 """Of a pod by UID; the least goes first."""

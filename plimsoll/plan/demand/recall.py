@@ -6,14 +6,11 @@ What the status says is no more than a proposal: pods stand where they fit now, 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from plimsoll.model.api.gpu_demand import DemandPlace, GPUDemandStatus
-from plimsoll.packing.nodes.filling import Filling
-from plimsoll.packing.nodes.need import FilledNode, FreeNode, NodePacking
-from plimsoll.packing.nodes.units import large_first, place
-from plimsoll.packing.nodes.use import NodeUse
+from plimsoll.model.api import DemandPlace, GPUDemandStatus
+from plimsoll.packing.nodes import FilledNode, Filling, FreeNode, NodePacking, NodeUse, large_first, place
 from plimsoll.plan.demand.packer import PackedClass
-from plimsoll.plan.demand.places import requests_of
 from plimsoll.plan.demand.planned import PlannedClass
+from plimsoll.plan.demand.pod_places import requests_of
 from plimsoll.plan.demand.supply import DemandSupply
 
 _Held = tuple[tuple[str, ...], ...]

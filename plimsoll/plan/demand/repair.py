@@ -4,14 +4,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from plimsoll.packing.gpus.problem import GPU_MILLI
-from plimsoll.packing.nodes.filling import Filling
-from plimsoll.packing.nodes.need import FilledNode, FreeNode, NodePacking, PodNeed
-from plimsoll.packing.nodes.units import large_first, place, takes
-from plimsoll.packing.nodes.use import NodeUse
+from plimsoll.packing.gpus import GPU_MILLI
+from plimsoll.packing.nodes import (
+    FilledNode,
+    Filling,
+    FreeNode,
+    NodePacking,
+    NodeUse,
+    PodNeed,
+    large_first,
+    place,
+    takes,
+)
 from plimsoll.plan.demand.packer import Given, PackedClass, PromisedNode, as_node_shape
-from plimsoll.plan.pools.limits import PoolLimits
-from plimsoll.plan.pools.shape import PoolShape
+from plimsoll.plan.pools import PoolLimits, PoolShape
 
 _EXCHANGES = 20
 """How many nodes may change what they were matched with so that one more is matched."""

@@ -3,15 +3,21 @@
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.packing.gpus.effort import Effort
-from plimsoll.packing.gpus.problem import GPU_MILLI
-from plimsoll.packing.nodes.pack import pack_nodes_within
-from plimsoll.plan.classes.admission import refused_by_queues
-from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.classes.gangs import Gang, gangs
-from plimsoll.plan.classes.members import Classes, ClassMembers
-from plimsoll.plan.classes.needs import KnownNeeds, class_needs, kinds_of, milli_of
+from plimsoll.model import Snapshot
+from plimsoll.packing.gpus import GPU_MILLI, Effort
+from plimsoll.packing.nodes import pack_nodes_within
+from plimsoll.plan.classes import (
+    Classes,
+    ClassMembers,
+    DemandClass,
+    Gang,
+    KnownNeeds,
+    class_needs,
+    gangs,
+    kinds_of,
+    milli_of,
+    refused_by_queues,
+)
 from plimsoll.plan.demand.all_classes import SharedPacking
 from plimsoll.plan.demand.blocked_types import BLOCKED, is_blocked, why_blocked
 from plimsoll.plan.demand.demand import Demand
@@ -19,14 +25,14 @@ from plimsoll.plan.demand.divided_supply import DividedSupply
 from plimsoll.plan.demand.last_packings import ClassPackings
 from plimsoll.plan.demand.offer import DemandOffer
 from plimsoll.plan.demand.packer import PackedClass
-from plimsoll.plan.demand.places import nodes_with_pods
 from plimsoll.plan.demand.planned import PlannedClass
 from plimsoll.plan.demand.planned_nodes import planned_nodes
+from plimsoll.plan.demand.pod_places import nodes_with_pods
 from plimsoll.plan.demand.rationing import LeftOut, Rationed, as_free, ration
 from plimsoll.plan.demand.recall import recall
 from plimsoll.plan.demand.unserved import why_unserved
-from plimsoll.plan.pods.gpu_groups import node_of
-from plimsoll.plan.queues.gate import QueueGate
+from plimsoll.plan.pods import node_of
+from plimsoll.plan.queues import QueueGate
 
 _Outcome = tuple[dict[str, str], dict[str, str], PackedClass]
 """`refused`, `nameless` and `packed` of a class."""

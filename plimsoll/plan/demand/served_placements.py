@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.meta.placement import Placement
-from plimsoll.plan.pools.shape import PoolShape
+from plimsoll.model.cluster import Node
+from plimsoll.model.meta import Placement
+from plimsoll.plan.pools import PoolShape
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,15 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from plimsoll.labels import WORKSPACE
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.meta.placement import Placement
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.packing.nodes.need import FilledNode, FreeNode, PodNeed
-from plimsoll.packing.nodes.use import NodeUse
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Node
+from plimsoll.model.meta import Placement
+from plimsoll.packing.nodes import FilledNode, FreeNode, NodeUse, PodNeed
 from plimsoll.plan.demand.demand import Demand
 from plimsoll.plan.demand.served_placements import Holder, ServedPlacements
-from plimsoll.plan.ledger.account import GpuAccount
-from plimsoll.plan.ledger.ledger import GpuLedger, free_node
-from plimsoll.plan.nodes.index import gpu_devices
-from plimsoll.plan.pools.claim_spares import claim_spares
-from plimsoll.plan.pools.shape import PoolShape
+from plimsoll.plan.ledger import GpuAccount, GpuLedger, free_node
+from plimsoll.plan.nodes import gpu_devices
+from plimsoll.plan.pools import PoolShape, claim_spares
 
 
 class DemandSupply:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from plimsoll.model.meta.placement import Placement
-from plimsoll.plan.pools.shape import PoolShape
+from plimsoll.model.meta import Placement
+from plimsoll.plan.pools import PoolShape
 from plimsoll.text import shortlist
 
 

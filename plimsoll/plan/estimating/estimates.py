@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from plimsoll.model.api.estimator_settings import EstimatorSettings
-from plimsoll.model.cluster.node_gpus import NodeGpus
+from plimsoll.model.api import EstimatorSettings
+from plimsoll.model.cluster import NodeGpus
 from plimsoll.plan.estimating.estimator import Estimate, Infeasible, Need, Settings, estimate
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from plimsoll.model.cluster.node_gpus import LARGEST, InvalidFigureError, NodeGpus, check_figure, product_words
+from plimsoll.model.cluster import LARGEST, InvalidFigureError, NodeGpus, check_figure, product_words
 
 BYTES_PER_GIB: Final = 1024**3
 

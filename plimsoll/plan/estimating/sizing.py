@@ -3,13 +3,12 @@
 import math
 from typing import NamedTuple
 
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.node_gpus import MIB_PER_GIB, NodeGpus
-from plimsoll.model.refusal import Refusal
-from plimsoll.model.verdict import Reason
+from plimsoll.model import Reason, Refusal
+from plimsoll.model.api import Workspace
+from plimsoll.model.cluster import MIB_PER_GIB, NodeGpus
 from plimsoll.plan.estimating.estimates import Estimates
 from plimsoll.plan.estimating.estimator import Infeasible, MemoryNeed, ModelNeed
-from plimsoll.plan.estimating.presets import ModelPreset, near, preset
+from plimsoll.plan.estimating.known_models import ModelPreset, near, preset
 from plimsoll.text import counted
 
 

@@ -1,1 +1,14 @@
 """What is allocated and free of every GPU of every node."""
+
+from plimsoll.plan.ledger.account import DiscrepancyReason, GpuAccount, GpuGroup
+from plimsoll.plan.ledger.ledger import GpuLedger, free_node, free_nodes, gpu_ledger
+
+__all__ = [
+    "DiscrepancyReason",
+    "GpuAccount",
+    "GpuGroup",
+    "GpuLedger",
+    "free_node",
+    "free_nodes",
+    "gpu_ledger",
+]

@@ -7,9 +7,9 @@ Where the cluster contradicts itself, more is counted as taken, never less, and 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.kai.share import WHOLE_MILLI
-from plimsoll.packing.nodes.need import UNBOUNDED
+from plimsoll.model.cluster import Node
+from plimsoll.model.kai import WHOLE_MILLI
+from plimsoll.packing.nodes import UNBOUNDED
 
 
 class DiscrepancyReason(StrEnum):

@@ -7,18 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from plimsoll.labels import GPU_RESOURCE
-from plimsoll.model.cluster.host_load import IDLE, HostLoad
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.reservation import NAMESPACES
-from plimsoll.model.kai.share import WHOLE_MILLI
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.packing.nodes.need import FreeNode, less
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import IDLE, HostLoad, Node, Pod
+from plimsoll.model.kai import NAMESPACES, WHOLE_MILLI
+from plimsoll.packing.nodes import FreeNode, less
 from plimsoll.plan.ledger.account import Discrepancy, GpuAccount
 from plimsoll.plan.ledger.reading import Accounting
-from plimsoll.plan.pods.changes import PodChanges
-from plimsoll.plan.pods.gpu_groups import gpu_groups, is_reservation, node_of
-from plimsoll.plan.pools.daemon_overhead import DaemonOverhead
+from plimsoll.plan.pods import PodChanges, gpu_groups, is_reservation, node_of
+from plimsoll.plan.pools import DaemonOverhead
 
 V = TypeVar("V")
 Key = tuple[str, str]

@@ -5,24 +5,20 @@ from dataclasses import dataclass, field
 
 from plimsoll.gpu_group import RESERVED_GPU, UNKNOWN_GPU
 from plimsoll.labels import GPU_PRODUCT
-from plimsoll.model.cluster.host_load import HostLoad
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.reservation import NAMESPACES
-from plimsoll.model.kai.share import (
+from plimsoll.model.cluster import HostLoad, Node, Pod
+from plimsoll.model.kai import (
     GPU_FRACTION,
     GPU_FRACTION_DEVICES,
     GPU_MEMORY_SHARE,
     MAX_DEVICES,
+    NAMESPACES,
     WHOLE_MILLI,
     GPUShare,
 )
-from plimsoll.packing.nodes.need import UNBOUNDED
+from plimsoll.packing.nodes import UNBOUNDED
 from plimsoll.plan.ledger.account import Discrepancy, DiscrepancyReason, GpuAccount, GpuGroup
-from plimsoll.plan.nodes.gpu_labels import GpuLabels, InvalidGpuLabel, parse_gpu_labels
-from plimsoll.plan.nodes.mig import single_profile
-from plimsoll.plan.pods.gpu_groups import gpu_groups, is_reservation
-from plimsoll.plan.pods.shares import UnreadableShareError, read_share
+from plimsoll.plan.nodes import GpuLabels, InvalidGpuLabel, parse_gpu_labels, single_profile
+from plimsoll.plan.pods import UnreadableShareError, gpu_groups, is_reservation, read_share
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
 _MOST_KINDS = 4096

@@ -1,1 +1,13 @@
 """Limits of an Environment, its NodePools and namespaces."""
+
+from plimsoll.plan.limits.budget import Budget, NamespaceBudget, environment_room, forbidden, reserved_keys
+from plimsoll.plan.limits.demand_holding import DemandHolding
+
+__all__ = [
+    "Budget",
+    "DemandHolding",
+    "NamespaceBudget",
+    "environment_room",
+    "forbidden",
+    "reserved_keys",
+]

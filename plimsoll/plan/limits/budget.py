@@ -3,21 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from plimsoll.labels import NODEPOOL
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.api.tenancy import tenancy_violation
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.refusal import Refusal
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.verdict import Reason
-from plimsoll.plan.catalog.claim_gpus import claim_gpus, most_gpus
-from plimsoll.plan.catalog.offered import OfferedTypes
+from plimsoll.model import Reason, Refusal, Snapshot
+from plimsoll.model.api import EnvironmentSpec, Workspace, tenancy_violation
+from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.plan.catalog import OfferedTypes, claim_gpus, most_gpus
 from plimsoll.plan.limits.demand_holding import DemandHolding
-from plimsoll.plan.nodes.index import index_of
-from plimsoll.plan.owned.ownership import Ownership
-from plimsoll.plan.pools.limits import Room
-from plimsoll.plan.requests.asked import AskedObjects
+from plimsoll.plan.nodes import index_of
+from plimsoll.plan.owned import Ownership
+from plimsoll.plan.pools import Room
+from plimsoll.plan.requests import AskedObjects
 from plimsoll.quantity import parse_devices
 
 

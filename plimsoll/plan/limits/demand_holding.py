@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 
 from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
-from plimsoll.model.api.demand_settings import DemandProvisioner
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.catalog.claim_gpus import claim_gpus
-from plimsoll.plan.catalog.offered import OfferedTypes
-from plimsoll.plan.pools.coming_claims import coming_claims
-from plimsoll.plan.requests.asked import AskedObjects
+from plimsoll.model import Snapshot
+from plimsoll.model.api import DemandProvisioner
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.plan.catalog import OfferedTypes, claim_gpus
+from plimsoll.plan.pools import coming_claims
+from plimsoll.plan.requests import AskedObjects
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,33 @@
 """What live nodes offer: GFD labels, MIG, selectors, taints."""
+
+from plimsoll.plan.nodes.gpu_labels import GPU_REPLICAS, MIG_CONFIG, GpuLabels, InvalidGpuLabel, parse_gpu_labels
+from plimsoll.plan.nodes.gpu_offer import Offer, Offers, Unusable
+from plimsoll.plan.nodes.index import IndexedNodes, NodeIndex, gpu_devices, index_of
+from plimsoll.plan.nodes.mig import ALL_DISABLED, label_form, mig_slice, parse_mig_labels, single_profile
+from plimsoll.plan.nodes.tolerance import Tolerance, Tolerances, tolerations
+from plimsoll.plan.nodes.usability import short_of_devices, why_unusable
+
+__all__ = [
+    "ALL_DISABLED",
+    "GPU_REPLICAS",
+    "MIG_CONFIG",
+    "GpuLabels",
+    "IndexedNodes",
+    "InvalidGpuLabel",
+    "NodeIndex",
+    "Offer",
+    "Offers",
+    "Tolerance",
+    "Tolerances",
+    "Unusable",
+    "gpu_devices",
+    "index_of",
+    "label_form",
+    "mig_slice",
+    "parse_gpu_labels",
+    "parse_mig_labels",
+    "short_of_devices",
+    "single_profile",
+    "tolerations",
+    "why_unusable",
+]

@@ -2,9 +2,8 @@
 
 from typing import NamedTuple
 
-from plimsoll.model.api.partition import Partition
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.node_gpus import NodeGpus
+from plimsoll.model.api import Partition
+from plimsoll.model.cluster import Node, NodeGpus
 from plimsoll.plan.nodes.gpu_labels import (
     GPU_REPLICAS,
     MIG_CONFIG_STATE,

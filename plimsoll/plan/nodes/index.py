@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from operator import attrgetter
 
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.meta.label_selector import LabelSelector
+from plimsoll.model.cluster import Node
+from plimsoll.model.meta import LabelSelector
 from plimsoll.plan.nodes.gpu_labels import MIG_CONFIG, MIG_STRATEGY, READ, GpuLabels, InvalidGpuLabel, parse_gpu_labels
 from plimsoll.plan.nodes.mig import MIG_PREFIX
 

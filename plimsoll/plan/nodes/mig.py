@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
-from plimsoll.model.cluster.node_gpus import MIB_PER_GIB, InvalidFigureError, NodeGpus
+from plimsoll.model.cluster import MIB_PER_GIB, InvalidFigureError, NodeGpus
 from plimsoll.plan.nodes.gpu_labels import MIG_CONFIG, MIG_CONFIG_STATE, MIG_STRATEGY
 
 MIG_PREFIX: Final = "nvidia.com/mig-"

@@ -1,9 +1,9 @@
 """Whether the pods of a Workspace may be placed on a node now."""
 
-from plimsoll.model.cluster.node import Node
+from plimsoll.model.cluster import Node
 from plimsoll.plan.nodes.gpu_offer import Offer
 from plimsoll.plan.nodes.index import gpu_devices
-from plimsoll.plan.nodes.tolerations import Tolerance
+from plimsoll.plan.nodes.tolerance import Tolerance
 
 
 def why_unusable(node: Node, tolerance: Tolerance) -> str:

@@ -11,10 +11,9 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from plimsoll.labels import NODEPOOL
-from plimsoll.model.api.provisioning import PendingClaim, Provisioning
-from plimsoll.model.karpenter.claim_event import ClaimEvent
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model import Snapshot
+from plimsoll.model.api import PendingClaim, Provisioning
+from plimsoll.model.karpenter import ClaimEvent, NodeClaim
 from plimsoll.plan.owned.progress import GPUS, ClaimProgress, Wait, parse_time
 
 WORDS_LENGTH: Final = 400

@@ -3,17 +3,11 @@
 from datetime import datetime
 from typing import Any, Final
 
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.cluster.workload import Workload
-from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
-from plimsoll.model.karpenter.template import PodTemplate
-from plimsoll.model.meta.base import ObservedObject
-from plimsoll.model.owner import Owner
-from plimsoll.model.plan import Creation, Deletion, ObjectKey, Signal, SignalReason, Update
-from plimsoll.plan.owned.asking import Asking
+from plimsoll.model import Creation, Deletion, ObjectKey, Owner, Signal, SignalReason, Update
+from plimsoll.model.cluster import Pod, Workload
+from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
+from plimsoll.model.meta import ObservedObject
+from plimsoll.plan.owned.demand_objects import Asking
 from plimsoll.plan.owned.ownership import Owned, owner_of
 
 KARPENTER: Final = "karpenter.sh/v1"

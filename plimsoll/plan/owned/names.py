@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterator
 from itertools import count
 
 from plimsoll.labels import ENVIRONMENT, MANAGED_BY, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID, as_label_value
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.api.workspace import Workspace
+from plimsoll.model.api import Environment, Workspace
 
 NAME_LENGTH = 63
 """A NodeClaim's name also becomes the value of its node's hostname label."""

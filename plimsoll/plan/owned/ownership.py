@@ -3,14 +3,11 @@
 from collections.abc import Iterable
 
 from plimsoll.labels import ENVIRONMENT, NODEPOOL, as_label_value
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.api.workspace import Workspace, WorkspaceRef
-from plimsoll.model.cluster.workload import Workload
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.owner import Owner
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.owned.asking import KINDS, Asking, demand_of
+from plimsoll.model import Owner, Snapshot
+from plimsoll.model.api import Environment, Workspace, WorkspaceRef
+from plimsoll.model.cluster import Workload
+from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.plan.owned.demand_objects import KINDS, Asking, demand_of
 
 Owned = NodeClaim | NodePool | Workload
 

@@ -1,1 +1,46 @@
 """What pods request of GPUs, and where they run."""
+
+from plimsoll.plan.pods.changes import PodChanges, pod_changes, value_changes
+from plimsoll.plan.pods.group_labels import gpu_groups, is_reservation, node_of, selected_node
+from plimsoll.plan.pods.indexed import IndexedPods, bound_pods, marked_pods
+from plimsoll.plan.pods.places import PodPlaces
+from plimsoll.plan.pods.rivals import is_rival, rival_warnings
+from plimsoll.plan.pods.shares import (
+    ASSUMED_MILLI,
+    KindSizes,
+    PodShare,
+    ShareRefusal,
+    UnreadableShareError,
+    read_share,
+    read_shares,
+    size_by_kind,
+)
+from plimsoll.plan.pods.usage import NodeUsage, Owner, nodes_in_use, owner_of
+
+__all__ = [
+    "ASSUMED_MILLI",
+    "IndexedPods",
+    "KindSizes",
+    "NodeUsage",
+    "Owner",
+    "PodChanges",
+    "PodPlaces",
+    "PodShare",
+    "ShareRefusal",
+    "UnreadableShareError",
+    "bound_pods",
+    "gpu_groups",
+    "is_reservation",
+    "is_rival",
+    "marked_pods",
+    "node_of",
+    "nodes_in_use",
+    "owner_of",
+    "pod_changes",
+    "read_share",
+    "read_shares",
+    "rival_warnings",
+    "selected_node",
+    "size_by_kind",
+    "value_changes",
+]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster import Pod
 
 T = TypeVar("T")
 _STEP: Final = 1024

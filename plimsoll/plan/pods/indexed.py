@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from plimsoll.labels import GROUP
-from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster import Pod
 from plimsoll.plan.pods.changes import pod_changes
 from plimsoll.plan.pods.rivals import is_rival
 

@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Final
 
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
-from plimsoll.model.api.workspace import Workspace, WorkspaceRef
-from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.api import Workspace, WorkspaceRef
+from plimsoll.model.cluster import Pod
 
 _REPLICA: Final = ("leaderworkerset.sigs.k8s.io/group-index", "apps.kubernetes.io/pod-index")
 """Labels of pods that have a number: a LeaderWorkerSet or a StatefulSet that shrinks ends the highest."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster import Pod
 
 ADJUSTER: Final = "node-scale-adjuster"
 """KAI's, as its Deployment is named."""

@@ -10,15 +10,8 @@ from decimal import Decimal
 
 from plimsoll.errors import PlimsollError
 from plimsoll.labels import GPU_RESOURCE
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.share import (
-    GPU_FRACTION,
-    GPU_FRACTION_DEVICES,
-    GPU_MEMORY_SHARE,
-    MAX_DEVICES,
-    WHOLE_MILLI,
-    GPUShare,
-)
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, MAX_DEVICES, WHOLE_MILLI, GPUShare
 
 ASSUMED_MILLI = 100
 """Thousandths that a share in MiB counts for where the memory of no GPU is known: KAI's ratio of 0.1."""

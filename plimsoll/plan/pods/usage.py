@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.share import GPU_FRACTION, GPU_MEMORY_SHARE
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model import Snapshot
+from plimsoll.model.api import Workspace
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import GPU_FRACTION, GPU_MEMORY_SHARE
 from plimsoll.plan.pods.indexed import bound_pods, marked_pods
 
 Owner = tuple[str, str]

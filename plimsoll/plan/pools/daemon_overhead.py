@@ -9,10 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from plimsoll.model.cluster.daemon_set import DaemonSet
-from plimsoll.model.cluster.host_load import IDLE, HostLoad
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.plain_pod import Takes
+from plimsoll.model.cluster import IDLE, DaemonSet, HostLoad, Node, Takes
 from plimsoll.plan.pools.shape import PoolShape
 
 _OS: Final = "kubernetes.io/os"

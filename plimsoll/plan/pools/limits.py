@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.packing.nodes.need import UNBOUNDED
+from plimsoll.model.karpenter import NodePool
+from plimsoll.packing.nodes import UNBOUNDED
 from plimsoll.plan.pools.shape import PoolShape
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from plimsoll.model.cluster.instance_type import InstanceType
-from plimsoll.packing.nodes.need import UNBOUNDED
+from plimsoll.model.cluster import InstanceType
+from plimsoll.packing.nodes import UNBOUNDED
 
 _CPU_STEPS: Final = ((1000, 6.0), (1000, 1.0), (2000, 0.5), (UNBOUNDED, 0.25))
 """(millicores, percent kept of them): the first core, the second, the next two, all further ones."""

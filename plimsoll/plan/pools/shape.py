@@ -7,11 +7,9 @@ from functools import cached_property
 from typing import Final
 
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
-from plimsoll.model.cluster.host_load import IDLE, HostLoad
-from plimsoll.model.cluster.node_gpus import product_words
-from plimsoll.model.meta.placement import NodeRequirement, Placement
-from plimsoll.model.meta.taint import Taint
-from plimsoll.packing.nodes.need import UNBOUNDED, less
+from plimsoll.model.cluster import IDLE, HostLoad, product_words
+from plimsoll.model.meta import NodeRequirement, Placement, Taint
+from plimsoll.packing.nodes import UNBOUNDED, less
 
 _CHOSEN: Final = (
     "topology.kubernetes.io/",

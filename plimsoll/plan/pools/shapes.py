@@ -7,17 +7,13 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from plimsoll.labels import GPU_PRODUCT, GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, WORKSPACE
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.meta.placement import NodeRequirement
-from plimsoll.model.meta.taint import Taint
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.packing.nodes.need import UNBOUNDED
-from plimsoll.plan.catalog.offered import CLOUDS, OfferedType, OfferedTypes
-from plimsoll.plan.catalog.provider_labels import type_labels
-from plimsoll.plan.catalog.reported_memory import reported_memory_mib
-from plimsoll.plan.nodes.gpu_labels import GpuLabels
-from plimsoll.plan.nodes.index import NodeIndex, index_of
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Node
+from plimsoll.model.karpenter import NodePool
+from plimsoll.model.meta import NodeRequirement, Taint
+from plimsoll.packing.nodes import UNBOUNDED
+from plimsoll.plan.catalog import CLOUDS, OfferedType, OfferedTypes, reported_memory_mib, type_labels
+from plimsoll.plan.nodes import GpuLabels, NodeIndex, index_of
 from plimsoll.plan.pools.daemon_overhead import DaemonOverhead
 from plimsoll.plan.pools.node_overhead import allocatable
 from plimsoll.plan.pools.shape import PoolShape, same_product

@@ -3,12 +3,11 @@
 from typing import Any
 
 from plimsoll.labels import DO_NOT_DISRUPT, INSTANCE_TYPE, SPEC_HASH
-from plimsoll.model.api.environment import Environment, NodeClassRef
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.plan.catalog.offered import OfferedType
-from plimsoll.plan.estimating.presets import preset
-from plimsoll.plan.owned.names import object_labels
-from plimsoll.plan.workspaces.workload import spec_hash
+from plimsoll.model.api import Environment, NodeClassRef, Workspace
+from plimsoll.plan.catalog import OfferedType
+from plimsoll.plan.estimating import preset
+from plimsoll.plan.owned import object_labels
+from plimsoll.plan.workspaces import spec_hash
 
 OS = "kubernetes.io/os"
 AWS_GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"

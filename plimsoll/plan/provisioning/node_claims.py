@@ -5,12 +5,8 @@ from datetime import datetime
 from itertools import islice
 
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, SPEC_HASH
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.plan.owned.attempts import Trying
-from plimsoll.plan.owned.delta import Delta
-from plimsoll.plan.owned.names import claim_names
-from plimsoll.plan.owned.ownership import alive
-from plimsoll.plan.owned.progress import ClaimProgress
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.plan.owned import ClaimProgress, Delta, Trying, alive, claim_names
 from plimsoll.plan.provisioning.manifest import node_claim_manifest
 from plimsoll.plan.provisioning.provisioner import Means, Wish
 from plimsoll.plan.provisioning.static_pool import lowered

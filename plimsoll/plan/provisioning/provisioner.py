@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from plimsoll.model.api.environment import Environment, NodeClassRef
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.verdict import Reason, Verdict
-from plimsoll.plan.catalog.offered import OfferedType
-from plimsoll.plan.limits.budget import Budget
-from plimsoll.plan.owned.delta import Delta
-from plimsoll.plan.owned.ownership import Ownership
-from plimsoll.plan.pods.places import PodPlaces
+from plimsoll.model import Reason, Verdict
+from plimsoll.model.api import Environment, NodeClassRef, Workspace
+from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.plan.catalog import OfferedType
+from plimsoll.plan.limits import Budget
+from plimsoll.plan.owned import Delta, Ownership
+from plimsoll.plan.pods import PodPlaces
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from plimsoll.labels import DO_NOT_DISRUPT, NODEPOOL, SPEC_HASH
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.plan.owned.attempts import Trying
-from plimsoll.plan.owned.delta import KARPENTER, Delta
-from plimsoll.plan.owned.names import claim_names, object_labels
-from plimsoll.plan.owned.ownership import alive
-from plimsoll.plan.owned.progress import ClaimProgress
+from plimsoll.model.api import Environment
+from plimsoll.model.karpenter import NodePool
+from plimsoll.plan.owned import KARPENTER, ClaimProgress, Delta, Trying, alive, claim_names, object_labels
 from plimsoll.plan.provisioning.manifest import requirements, taints
 from plimsoll.plan.provisioning.provisioner import Means, Wish
-from plimsoll.plan.workspaces.workload import spec_hash
+from plimsoll.plan.workspaces import spec_hash
 from plimsoll.text import counted
 
 

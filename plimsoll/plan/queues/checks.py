@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from plimsoll.errors import InvalidObjectError
-from plimsoll.model.kai.queue import Queue
-from plimsoll.model.meta.base import identify
-from plimsoll.model.meta.finding import Finding, Severity, in_order
+from plimsoll.model.kai import Queue
+from plimsoll.model.meta import Finding, Severity, identify, in_order
 from plimsoll.plan.queues.fields import UNITS, faults
 from plimsoll.plan.queues.tree import MILLI, QueueTree, Resource
 from plimsoll.plan.queues.users import KAI, QueueUse, queue_uses

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from plimsoll.model.kai.queue import UNLIMITED, QueueResource, QueueResources, QueueSpec
-from plimsoll.model.meta.duration import parse_duration
-from plimsoll.model.meta.finding import Severity
+from plimsoll.model.kai import UNLIMITED, QueueResource, QueueResources, QueueSpec
+from plimsoll.model.meta import Severity, parse_duration
 from plimsoll.plan.queues.tree import Resource, is_number
 
 UNITS: Final = {Resource.GPU: "GPUs", Resource.CPU: "millicores", Resource.MEMORY: "MB"}

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from plimsoll.model.kai.queue import Queue
+from plimsoll.model.kai import Queue
 from plimsoll.plan.queues.load import QueueLoad
 from plimsoll.plan.queues.tree import MILLI, QueueTree, Resource
 from plimsoll.text import shortlist

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.labels import QUEUE
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.share import GPUShare
-from plimsoll.plan.pods.shares import ASSUMED_MILLI
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import GPUShare
+from plimsoll.plan.pods import ASSUMED_MILLI
 
 PROJECT: Final = "project"
 """Label that KAI takes for the queue where a pod has no label of one."""

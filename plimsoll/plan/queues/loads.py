@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.nodes.gpu_labels import GpuLabels, parse_gpu_labels
-from plimsoll.plan.pods.changes import PodChanges
-from plimsoll.plan.pods.gpu_groups import node_of
-from plimsoll.plan.pods.shares import PodShare, read_shares
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.plan.nodes import GpuLabels, parse_gpu_labels
+from plimsoll.plan.pods import PodChanges, PodShare, node_of, read_shares
 from plimsoll.plan.queues.load import NO_LOAD, QueueLoad, gpu_milli, queue_of
 from plimsoll.plan.queues.preemptibility import is_preemptible
 

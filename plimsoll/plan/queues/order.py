@@ -11,8 +11,8 @@ from typing import Final
 
 from plimsoll.plan.queues.fair_share import Amount
 from plimsoll.plan.queues.gate import QueueGate
-from plimsoll.plan.queues.standing import NOTHING, QueuedPod, Standing
 from plimsoll.plan.queues.tree import Resource
+from plimsoll.plan.queues.usage import NOTHING, QueuedPod, Standing
 
 _NO_SHARE: Final = 1000
 """How much worse it is to have something of a resource without a share of it than with one."""

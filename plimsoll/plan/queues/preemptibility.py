@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster import Pod
 
 PREEMPTIBILITY: Final = "kai.scheduler/preemptibility"
 """Label of a pod or its owner: `preemptible`, `non-preemptible` or `semi-preemptible`."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, TypeGuard
 
-from plimsoll.model.kai.queue import UNLIMITED, Queue
+from plimsoll.model.kai import UNLIMITED, Queue
 
 DEFAULT_PRIORITY: Final = 100
 MILLI: Final = 1000

@@ -10,18 +10,14 @@ from typing import Final
 import orjson
 
 from plimsoll.labels import DEMAND, NODEPOOL
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
-from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
-from plimsoll.model.meta.condition import condition_of
-from plimsoll.model.plan import SignalReason
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.demand.demand import Promise
-from plimsoll.plan.nodes.index import gpu_devices
-from plimsoll.plan.owned.asking import Asking, asking, signalled
-from plimsoll.plan.owned.progress import parse_time
-from plimsoll.plan.pods.usage import nodes_in_use
+from plimsoll.model import SignalReason, Snapshot
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
+from plimsoll.model.meta import condition_of
+from plimsoll.plan.demand import Promise
+from plimsoll.plan.nodes import gpu_devices
+from plimsoll.plan.owned import Asking, asking, parse_time, signalled
+from plimsoll.plan.pods import nodes_in_use
 from plimsoll.plan.requests.node_ask import ATTEMPT, CAME, GIVEN_UP, LOST, NodeAsk
 
 READY_WORDS: Final = "the GPUs are allocatable on node "

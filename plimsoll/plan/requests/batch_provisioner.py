@@ -5,14 +5,12 @@ from functools import partial
 
 import orjson
 
-from plimsoll.model.api.demand_settings import DemandProvisioner as Setting
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
-from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
-from plimsoll.model.owner import DemandRef
-from plimsoll.plan.demand.demand import Demand, PlannedNode
-from plimsoll.plan.owned.asking import Asking
-from plimsoll.plan.owned.delta import Delta
+from plimsoll.model import DemandRef
+from plimsoll.model.api import DemandProvisioner as Setting
+from plimsoll.model.api import Environment
+from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
+from plimsoll.plan.demand import Demand, PlannedNode
+from plimsoll.plan.owned import Asking, Delta
 from plimsoll.plan.requests.asked import Asked, read_asked
 from plimsoll.plan.requests.batches import (
     Manifest,

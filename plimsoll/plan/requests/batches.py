@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from plimsoll.labels import ENVIRONMENT, HEADROOM, as_label_value
-from plimsoll.model.api.demand_settings import Headroom
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.meta.placement import ANYWHERE, Placement
-from plimsoll.model.owner import DemandRef
-from plimsoll.plan.demand.demand import PlannedNode
+from plimsoll.model import DemandRef
+from plimsoll.model.api import Environment, Headroom
+from plimsoll.model.meta import ANYWHERE, Placement
+from plimsoll.plan.demand import PlannedNode
 from plimsoll.plan.requests.node_ask import ASK, ATTEMPT, NodeAsk, marks, placing
 
 Manifest = dict[str, Any]

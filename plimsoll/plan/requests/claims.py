@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
-from plimsoll.model.api.gpu_demand import ClaimStage
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.owned.progress import ClaimProgress, Wait
+from plimsoll.model import Snapshot
+from plimsoll.model.api import ClaimStage
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.plan.owned import ClaimProgress, Wait
 from plimsoll.plan.requests.asked import Asked
 from plimsoll.plan.requests.sold_out import ELSEWHERE, SoldOut, answers, sold_out
 

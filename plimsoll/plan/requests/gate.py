@@ -4,16 +4,12 @@ from collections.abc import Container, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.pod_group import PodGroup
-from plimsoll.model.plan import Lift, ObjectKey
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.classes.gangs import gangs
-from plimsoll.plan.classes.gated_pod import gated
-from plimsoll.plan.classes.pods import is_ours, uid_of
-from plimsoll.plan.demand.demand import Demand
-from plimsoll.plan.pods.gpu_groups import node_of
-from plimsoll.plan.pods.indexed import marked_pods
+from plimsoll.model import Lift, ObjectKey, Snapshot
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import PodGroup
+from plimsoll.plan.classes import gangs, gated, is_ours, uid_of
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.pods import marked_pods, node_of
 
 NOT_SERVED: Final = "its demand is not planned here"
 

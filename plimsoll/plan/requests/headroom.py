@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 
 from plimsoll.labels import HEADROOM
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
-from plimsoll.model.owner import DemandRef
-from plimsoll.plan.owned.asking import Asking
-from plimsoll.plan.owned.delta import Delta
+from plimsoll.model import DemandRef
+from plimsoll.model.api import Environment
+from plimsoll.model.karpenter import CapacityBuffer
+from plimsoll.plan.owned import Asking, Delta
 from plimsoll.plan.requests.batches import capacity_buffer, headroom_ask, of_headroom, pod_template
 from plimsoll.plan.requests.node_ask import NodeAsk
 

@@ -15,16 +15,15 @@ from itertools import chain
 from typing import Final
 
 from plimsoll.labels import NODEPOOL
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
-from plimsoll.model.meta.condition import condition_of
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.classes.gated_pod import gated
-from plimsoll.plan.demand.demand import Demand
-from plimsoll.plan.nodes.index import gpu_devices
-from plimsoll.plan.owned.progress import parse_time
-from plimsoll.plan.pods.gpu_groups import node_of
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.karpenter import CapacityBuffer
+from plimsoll.model.meta import condition_of
+from plimsoll.plan.classes import gated
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.nodes import gpu_devices
+from plimsoll.plan.owned import parse_time
+from plimsoll.plan.pods import node_of
 from plimsoll.plan.requests.asked import Asked
 from plimsoll.plan.requests.node_ask import NodeAsk
 

@@ -10,10 +10,9 @@ from pydantic import ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from plimsoll.labels import DEMAND, ENVIRONMENT, GROUP, INSTANCE_TYPE, NODEPOOL, as_label_value
-from plimsoll.model.meta.base import Observed
-from plimsoll.model.meta.placement import Placement, Terms
-from plimsoll.model.owner import DemandRef
-from plimsoll.plan.demand.demand import PlannedNode, Promise
+from plimsoll.model import DemandRef
+from plimsoll.model.meta import Observed, Placement, Terms
+from plimsoll.plan.demand import PlannedNode, Promise
 
 ASK: Final = f"{GROUP}/node"
 """Annotation: the NodeAsk, as JSON."""

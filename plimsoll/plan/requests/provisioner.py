@@ -4,9 +4,8 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Protocol
 
-from plimsoll.plan.demand.demand import Demand, PlannedNode
-from plimsoll.plan.owned.asking import Asking
-from plimsoll.plan.owned.delta import Delta
+from plimsoll.plan.demand import Demand, PlannedNode
+from plimsoll.plan.owned import Asking, Delta
 from plimsoll.plan.requests.asked import Asked
 from plimsoll.plan.requests.node_ask import NodeAsk
 

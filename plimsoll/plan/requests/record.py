@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from plimsoll.model.api.demand_settings import DemandSettings
-from plimsoll.model.api.gpu_demand import BlockedType, GPUDemandStatus
-from plimsoll.plan.owned.progress import parse_time
+from plimsoll.model.api import BlockedType, DemandSettings, GPUDemandStatus
+from plimsoll.plan.owned import parse_time
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from plimsoll.model.api.demand_settings import DemandProvisioner, DemandSettings
-from plimsoll.model.api.gpu_demand import (
+from plimsoll.model import DemandRef
+from plimsoll.model.api import (
     MAX_LISTED,
     ClaimStage,
     DemandClaim,
     DemandObject,
     DemandPhase,
+    DemandProvisioner,
     DemandReport,
+    DemandSettings,
     GPUDemandStatus,
 )
-from plimsoll.model.owner import DemandRef
-from plimsoll.plan.demand.demand import Demand
-from plimsoll.plan.owned.delta import Delta, key_of
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.owned import Delta, key_of
 from plimsoll.plan.requests.asked import Asked
 from plimsoll.plan.requests.claims import FollowedClaim
 from plimsoll.plan.requests.record import DemandRecord, Failing, text_of

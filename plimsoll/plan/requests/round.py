@@ -4,17 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from plimsoll.model.api.demand_settings import DemandProvisioner as Setting
-from plimsoll.model.api.gpu_demand import DemandReport, GPUDemandStatus
-from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
-from plimsoll.model.plan import SignalReason
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.demand.demand import Demand
-from plimsoll.plan.demand.planner import DemandPlanner
-from plimsoll.plan.owned.asking import signalled
-from plimsoll.plan.owned.delta import Delta, key_of
-from plimsoll.plan.owned.progress import parse_time
-from plimsoll.plan.pools.limits import Room
+from plimsoll.model import SignalReason, Snapshot
+from plimsoll.model.api import DemandProvisioner as Setting
+from plimsoll.model.api import DemandReport, GPUDemandStatus
+from plimsoll.model.karpenter import ProvisioningRequest
+from plimsoll.plan.demand import Demand, DemandPlanner
+from plimsoll.plan.owned import Delta, key_of, parse_time, signalled
+from plimsoll.plan.pools import Room
 from plimsoll.plan.requests.asked import Asked, AskedObjects, came_since
 from plimsoll.plan.requests.batch_provisioner import BatchProvisioner
 from plimsoll.plan.requests.claims import ClaimMonitor, FollowedClaim

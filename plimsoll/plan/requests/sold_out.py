@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
-from plimsoll.model.karpenter.claim_event import ClaimEvent
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.owned.progress import parse_time
+from plimsoll.model import Snapshot
+from plimsoll.model.karpenter import ClaimEvent, NodeClaim
+from plimsoll.plan.owned import parse_time
 from plimsoll.plan.requests.asked import Asked
 
 ELSEWHERE: Final = timedelta(seconds=30)

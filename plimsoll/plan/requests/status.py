@@ -3,9 +3,8 @@
 import math
 from collections import Counter
 
-from plimsoll.model.api.gpu_demand import MAX_LISTED, DemandPattern, DemandPod, GPUDemandStatus
-from plimsoll.plan.demand.demand import Demand
-from plimsoll.plan.demand.places import places
+from plimsoll.model.api import MAX_LISTED, DemandPattern, DemandPod, GPUDemandStatus
+from plimsoll.plan.demand import Demand, places
 
 
 def figures(demand: Demand) -> GPUDemandStatus:

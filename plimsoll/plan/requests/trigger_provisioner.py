@@ -3,13 +3,11 @@
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.owner import DemandRef
-from plimsoll.model.plan import ObjectKey, SignalReason
-from plimsoll.plan.demand.demand import Demand, PlannedNode
-from plimsoll.plan.owned.asking import Asking, signalled
-from plimsoll.plan.owned.delta import Delta, key_of
+from plimsoll.model import DemandRef, ObjectKey, SignalReason
+from plimsoll.model.api import Environment
+from plimsoll.model.cluster import Pod
+from plimsoll.plan.demand import Demand, PlannedNode
+from plimsoll.plan.owned import Asking, Delta, key_of, signalled
 from plimsoll.plan.requests.asked import READY_WORDS, Asked
 from plimsoll.plan.requests.node_ask import NodeAsk
 from plimsoll.plan.requests.provisioner import Names

@@ -13,10 +13,10 @@ from typing import Any, Final
 import orjson
 
 from plimsoll.labels import as_label_value
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.owner import DemandRef
-from plimsoll.plan.demand.demand import Demand, PlannedNode
+from plimsoll.model import DemandRef
+from plimsoll.model.api import Environment
+from plimsoll.model.cluster import Pod
+from plimsoll.plan.demand import Demand, PlannedNode
 from plimsoll.plan.requests.node_ask import ASK, ATTEMPT, NodeAsk, marks, placing
 
 PREFIX: Final = "smart-gpu-scheduler"

@@ -1,1 +1,33 @@
 """Workspaces: judged, given nodes, and turned into workloads."""
+
+from plimsoll.plan.workspaces.allocation import allocate
+from plimsoll.plan.workspaces.autoscaling import autoscaled, scaled
+from plimsoll.plan.workspaces.brought import BroughtNodes
+from plimsoll.plan.workspaces.existing import brought_supply
+from plimsoll.plan.workspaces.holders import Holders
+from plimsoll.plan.workspaces.holdings import Holdings, Made
+from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
+from plimsoll.plan.workspaces.refused_fields import unread, unsupported
+from plimsoll.plan.workspaces.replicas import startable, whole_replicas
+from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET, Scale, spec_hash, workload_kind, workload_manifest
+
+__all__ = [
+    "LEADER_WORKER_SET",
+    "BroughtNodes",
+    "Holders",
+    "Holdings",
+    "Made",
+    "ProvisionedNodes",
+    "Scale",
+    "allocate",
+    "autoscaled",
+    "brought_supply",
+    "scaled",
+    "spec_hash",
+    "startable",
+    "unread",
+    "unsupported",
+    "whole_replicas",
+    "workload_kind",
+    "workload_manifest",
+]

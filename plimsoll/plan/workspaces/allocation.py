@@ -9,14 +9,12 @@ nodes with each other, and with no others.
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.refusal import Refusal
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.verdict import Reason
-from plimsoll.plan.estimating.sizing import Sizing
-from plimsoll.plan.nodes.index import NodeIndex, gpu_devices
-from plimsoll.plan.owned.ownership import by_age
-from plimsoll.plan.pods.usage import NodeUsage, Owner, owner_of
+from plimsoll.model import Reason, Refusal, Snapshot
+from plimsoll.model.api import Workspace
+from plimsoll.plan.estimating import Sizing
+from plimsoll.plan.nodes import NodeIndex, gpu_devices
+from plimsoll.plan.owned import by_age
+from plimsoll.plan.pods import NodeUsage, Owner, owner_of
 from plimsoll.text import SHOWN, counted, shortlist
 
 Key = tuple[str, str]

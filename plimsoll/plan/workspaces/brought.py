@@ -9,21 +9,22 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from plimsoll.labels import GPU_MEMORY, NODEPOOL
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.api.mode import instance_type_violation
-from plimsoll.model.api.partition import Partition
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.meta.label_selector import LabelSelector
-from plimsoll.model.refusal import Refusal
-from plimsoll.model.verdict import Reason
-from plimsoll.plan.estimating.estimates import Estimates
-from plimsoll.plan.estimating.sizing import Sizing, nodes_in_all, replica_need
-from plimsoll.plan.nodes.gpu_labels import InvalidGpuLabel
-from plimsoll.plan.nodes.gpu_offer import Offer, Offers, Unusable
-from plimsoll.plan.nodes.index import NodeIndex
-from plimsoll.plan.nodes.tolerations import Tolerance, Tolerances
-from plimsoll.plan.nodes.usability import short_of_devices, why_unusable
+from plimsoll.model import Reason, Refusal
+from plimsoll.model.api import EnvironmentSpec, Partition, Workspace, instance_type_violation
+from plimsoll.model.cluster import Node
+from plimsoll.model.meta import LabelSelector
+from plimsoll.plan.estimating import Estimates, Sizing, nodes_in_all, replica_need
+from plimsoll.plan.nodes import (
+    InvalidGpuLabel,
+    NodeIndex,
+    Offer,
+    Offers,
+    Tolerance,
+    Tolerances,
+    Unusable,
+    short_of_devices,
+    why_unusable,
+)
 from plimsoll.plan.workspaces.brought_replica import nodes_of_replica
 from plimsoll.plan.workspaces.refusals import invalid_labels, none_matches, none_usable, not_uniform
 from plimsoll.plan.workspaces.template_devices import template_devices

@@ -8,12 +8,9 @@ nodes a replica takes that may span them.
 import math
 from typing import Final
 
-from plimsoll.model.refusal import Refusal
-from plimsoll.model.verdict import Reason
-from plimsoll.plan.estimating.estimates import Estimates
-from plimsoll.plan.estimating.estimator import Estimate
-from plimsoll.plan.estimating.sizing import ReplicaNeed
-from plimsoll.plan.nodes.gpu_offer import Offer
+from plimsoll.model import Reason, Refusal
+from plimsoll.plan.estimating import Estimate, Estimates, ReplicaNeed
+from plimsoll.plan.nodes import Offer
 from plimsoll.text import counted, shortlist
 
 MOST_NODES: Final = 10_000

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.verdict import Verdict
-from plimsoll.plan.pods.usage import NodeUsage
+from plimsoll.model import Snapshot, Verdict
+from plimsoll.model.api import Workspace
+from plimsoll.plan.pods import NodeUsage
 from plimsoll.plan.workspaces.holdings import Holdings
 from plimsoll.text import counted
 

@@ -4,17 +4,12 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 
-from plimsoll.model.api.provisioning import Provisioning
-from plimsoll.model.api.workspace import Workspace, WorkspaceRef
-from plimsoll.model.plan import ObjectKey, Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.verdict import Verdict
-from plimsoll.plan.nodes.index import index_of
-from plimsoll.plan.owned.attempts import Attempts, Trying
-from plimsoll.plan.owned.ownership import Ownership
-from plimsoll.plan.owned.progress import ClaimProgress
-from plimsoll.plan.workspaces.brought_supply import brought_supply
-from plimsoll.plan.workspaces.whole_replicas import Start, whole_replicas
+from plimsoll.model import ObjectKey, Plan, Snapshot, Verdict
+from plimsoll.model.api import Provisioning, Workspace, WorkspaceRef
+from plimsoll.plan.nodes import index_of
+from plimsoll.plan.owned import Attempts, ClaimProgress, Ownership, Trying
+from plimsoll.plan.workspaces.existing import brought_supply
+from plimsoll.plan.workspaces.replicas import Start, whole_replicas
 
 
 class Made:

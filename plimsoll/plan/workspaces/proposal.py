@@ -3,13 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from plimsoll.model.api.environment import EnvironmentSpec, NamespaceAccess
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.instance_type import InstanceType
-from plimsoll.plan.catalog.catalog import Candidate
-from plimsoll.plan.catalog.offered import OfferedTypes
-from plimsoll.plan.estimating.estimates import Estimates
-from plimsoll.plan.estimating.sizing import ReplicaNeed
+from plimsoll.model.api import EnvironmentSpec, NamespaceAccess, Workspace
+from plimsoll.model.cluster import InstanceType
+from plimsoll.plan.catalog import Candidate, OfferedTypes
+from plimsoll.plan.estimating import Estimates, ReplicaNeed
 from plimsoll.text import counted, shortlist
 
 

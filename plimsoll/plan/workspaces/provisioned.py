@@ -1,14 +1,10 @@
 """Workspaces whose nodes are provisioned (NAP): an instance type that is known, and how many nodes of it."""
 
 from plimsoll.labels import INSTANCE_TYPE
-from plimsoll.model.api.environment import EnvironmentSpec, NamespaceAccess
-from plimsoll.model.api.mode import INSTANCE_TYPE_REQUIRED
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.refusal import Refusal
-from plimsoll.model.verdict import Reason
-from plimsoll.plan.catalog.offered import OfferedType, OfferedTypes
-from plimsoll.plan.estimating.estimates import Estimates
-from plimsoll.plan.estimating.sizing import ReplicaNeed, Sizing, nodes_in_all, nodes_per_replica, replica_need
+from plimsoll.model import Reason, Refusal
+from plimsoll.model.api import INSTANCE_TYPE_REQUIRED, EnvironmentSpec, NamespaceAccess, Workspace
+from plimsoll.plan.catalog import OfferedType, OfferedTypes
+from plimsoll.plan.estimating import Estimates, ReplicaNeed, Sizing, nodes_in_all, nodes_per_replica, replica_need
 from plimsoll.plan.workspaces.proposal import Proposals
 from plimsoll.text import counted, did_you_mean, shortlist
 

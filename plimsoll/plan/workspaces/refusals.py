@@ -3,12 +3,9 @@
 from typing import Final
 
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.refusal import Refusal
-from plimsoll.model.verdict import Reason
-from plimsoll.plan.nodes.gpu_labels import MIG_CONFIG, InvalidGpuLabel
-from plimsoll.plan.nodes.gpu_offer import Offer, Unusable
-from plimsoll.plan.nodes.mig import ALL_DISABLED
+from plimsoll.model import Reason, Refusal
+from plimsoll.model.cluster import Node
+from plimsoll.plan.nodes import ALL_DISABLED, MIG_CONFIG, InvalidGpuLabel, Offer, Unusable
 from plimsoll.text import SHOWN, counted, shortlist
 
 PCI_PRESENT: Final = "feature.node.kubernetes.io/pci-10de.present"

@@ -2,11 +2,9 @@
 
 from typing import Any, Final
 
-from plimsoll.model.api.adapter import Adapter
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.api.workspace import Inference
-from plimsoll.model.verdict import Verdict
-from plimsoll.plan.estimating.presets import preset
+from plimsoll.model import Verdict
+from plimsoll.model.api import Adapter, Environment, Inference
+from plimsoll.plan.estimating import preset
 
 PORT: Final = 8000
 ADAPTERS: Final = "/mnt/adapters"

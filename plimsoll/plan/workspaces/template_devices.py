@@ -1,10 +1,9 @@
 """GPUs that a pod template asks for by itself."""
 
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.meta.pod_template import dig
-from plimsoll.model.refusal import Refusal
-from plimsoll.model.verdict import Reason
+from plimsoll.model import Reason, Refusal
+from plimsoll.model.api import Workspace
+from plimsoll.model.cluster import Pod
+from plimsoll.model.meta import dig
 
 
 def template_devices(workspace: Workspace, resource: str) -> int | Refusal:

@@ -7,12 +7,11 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from plimsoll.labels import DO_NOT_DISRUPT, INSTANCE_TYPE, NODEPOOL, QUEUE, SPEC_HASH, WORKSPACE
-from plimsoll.model.api.environment import Environment
-from plimsoll.model.api.workspace import Inference, Workspace
-from plimsoll.model.meta.pod_template import dig
-from plimsoll.model.verdict import Verdict
-from plimsoll.plan.nodes.tolerations import tolerations
-from plimsoll.plan.owned.names import object_labels, ownership_labels
+from plimsoll.model import Verdict
+from plimsoll.model.api import Environment, Inference, Workspace
+from plimsoll.model.meta import dig
+from plimsoll.plan.nodes import tolerations
+from plimsoll.plan.owned import object_labels, ownership_labels
 from plimsoll.plan.workspaces.ray_group import follow, lead
 from plimsoll.plan.workspaces.serving import serve_preset
 

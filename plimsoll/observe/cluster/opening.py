@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plimsoll.cli.shared import clouds
-from plimsoll.kube.connection import Connection
+from plimsoll import home
+from plimsoll.kube import Connection
 from plimsoll.observe.cluster.observer import Observer
 
 SYNC_SECONDS = 60.0
@@ -15,7 +15,7 @@ SYNC_SECONDS = 60.0
 def open_observer(kubeconfig: Path | None, context: str | None) -> Iterator[tuple[Connection, Observer]]:
     """Watches that have seen the whole state; ended on leaving."""
     connection = Connection.open(kubeconfig, context)
-    observer = Observer(connection, cloud_types=clouds.folder())
+    observer = Observer(connection, cloud_types=home.instance_types())
     observer.start()
     try:
         observer.wait_synced(SYNC_SECONDS)

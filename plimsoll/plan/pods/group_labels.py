@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from plimsoll.gpu_group import GPU_GROUP, GPU_GROUP_PREFIX, SELECTED_NODE
-from plimsoll.model.cluster.pod import Pod
+from plimsoll.model.cluster import Pod
 
 
 def gpu_groups(pod: Pod) -> tuple[str, ...]:

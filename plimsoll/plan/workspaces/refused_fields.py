@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from plimsoll.model.api.mode import PARTITION_FORBIDDEN
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.refusal import Refusal
-from plimsoll.model.verdict import Reason
+from plimsoll.model import Reason, Refusal
+from plimsoll.model.api import PARTITION_FORBIDDEN, Workspace
 from plimsoll.text import shortlist
 
 

@@ -9,12 +9,10 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from plimsoll.labels import CAPACITY_FINALIZER, as_label_value
-from plimsoll.model.api.workspace import WorkspaceRef
-from plimsoll.model.karpenter.node_claim import NodeClaim
-from plimsoll.model.plan import ObjectKey, Plan
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.owned.ownership import Owned, made_for
-from plimsoll.plan.owned.progress import parse_time
+from plimsoll.model import ObjectKey, Plan, Snapshot
+from plimsoll.model.api import WorkspaceRef
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.plan.owned import Owned, made_for, parse_time
 
 PATIENCE: Final = timedelta(minutes=10)
 """How long the end of a Workspace waits for objects whose deletion the cluster has accepted but not finished."""

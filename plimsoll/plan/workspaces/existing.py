@@ -4,13 +4,12 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from plimsoll.labels import NODEPOOL, WORKSPACE
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.catalog.offered import OfferedTypes
-from plimsoll.plan.nodes.index import NodeIndex, gpu_devices
-from plimsoll.plan.nodes.tolerations import Tolerance, Tolerances
-from plimsoll.plan.owned.ownership import by_age
+from plimsoll.model import Snapshot
+from plimsoll.model.api import EnvironmentSpec
+from plimsoll.model.cluster import Node
+from plimsoll.plan.catalog import OfferedTypes
+from plimsoll.plan.nodes import NodeIndex, Tolerance, Tolerances, gpu_devices
+from plimsoll.plan.owned import by_age
 
 
 def brought_supply(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from plimsoll.model.karpenter.node_claim import NodeClaim
+from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.catalog.offered import OfferedTypes
 from plimsoll.quantity import parse_devices
 

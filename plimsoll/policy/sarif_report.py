@@ -5,7 +5,7 @@ from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import quote
 
-from plimsoll.model.meta.finding import Severity
+from plimsoll.model.meta import Severity
 from plimsoll.policy.located import Located
 from plimsoll.policy.rule import Rule
 

@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from plimsoll.model.cluster.instance_type import InstanceType
-from plimsoll.model.snapshot import Snapshot
+from plimsoll import home
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import InstanceType
 
 AGAIN: Final = timedelta(minutes=10)
 """A cloud that did not answer is asked again after this long."""
@@ -76,7 +77,7 @@ class CloudTypes:
 
     def _ask(self, region: str) -> Answer:
         # boto3 takes a third of a second to import, and most environments need none of it.
-        from plimsoll.observe.clouds.ec2 import MAX_AGE, Ec2Error, ec2_types
+        from plimsoll.observe.ec2 import MAX_AGE, Ec2Error, ec2_types
 
         now = self._clock()
         try:
@@ -93,3 +94,8 @@ class CloudTypes:
         self._answers[region] = answer
         self.version += 1
         return answer
+
+
+def with_cloud_types(snapshot: Snapshot) -> Snapshot:
+    """With the instance types of the Environment's region, where it names one; kept ones are not older than a week."""
+    return CloudTypes(home.instance_types()).completed(snapshot)

@@ -4,15 +4,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.reservation import NAMESPACES
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.nodes.gpu_labels import GpuLabels, parse_gpu_labels
-from plimsoll.plan.nodes.index import gpu_devices
-from plimsoll.plan.pods.gpu_groups import is_reservation
-from plimsoll.plan.pods.shares import PodShare, read_shares
+from plimsoll.model import Snapshot
+from plimsoll.model.api import EnvironmentSpec
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.kai import NAMESPACES
+from plimsoll.plan.nodes import GpuLabels, gpu_devices, parse_gpu_labels
+from plimsoll.plan.pods import PodShare, is_reservation, read_shares
 from plimsoll.plan.queues.fair_share import Amount, fair_shares
 from plimsoll.plan.queues.load import QueueLoad, gpu_milli, queue_of
 from plimsoll.plan.queues.preemptibility import is_preemptible

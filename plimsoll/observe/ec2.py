@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plimsoll.errors import PlimsollError
-from plimsoll.model.cluster.instance_type import InstanceType
+from plimsoll.model.cluster import InstanceType
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client

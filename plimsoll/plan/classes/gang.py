@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.kai.pod_group import POD_GROUP_NAME, PodGroup
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import POD_GROUP_NAME, PodGroup
 
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"

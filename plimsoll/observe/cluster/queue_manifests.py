@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import Connection, RequestError
+from plimsoll.kube import Connection, RequestError
 from plimsoll.labels import QUEUE
 from plimsoll.observe.cluster.listing import PIECE, TIMEOUT
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from prometheus_client import start_http_server
 
 from plimsoll.errors import PlimsollError
-from plimsoll.loop.loop import Tick
-from plimsoll.report.metrics import Metrics
+from plimsoll.loop import Tick
+from plimsoll.report import Metrics
 
 
 @contextmanager

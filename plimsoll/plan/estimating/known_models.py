@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plimsoll.errors import PlimsollError
-from plimsoll.model.meta.base import describe_errors
+from plimsoll.model.meta import describe_errors
 from plimsoll.plan.estimating.estimator import ModelNeed
 from plimsoll.text import nearest
 

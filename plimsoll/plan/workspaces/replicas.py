@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.model.verdict import Verdict
-from plimsoll.plan.nodes.index import NodeIndex
-from plimsoll.plan.owned.ownership import Ownership, by_age
-from plimsoll.plan.pods.indexed import bound_pods, marked_pods
+from plimsoll.model import Snapshot, Verdict
+from plimsoll.model.api import Workspace
+from plimsoll.model.cluster import Pod
+from plimsoll.plan.nodes import NodeIndex
+from plimsoll.plan.owned import Ownership, by_age
+from plimsoll.plan.pods import bound_pods, marked_pods
 from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET
 
 Key = tuple[str, str]

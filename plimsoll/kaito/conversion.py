@@ -11,8 +11,8 @@ from plimsoll.kaito.inference import converted_inference
 from plimsoll.kaito.labels import kept_labels, kept_selector
 from plimsoll.kaito.losses import Losses
 from plimsoll.labels import API_VERSION
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.meta.base import identify
+from plimsoll.model.api import Workspace
+from plimsoll.model.meta import identify
 from plimsoll.text import shortlist
 
 VERSIONS: Final = ("kaito.sh/v1beta1", "kaito.sh/v1alpha1")

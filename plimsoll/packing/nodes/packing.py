@@ -7,9 +7,7 @@ both says how far from the fewest the result can be.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from plimsoll.packing.gpus.effort import Clock, Effort
-from plimsoll.packing.gpus.pack import Bin, FreeGPU, Item, Packing, Price, pack_within, size_on
-from plimsoll.packing.gpus.problem import GPU_MILLI
+from plimsoll.packing.gpus import GPU_MILLI, Bin, Clock, Effort, FreeGPU, Item, Packing, Price, pack_within, size_on
 from plimsoll.packing.nodes.filling import Filling
 from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, NodePacking, NodeShape, PodNeed
 from plimsoll.packing.nodes.opening import onto_shapes

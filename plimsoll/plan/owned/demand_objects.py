@@ -6,14 +6,11 @@ Each carries the label of its demand, so that it is found again after a restart 
 from typing import Final
 
 from plimsoll.labels import DEMAND, ENVIRONMENT, HEADROOM, SHARD, as_label_value
-from plimsoll.model.cluster.pod import Pod
-from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
-from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
-from plimsoll.model.karpenter.template import PodTemplate
-from plimsoll.model.meta.condition import condition_of
-from plimsoll.model.owner import DemandRef
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.pods.indexed import marked_pods
+from plimsoll.model import DemandRef, Snapshot
+from plimsoll.model.cluster import Pod
+from plimsoll.model.karpenter import CapacityBuffer, PodTemplate, ProvisioningRequest
+from plimsoll.model.meta import condition_of
+from plimsoll.plan.pods import marked_pods
 
 Asking = Pod | PodTemplate | CapacityBuffer | ProvisioningRequest
 

@@ -1,9 +1,9 @@
 """Workloads whose replicas an autoscaler sets: the plan follows it, and never writes them itself."""
 
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.workload import Workload
-from plimsoll.model.snapshot import Snapshot
-from plimsoll.plan.owned.ownership import Ownership
+from plimsoll.model import Snapshot
+from plimsoll.model.api import Workspace
+from plimsoll.model.cluster import Workload
+from plimsoll.plan.owned import Ownership
 
 
 def autoscaled(snapshot: Snapshot) -> frozenset[tuple[str, str, str, str]]:

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from plimsoll.model.api.gpu_demand import MAX_HELD, MAX_LISTED, DemandPlace
-from plimsoll.packing.nodes.need import FilledNode
+from plimsoll.model.api import MAX_HELD, MAX_LISTED, DemandPlace
+from plimsoll.packing.nodes import FilledNode
 from plimsoll.plan.demand.demand import Demand
 from plimsoll.plan.demand.packer import PackedClass, PromisedNode
-from plimsoll.plan.pods.shares import PodShare
+from plimsoll.plan.pods import PodShare
 
 _Holds = tuple[tuple[str, ...], ...]
 """What is asked of each GPU."""

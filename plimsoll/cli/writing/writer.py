@@ -8,12 +8,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from plimsoll.apply import Applier, ApplySettings
-from plimsoll.cli.shared.watching import open_observer
 from plimsoll.errors import PlimsollError
-from plimsoll.model.meta.base import describe_errors
-from plimsoll.observe.cluster.observer import Observer
+from plimsoll.home import state
+from plimsoll.model.meta import describe_errors
+from plimsoll.observe.cluster import Observer, open_observer
 from plimsoll.report import Reporter
-from plimsoll.sandbox.home import state
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,11 @@
 import time
 from collections.abc import Callable
 
-from plimsoll.loop.loop import Tick
-from plimsoll.model.plan import Plan
-from plimsoll.plan.owned.asking import asking
-from plimsoll.plan.owned.ownership import alive
-from plimsoll.plan.requests.asked import read_asked
-from plimsoll.plan.workspaces.holdings import Holdings
+from plimsoll.loop import Tick
+from plimsoll.model import Plan
+from plimsoll.plan.owned import alive, asking
+from plimsoll.plan.requests import read_asked
+from plimsoll.plan.workspaces import Holdings
 from plimsoll.text import shortlist
 
 

@@ -5,11 +5,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plimsoll.model.api.environment import EnvironmentSpec
-from plimsoll.model.api.workspace import Workspace
-from plimsoll.model.cluster.node import Node
-from plimsoll.model.meta.pod_template import dig
-from plimsoll.model.meta.taint import Toleration, untolerated
+from plimsoll.model.api import EnvironmentSpec, Workspace
+from plimsoll.model.cluster import Node
+from plimsoll.model.meta import Toleration, dig, untolerated
 
 
 def tolerations(environment: EnvironmentSpec, template: Mapping[str, Any] | None) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from plimsoll.labels import NODEPOOL, WORKSPACE
-from plimsoll.model.snapshot import Snapshot
+from plimsoll.model import Snapshot
 
 
 def coming_claims(snapshot: Snapshot) -> Counter[str]:

@@ -1,0 +1,13 @@
+"""The one writer of a cluster, put together from options, as `plimsoll run` and `plimsoll destroy` use it."""
+
+from plimsoll.cli.writing.metrics import serving_metrics
+from plimsoll.cli.writing.settling import Settling
+from plimsoll.cli.writing.writer import Writer, WriterOptions, open_writer
+
+__all__ = [
+    "Settling",
+    "Writer",
+    "WriterOptions",
+    "open_writer",
+    "serving_metrics",
+]

@@ -1,1 +1,0 @@
-"""Instance types and prices as the APIs of clouds list them."""

@@ -1,0 +1,35 @@
+"""A contract of import-linter: what a package offers to others is in its `__init__`."""
+
+from typing import Any
+
+import grimp
+from importlinter import Contract, ContractCheck, fields, output
+
+
+class FrontsContract(Contract):
+    """Nobody imports a module of another package: only the package, whose `__init__` says what others may use.
+
+    `open_packages` are packages whose modules are imported one by one, such as the root package.
+    """
+
+    type_name = "fronts"
+    open_packages = fields.SetField(subfield=fields.StringField(), required=False, default=set())
+
+    def check(self, graph: grimp.ImportGraph, verbose: bool) -> ContractCheck:
+        open_packages = set(self.open_packages)  # type: ignore[call-overload]
+        own = {module for module in graph.modules if not graph.is_module_squashed(module)}
+        packages = {module for module in own if graph.find_children(module)}
+        found = sorted(
+            (importer, imported)
+            for imported in own - packages
+            if (package := imported.rpartition(".")[0]) in packages and package not in open_packages
+            for importer in graph.find_modules_that_directly_import(imported)
+            if importer != package and not importer.startswith(f"{package}.")
+        )
+        return ContractCheck(kept=not found, metadata={"found": found})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        found: list[tuple[str, str]] = check.metadata["found"]
+        for importer, imported in found:
+            package: Any = imported.rpartition(".")[0]
+            output.print_error(f"{importer} imports {imported}: import it from {package}")
