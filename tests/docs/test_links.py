@@ -1,0 +1,79 @@
+"""The Markdown pages: links lead somewhere, long pages begin with a summary, paragraphs are one line each."""
+
+import re
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PAGES = sorted(page for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md") for page in CHECKOUT.glob(pattern))
+MOST_WORDS = 1500
+ACTIVATE = "source .venv/bin/activate"
+
+_CODE = re.compile(r"^( *)```.*?^ *```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
+_FIRST_SHELL_BLOCK = re.compile(r"^ *```sh\n *(.*)$", re.MULTILINE)
+_OWN_LINE = re.compile(r" *([-*+] |\d+\. |[|#>!]|<)|$")
+"""Lines that never continue a paragraph."""
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(CHECKOUT))
+
+
+def prose_of(page: Path) -> str:
+    """The text without its blocks of code."""
+    return _CODE.sub("", page.read_text())
+
+
+def anchors_of(page: Path) -> set[str]:
+    """As GitHub makes them of headings: https://docs.github.com/en/get-started/writing-on-github."""
+    seen: Counter[str] = Counter()
+    anchors = set()
+    for heading in _HEADING.findall(prose_of(page)):
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        anchor = re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
+        anchors.add(f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
+        seen[anchor] += 1
+    return anchors
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_relative_links_lead_to_a_file_and_a_heading(page: Path) -> None:
+    for link in _LINK.findall(prose_of(page)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{link}: no such file"
+        if anchor:
+            assert anchor in anchors_of(target), f"{link}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_long_page_begins_with_a_summary(page: Path) -> None:
+    text = page.read_text()
+    if len(text.split()) > MOST_WORDS:
+        first = next(line for line in text.splitlines() if line.startswith("## "))
+        assert first == "## Summary", f"{len(text.split())} words: split the page, or begin with a summary"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_paragraph_is_one_line(page: Path) -> None:
+    lines = prose_of(page).splitlines()
+    wrapped = [
+        line
+        for before, line in pairwise(lines)
+        if before.strip() and not re.match(r" *[|#<]", before) and not _OWN_LINE.match(line)
+    ]
+    assert wrapped == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_begin_in_the_virtual_environment(page: Path) -> None:
+    first = _FIRST_SHELL_BLOCK.search(page.read_text())
+    if first is not None:
+        assert first[1] == ACTIVATE
