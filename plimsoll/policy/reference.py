@@ -39,13 +39,22 @@ def described(rule: Rule) -> dict[str, Any]:
 
 _HEAD: Final = """# Policies: the rules
 
-Written by `plimsoll policy list --output markdown` from the rules themselves. How to set them, exempt objects and write
-rules of your own: [the guide](../guides/policies.md).
+This page lists every policy rule, for platform and security engineers who configure them. \
+`plimsoll policy list --output markdown` generates it from the rules. The [guide](../guides/policies.md) shows how to \
+configure rules, exempt objects and write your own.
 
-Every rule is kept by `plimsoll policy check`, and where its row says so: `pulumi`, by the pack in a preview and an
-update; `loop`, before a planned object is applied; `cluster`, at admission. The severity `error` refuses an object
-there, `warning` is told, and a rule that is `off` is kept where a setting names it.
-"""
+## Summary
+
+`plimsoll policy check` checks every rule. The column "enforced in" says where else a rule is enforced:
+
+| Place | When |
+|---|---|
+| `pulumi` | by the policy pack, in a preview and an update |
+| `loop` | by the controller, before a planned object is applied |
+| `cluster` | at admission |
+
+The severity `error` refuses an object there, and `warning` only reports it. A rule that is `off` is checked only if a \
+setting names it."""
 
 
 def markdown() -> str:
@@ -55,7 +64,7 @@ def markdown() -> str:
         rules = [rule for rule in RULES.values() if rule.family is family]
         if not rules:
             continue
-        parts.append(f"\n## {title}\n\n| rule | severity | asks | remedy | reads | enforced in | options |")
+        parts.append(f"\n## {title}\n\n| rule | severity | requires | remedy | reads | enforced in | options |")
         parts.append("|---|---|---|---|---|---|---|")
         parts += [_row(described(rule)) for rule in rules]
     return "\n".join(parts) + "\n"
