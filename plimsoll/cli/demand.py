@@ -10,8 +10,6 @@ import typer
 from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_json
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
-from plimsoll.plan.limits import environment_room
-from plimsoll.plan.requests import AskedObjects
 
 app = typer.Typer(add_completion=False)
 
@@ -47,22 +45,23 @@ def demand(
     from plimsoll.cli.demand_report import as_json, print_demands
     from plimsoll.cli.picture import as_html, as_svg, gpu_picture, print_picture
     from plimsoll.plan.demand import DemandPlanner
-    from plimsoll.plan.ledger import gpu_ledger
+    from plimsoll.plan.limits import environment_room
     from plimsoll.plan.owned import Delta
     from plimsoll.plan.pods import rival_warnings
     from plimsoll.plan.requests import DemandAsking
+    from plimsoll.plan.view import ClusterView
 
     if plot_to is not None and plot_to.suffix not in _DRAWN:
         raise PlimsollError(f"--plot-to {plot_to}: is no .html or .svg file", "give it one of these two endings")
-    snapshot = _snapshot(file, kubeconfig, context)
-    asked = AskedObjects(snapshot)
+    view = ClusterView(_snapshot(file, kubeconfig, context))
+    snapshot = view.observed
     asking = DemandAsking(
         snapshot,
         DemandPlanner(clock=time.perf_counter),
         Delta(),
         datetime.now(UTC),
-        room=environment_room(snapshot, asked),
-        asked=asked,
+        room=environment_room(view),
+        asked=view.requests,
     )
     warnings = (*snapshot.warnings, *rival_warnings(snapshot.pods))
     phases = {each.name: each.status.phase for each in asking.plan() if each.status is not None}
@@ -72,7 +71,7 @@ def demand(
     else:
         print_demands(found, phases, warnings)
     if plot or plot_to is not None:
-        picture = gpu_picture(gpu_ledger(snapshot), found)
+        picture = gpu_picture(view.ledger, found)
         if plot and output is not Format.JSON:
             print_picture(picture)
         if plot_to is not None:

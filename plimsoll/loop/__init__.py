@@ -1,7 +1,8 @@
 """The loop: observe, validate, plan, apply, report."""
 
+from plimsoll.loop.burst import BURST
 from plimsoll.loop.expectations import DEADLINE, Expectations
-from plimsoll.loop.loop import BURST, LOOK_AGAIN_SECONDS, Loop, Tick
+from plimsoll.loop.loop import LOOK_AGAIN_SECONDS, Loop, Tick
 from plimsoll.loop.outlook import with_claims
 
 __all__ = [

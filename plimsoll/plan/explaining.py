@@ -18,13 +18,13 @@ from plimsoll.plan.nodes import (
     Offers,
     Tolerances,
     Unusable,
-    index_of,
     short_of_devices,
     why_unusable,
 )
 from plimsoll.plan.owned import Attempts, ClaimProgress, Wait
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
+from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import Holders, Holdings
 from plimsoll.text import shortlist
 
@@ -88,10 +88,12 @@ class Story(NamedTuple):
     """What the plan says of this Workspace."""
 
 
-def explain(snapshot: Snapshot, ref: WorkspaceRef, now: datetime) -> Story:
+def explain(seen: Snapshot | ClusterView, ref: WorkspaceRef, now: datetime) -> Story:
     """The story of the Workspace of that name, which the snapshot has to hold, by what `validate` and `plan` do."""
-    verdicts = validate(snapshot)
-    planned = plan(snapshot, verdicts, now)
+    view = ClusterView.of(seen)
+    snapshot = view.observed
+    verdicts = validate(view)
+    planned = plan(view, verdicts, now)
     verdict = next(each for each in verdicts if _same(each.workspace, ref))
     workspace = next((each for each in snapshot.workspaces if each.key == (ref.namespace, ref.name)), None)
     story = Story(
@@ -104,20 +106,19 @@ def explain(snapshot: Snapshot, ref: WorkspaceRef, now: datetime) -> Story:
         deletions=_own(planned.deletions, ref),
         warnings=_warnings(planned, verdict.workspace),
     )
-    return story if workspace is None else _detailed(story, workspace, snapshot, verdicts, now)
+    return story if workspace is None else _detailed(story, workspace, view, verdicts, now)
 
 
 def _detailed(
-    story: Story, workspace: Workspace, snapshot: Snapshot, verdicts: Sequence[Verdict], now: datetime
+    story: Story, workspace: Workspace, view: ClusterView, verdicts: Sequence[Verdict], now: datetime
 ) -> Story:
-    holdings = Holdings(snapshot, verdicts)
-    index = index_of(snapshot.nodes)
-    types = OfferedTypes(snapshot, index)
+    snapshot, types = view.observed, view.types
+    holdings = Holdings(view, verdicts)
     need = replica_need(workspace)
-    holders = Holders(snapshot, verdicts, holdings)
+    holders = Holders(view, verdicts, holdings)
     nodes = tuple(
         each._replace(holders=holders.of(each.node.name, workspace))
-        for each in _nodes(snapshot.environment.spec, index, workspace, story.verdict, holdings)
+        for each in _nodes(snapshot.environment.spec, view.index, workspace, story.verdict, holdings)
     )
     name = workspace.spec.resource.instance_type
     offered = types.find(name) if name and holdings.auto_provisioning else None
@@ -126,7 +127,7 @@ def _detailed(
         sum=_sum(snapshot.environment.spec, offered, need, nodes) if isinstance(need, ReplicaNeed) else None,
         nodes=nodes,
         offered=offered,
-        claims=_claims(snapshot, workspace, story.verdict, holdings, now),
+        claims=_claims(view.progress, workspace, story.verdict, holdings, now),
         tries=holdings.tries(workspace, story.verdict, workspace.status.provisioning, now)
         if holdings.auto_provisioning and story.verdict.accepted
         else None,
@@ -136,9 +137,8 @@ def _detailed(
 
 
 def _claims(
-    snapshot: Snapshot, workspace: Workspace, verdict: Verdict, holdings: Holdings, now: datetime
+    progress: ClaimProgress, workspace: Workspace, verdict: Verdict, holdings: Holdings, now: datetime
 ) -> tuple[ClaimStory, ...]:
-    progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec)
     recorded = {each.name: each for each in workspace.status.provisioning.pending}
     known = verdict.gpus_per_node is not None
     return tuple(

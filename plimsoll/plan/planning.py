@@ -8,21 +8,18 @@ from plimsoll.model import Deletion, DemandRef, LeavingPod, ObjectKey, Plan, Sna
 from plimsoll.model.api import Provisioner as Kind
 from plimsoll.model.api import Workspace, WorkspaceRef
 from plimsoll.model.cluster import Workload
-from plimsoll.plan.catalog import OfferedType, OfferedTypes
+from plimsoll.plan.catalog import OfferedType
 from plimsoll.plan.demand import DemandPlanner
-from plimsoll.plan.limits import Budget, DemandHolding, environment_room
-from plimsoll.plan.nodes import index_of
-from plimsoll.plan.owned import ClaimProgress, Delta, Owned, Ownership, Trying, alive, by_age, key_of
-from plimsoll.plan.pods import PodPlaces, marked_pods, rival_warnings
-from plimsoll.plan.pools import Room
+from plimsoll.plan.limits import environment_budget, environment_room
+from plimsoll.plan.owned import Delta, Owned, Trying, alive, by_age, key_of
+from plimsoll.plan.pods import marked_pods, rival_warnings
 from plimsoll.plan.provisioning import Means, NodeClaimProvisioner, Provisioner, StaticNodePoolProvisioner, Wish
-from plimsoll.plan.requests import AskedObjects, DemandAsking, lifts
+from plimsoll.plan.requests import DemandAsking, lifts
+from plimsoll.plan.view import ClusterView, autoscaled
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
     Scale,
-    autoscaled,
     brought_supply,
-    scaled,
     startable,
     whole_replicas,
     workload_kind,
@@ -31,26 +28,27 @@ from plimsoll.plan.workspaces import (
 from plimsoll.text import counted, did_you_mean, shortlist
 
 
-def plan(snapshot: Snapshot, verdicts: Sequence[Verdict], now: datetime, planner: DemandPlanner | None = None) -> Plan:
+def plan(
+    seen: Snapshot | ClusterView, verdicts: Sequence[Verdict], now: datetime, planner: DemandPlanner | None = None
+) -> Plan:
     """The delta that takes the snapshot to what its accepted Workspaces want; `verdicts` are those of `validate`.
 
     `now`, with a time zone, tells claims that have not become Ready in time, and when the next try is due. What a
     refused Workspace has is left as it is. A plan whose operations have been done is followed by an empty one, unless a
     limit cut it short. `planner` keeps what it worked out of demand from one round to the next; it changes no plan.
     """
-    return _Round(scaled(snapshot), verdicts, now, planner or DemandPlanner()).plan()
+    return _Round(ClusterView.of(seen), verdicts, now, planner or DemandPlanner()).plan()
 
 
 class _Round:
-    def __init__(self, snapshot: Snapshot, verdicts: Sequence[Verdict], now: datetime, planner: DemandPlanner) -> None:
-        self._snapshot = snapshot
+    def __init__(self, view: ClusterView, verdicts: Sequence[Verdict], now: datetime, planner: DemandPlanner) -> None:
+        self._view = view
+        self._snapshot = snapshot = view.snapshot
         self._planner = planner
         self._environment = snapshot.environment
         self._now = now
         self._verdicts = verdicts
-        self._index = index_of(snapshot.nodes)
-        self._ownership = Ownership(snapshot)
-        self._asked = AskedObjects(snapshot)
+        self._ownership = view.ownership
         judged = {(verdict.workspace.namespace, verdict.workspace.name): verdict for verdict in verdicts}
         self._accepted = [
             (workspace, verdict)
@@ -60,32 +58,29 @@ class _Round:
         self._delta = Delta()
         self._delta.warnings += snapshot.warnings
         self._autoscaled = autoscaled(snapshot)
-        self._places = PodPlaces(marked_pods(snapshot.pods))
         if self._environment.spec.auto_provisioning:
-            self._types = OfferedTypes(snapshot, self._index)
+            self._types = view.types
             self._delta.warnings += [
                 f"catalog.prices of the Environment: instance type {name!r} is not known"
                 + _meant(self._types.near(name))
                 for name in self._types.unknown_prices()
             ]
-            self._progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec)
             self._provisioner = self._choose_provisioner()
             targets = {workspace.key: verdict.target_node_count or 0 for workspace, verdict in self._accepted}
-            self._brought = brought_supply(snapshot, self._index, targets)
+            self._brought = brought_supply(view, targets)
         else:
-            self._starts = whole_replicas(snapshot, verdicts, self._index, self._ownership)
+            self._starts = whole_replicas(view, verdicts)
 
     def _choose_provisioner(self) -> Provisioner:
-        snapshot, ownership = self._snapshot, self._ownership
-        demand = DemandHolding.of(snapshot, self._types, self._asked)
-        self._budget = Budget(snapshot.environment.spec, ownership.claims, ownership.pools, self._types, demand)
-        means = Means(snapshot.environment, ownership, self._budget, self._places)
-        trying = Trying(snapshot, self._progress, self._now)
+        snapshot, progress = self._snapshot, self._view.progress
+        self._budget = environment_budget(self._view)
+        means = Means(snapshot.environment, self._ownership, self._budget, self._view.places)
+        trying = Trying(snapshot, progress, self._now)
         if snapshot.environment.spec.effective_provisioner is Kind.STATIC_NODEPOOL:
             pools = (pool.name for pool in snapshot.node_pools)
-            return StaticNodePoolProvisioner(means, self._progress, trying, pools)
+            return StaticNodePoolProvisioner(means, progress, trying, pools)
         names = (claim.name for claim in snapshot.node_claims)
-        return NodeClaimProvisioner(means, self._progress, trying, names, self._now)
+        return NodeClaimProvisioner(means, progress, trying, names, self._now)
 
     def plan(self) -> Plan:
         self._remove_orphans()
@@ -104,7 +99,8 @@ class _Round:
             # Also of those that are refused now, because they name an instance type.
             for workspace in sorted(self._snapshot.workspaces, key=by_age):
                 self._leftovers(workspace)
-        asking = DemandAsking(self._snapshot, self._planner, delta, self._now, room=self._room(), asked=self._asked)
+        room = self._budget.room() if self._environment.spec.auto_provisioning else environment_room(self._view)
+        asking = DemandAsking(self._snapshot, self._planner, delta, self._now, room=room, asked=self._view.requests)
         reports = asking.plan()
         asked = [each for each in delta.deletions if isinstance(each.owner, DemandRef)]
         capacity = [each for each in delta.deletions if not isinstance(each.owner, DemandRef)]
@@ -121,12 +117,6 @@ class _Round:
             warnings=(*delta.warnings, *rival_warnings(marked_pods(self._snapshot.pods))),
             next_look=min(delta.looks, default=None),
         )
-
-    def _room(self) -> Room:
-        """What the limits leave for demand beside the Workspaces' nodes, those of this delta included."""
-        if self._environment.spec.auto_provisioning:
-            return self._budget.room()
-        return environment_room(self._snapshot, self._asked)
 
     def _remove_orphans(self) -> None:
         ownership = self._ownership
@@ -159,9 +149,9 @@ class _Round:
         """Nodes of the Workspace that are usable and show their GPUs."""
         there = len(self._brought.get(workspace.key, ()))
         for claim in alive(self._ownership.claims_of(workspace)):
-            node = self._progress.node_of(claim)
+            node = self._view.progress.node_of(claim)
             if node is not None and node.ready is True and node.usable:
-                there += offered.devices is None or self._progress.shows_gpus(claim)
+                there += offered.devices is None or self._view.progress.shows_gpus(claim)
         return there
 
     def _workload(
@@ -216,7 +206,7 @@ class _Round:
         going = {claim.node_name for claim in self._snapshot.node_claims if key_of(claim) in deletions}
         for update in self._delta.updates:
             if update.key.kind == "Deployment" and isinstance(update.owner, WorkspaceRef):
-                for pod in self._places.on(going, update.owner):
+                for pod in self._view.places.on(going, update.owner):
                     yield LeavingPod(namespace=pod.namespace, name=pod.name, uid=pod.uid)
 
     def _capped(self, deletions: list[Deletion]) -> list[Deletion]:

@@ -3,35 +3,35 @@
 from plimsoll.model import Reason, Refusal, Snapshot, Verdict
 from plimsoll.model.api import SELECTOR_RESERVED, TEMPLATE_RESERVED, EnvironmentSpec, Workspace
 from plimsoll.model.meta import labels_of
-from plimsoll.plan.catalog import OfferedTypes, claim_gpus
+from plimsoll.plan.catalog import claim_gpus
 from plimsoll.plan.estimating import Sizing
 from plimsoll.plan.limits import Budget, DemandHolding, NamespaceBudget, forbidden, reserved_keys
-from plimsoll.plan.nodes import index_of
-from plimsoll.plan.owned import Ownership, alive, by_age
+from plimsoll.plan.owned import alive, by_age
+from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
     BroughtNodes,
     ProvisionedNodes,
     allocate,
     brought_supply,
-    scaled,
     unread,
     unsupported,
 )
 from plimsoll.text import counted, shortlist
 
 
-def validate(snapshot: Snapshot) -> tuple[Verdict, ...]:
+def validate(seen: Snapshot | ClusterView) -> tuple[Verdict, ...]:
     """A verdict on every Workspace of the snapshot, sorted by namespace and name.
 
     Workspaces are judged by age, so that what is limited goes to the oldest, and to what runs before what would grow.
     """
-    snapshot = scaled(snapshot)
-    found = _judge(snapshot)
-    _hold_limits(snapshot, found)
+    view = ClusterView.of(seen)
+    snapshot = view.snapshot
+    found = _judge(view)
+    _hold_limits(view, found)
     if not snapshot.environment.spec.auto_provisioning:
         sizings = {key: each for key, each in found.items() if isinstance(each, Sizing)}
-        found |= allocate(snapshot, index_of(snapshot.nodes), sizings)
+        found |= allocate(view, sizings)
     verdicts = [_verdict(workspace, found[workspace.key]) for workspace in snapshot.workspaces]
     verdicts += [
         Verdict(workspace=invalid.ref, accepted=False, reason=Reason.INVALID_SPEC, message=invalid.message)
@@ -43,14 +43,14 @@ def validate(snapshot: Snapshot) -> tuple[Verdict, ...]:
 Found = dict[tuple[str, str], Sizing | Refusal]
 
 
-def _judge(snapshot: Snapshot) -> Found:
+def _judge(view: ClusterView) -> Found:
+    snapshot = view.snapshot
     environment = snapshot.environment.spec
-    index = index_of(snapshot.nodes)
     of_mode: ProvisionedNodes | BroughtNodes
     if environment.auto_provisioning:
-        of_mode = ProvisionedNodes(OfferedTypes(snapshot, index), environment)
+        of_mode = ProvisionedNodes(view.types, environment)
     else:
-        of_mode = BroughtNodes(index, environment)
+        of_mode = BroughtNodes(view.index, environment)
     return {
         workspace.key: forbidden(workspace, environment)
         or _reserved(workspace, environment)
@@ -102,27 +102,26 @@ def _limited(workspace: Workspace, found: Sizing | Refusal) -> Sizing | Refusal:
     )
 
 
-def _hold_limits(snapshot: Snapshot, found: Found) -> None:
+def _hold_limits(view: ClusterView, found: Found) -> None:
     """Refuses those that would grow over a limit; what runs counts before what would grow, then the oldest."""
+    snapshot = view.snapshot
     environment = snapshot.environment.spec
     bounded = any(entry.gpus is not None for entry in environment.access)
     limits = environment.limits
     nodes_bounded = limits.gpus is not None or limits.nodes is not None or any(p.limits for p in snapshot.node_pools)
     if not bounded and not (nodes_bounded and environment.auto_provisioning):
         return
-    index = index_of(snapshot.nodes)
-    types = OfferedTypes(snapshot, index)
-    ownership = Ownership(snapshot)
+    types, ownership = view.types, view.ownership
     running = alive(ownership.claims)
     held: dict[str, int] = {}
     for claim in running:
         namespace = claim.owner[0]
         held[namespace] = held.get(namespace, 0) + claim_gpus(claim, environment.gpu_resource, types)
-    demand = DemandHolding.of(snapshot, types) if environment.auto_provisioning else None
+    demand = DemandHolding.of(view) if environment.auto_provisioning else None
     budget = Budget(environment, running, ownership.pools, types, demand)
     namespaces = NamespaceBudget(environment, held)
     sized = {key: each.target for key, each in found.items() if isinstance(each, Sizing)}
-    brought = brought_supply(snapshot, index, sized) if environment.auto_provisioning else {}
+    brought = brought_supply(view, sized) if environment.auto_provisioning else {}
     for workspace in sorted(snapshot.workspaces, key=by_age):
         sizing = found[workspace.key]
         if isinstance(sizing, Refusal) or workspace.deleting:

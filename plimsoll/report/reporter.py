@@ -9,6 +9,7 @@ import structlog
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
 from plimsoll.model import ObjectKey, Plan, Snapshot, Withheld
 from plimsoll.model.api import Environment, WorkspaceRef, WorkspaceStatus
+from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import Holdings, Made
 from plimsoll.report.conditions import differs, environment_status, refused_status, status_of
 from plimsoll.report.demands import KIND as DEMAND
@@ -58,18 +59,24 @@ class Reporter:
         """By UID: Workspaces of which the snapshot holds the name alone."""
 
     def report(
-        self, snapshot: Snapshot, plan: Plan, now: datetime, failures: Mapping[ObjectKey, object] | None = None
+        self,
+        seen: Snapshot | ClusterView,
+        plan: Plan,
+        now: datetime,
+        failures: Mapping[ObjectKey, object] | None = None,
     ) -> None:
         """Writes the statuses that differ from the snapshot's, and an event for each change.
 
         The plan's operations count as done but for those that `failures` names, with what went wrong. Returns at once:
         writing goes on beside the caller, and is done after `flush`, `close`, or at the end of the process.
         """
+        view = ClusterView.of(seen)
+        snapshot = view.observed
         known = self._known(snapshot)
         demands = self._demands.newest({each.name: each.status for each in snapshot.gpu_demands})
         if DEMAND not in snapshot.missing_kinds:
             self._demands.write(plan.demands, demands)
-        holdings = Holdings(snapshot, plan.verdicts, Made(plan, failures or {}))
+        holdings = Holdings(view, plan.verdicts, Made(plan, failures or {}))
         writes = list(_workspaces(snapshot, plan, holdings, now, known))
         withheld = [each for each in plan.withheld if each not in self._withheld]
         for each in withheld:

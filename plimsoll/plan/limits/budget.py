@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from plimsoll.labels import NODEPOOL
-from plimsoll.model import Reason, Refusal, Snapshot
+from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import EnvironmentSpec, Workspace, tenancy_violation
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.plan.catalog import OfferedTypes, claim_gpus, most_gpus
 from plimsoll.plan.limits.demand_holding import DemandHolding
-from plimsoll.plan.nodes import index_of
-from plimsoll.plan.owned import Ownership
 from plimsoll.plan.pools import Room
-from plimsoll.plan.requests import AskedObjects
+from plimsoll.plan.view import ClusterView
 from plimsoll.quantity import parse_devices
 
 
@@ -108,15 +106,16 @@ def _devices(amounts: Mapping[str, str | int | float], key: str) -> int | None:
         return None
 
 
-def environment_room(snapshot: Snapshot, asked: AskedObjects) -> Room:
-    """What the Environment's limits leave for demand beside what the engine has made."""
-    environment = snapshot.environment.spec
-    if environment.limits.gpus is None and environment.limits.nodes is None:
-        return Room()
-    types = OfferedTypes(snapshot, index_of(snapshot.nodes))
-    ownership = Ownership(snapshot)
-    demand = DemandHolding.of(snapshot, types, asked)
-    return Budget(environment, ownership.claims, ownership.pools, types, demand).room()
+def environment_budget(view: ClusterView) -> Budget:
+    """What the Environment's limits leave beside what the engine has made."""
+    ownership = view.ownership
+    return Budget(view.observed.environment.spec, ownership.claims, ownership.pools, view.types, DemandHolding.of(view))
+
+
+def environment_room(view: ClusterView) -> Room:
+    """What the Environment's limits leave for demand; without limits nothing is read."""
+    limits = view.observed.environment.spec.limits
+    return Room() if limits.gpus is None and limits.nodes is None else environment_budget(view).room()
 
 
 class NamespaceBudget:

@@ -9,6 +9,7 @@ from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.catalog import OfferedTypes, claim_gpus
 from plimsoll.plan.pools import coming_claims
 from plimsoll.plan.requests import AskedObjects
+from plimsoll.plan.view import ClusterView
 
 
 @dataclass(frozen=True)
@@ -21,15 +22,16 @@ class DemandHolding:
     """Of nodes that are asked for and have no NodeClaim yet."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot, types: OfferedTypes, asked: AskedObjects | None = None) -> "DemandHolding":
+    def of(cls, view: ClusterView) -> "DemandHolding":
         """Nothing where no limit bounds it, or demand asks for nothing."""
+        snapshot = view.observed
         limits, settings = snapshot.environment.spec.limits, snapshot.environment.spec.demand
         if settings.provisioner is DemandProvisioner.NONE or (limits.gpus is None and limits.nodes is None):
             return cls()
         resource = snapshot.environment.spec.gpu_resource
-        made = [_gpus(claim, resource, types) for claim in snapshot.node_claims if WORKSPACE not in claim.labels]
+        made = [_gpus(claim, resource, view.types) for claim in snapshot.node_claims if WORKSPACE not in claim.labels]
         nodes, gpus = 0, 0
-        for each, number in _unclaimed(snapshot, asked or AskedObjects(snapshot)):
+        for each, number in _unclaimed(snapshot, view.requests):
             nodes, gpus = nodes + number, gpus + number * each
         return cls(sum(map(bool, made)), sum(made), nodes, gpus)
 

@@ -1,7 +1,6 @@
 """Workspaces: judged, given nodes, and turned into workloads."""
 
 from plimsoll.plan.workspaces.allocation import allocate
-from plimsoll.plan.workspaces.autoscaling import autoscaled, scaled
 from plimsoll.plan.workspaces.brought import BroughtNodes
 from plimsoll.plan.workspaces.existing import brought_supply
 from plimsoll.plan.workspaces.holders import Holders
@@ -20,9 +19,7 @@ __all__ = [
     "ProvisionedNodes",
     "Scale",
     "allocate",
-    "autoscaled",
     "brought_supply",
-    "scaled",
     "spec_hash",
     "startable",
     "unread",

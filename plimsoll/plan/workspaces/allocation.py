@@ -9,28 +9,30 @@ nodes with each other, and with no others.
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from plimsoll.model import Reason, Refusal, Snapshot
+from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import Workspace
 from plimsoll.plan.estimating import Sizing
-from plimsoll.plan.nodes import NodeIndex, gpu_devices
+from plimsoll.plan.nodes import gpu_devices
 from plimsoll.plan.owned import by_age
-from plimsoll.plan.pods import NodeUsage, Owner, owner_of
+from plimsoll.plan.pods import Owner, owner_of
+from plimsoll.plan.view import ClusterView
 from plimsoll.text import SHOWN, counted, shortlist
 
 Key = tuple[str, str]
 
 
-def allocate(snapshot: Snapshot, index: NodeIndex, sizings: Mapping[Key, Sizing]) -> dict[Key, Sizing | Refusal]:
+def allocate(view: ClusterView, sizings: Mapping[Key, Sizing]) -> dict[Key, Sizing | Refusal]:
     """The sizings with the nodes that each Workspace is given, a refusal where not one node is free for it.
 
     Left out are those that want no node, and those under deletion.
     """
+    snapshot = view.snapshot
     shares = [
         _Share(workspace, sizing, snapshot.environment.spec.gpu_resource)
         for workspace in sorted(snapshot.workspaces, key=by_age)
         if not workspace.deleting and (sizing := sizings.get(workspace.key)) is not None and sizing.target
     ]
-    allocation = _Allocation(snapshot, index, shares)
+    allocation = _Allocation(view, shares)
     for share in shares:
         allocation.keep_running(share)
     for share in shares:
@@ -67,9 +69,9 @@ class _Share:
 
 
 class _Allocation:
-    def __init__(self, snapshot: Snapshot, index: NodeIndex, shares: list[_Share]) -> None:
-        self._index = index
-        self._usage = NodeUsage(snapshot)
+    def __init__(self, view: ClusterView, shares: list[_Share]) -> None:
+        self._index = view.index
+        self._usage = view.usage
         self._parted: set[Owner] = {owner_of(share.workspace) for share in shares if share.parted}
         self._holders: dict[str, _Share] = {}
         """Who has a node; of several that share it the first."""

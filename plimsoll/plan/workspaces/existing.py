@@ -4,27 +4,24 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from plimsoll.labels import NODEPOOL, WORKSPACE
-from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node
-from plimsoll.plan.catalog import OfferedTypes
-from plimsoll.plan.nodes import NodeIndex, Tolerance, Tolerances, gpu_devices
+from plimsoll.plan.nodes import Tolerance, Tolerances, gpu_devices
 from plimsoll.plan.owned import by_age
+from plimsoll.plan.view import ClusterView
 
 
-def brought_supply(
-    snapshot: Snapshot, index: NodeIndex, targets: dict[tuple[str, str], int]
-) -> dict[tuple[str, str], tuple[str, ...]]:
+def brought_supply(view: ClusterView, targets: dict[tuple[str, str], int]) -> dict[tuple[str, str], tuple[str, ...]]:
     """Names of brought nodes that each Workspace may count, at most its target; no node counts for two.
 
     Counted are Ready nodes that a non-empty selector matches, of the Workspace's instance type in a spelling that its
     pods ask for, that belong to no NodeClaim, no NodePool and no Workspace. The oldest Workspace chooses first.
     """
+    snapshot = view.snapshot
     claimed = {claim.node_name for claim in snapshot.node_claims}
     claimed |= {claim.provider_id for claim in snapshot.node_claims}
     free: dict[tuple[str, tuple[str, ...], str], Iterator[str]] = {}
     tolerances = Tolerances(snapshot.environment.spec)
-    types = OfferedTypes(snapshot, index)
     taken: set[str] = set()
     counted: dict[tuple[str, str], tuple[str, ...]] = {}
     for workspace in sorted(snapshot.workspaces, key=by_age):
@@ -33,7 +30,7 @@ def brought_supply(
         if not target or resource.label_selector.empty:
             continue
         written = resource.instance_type or ""
-        offered = types.find(written)
+        offered = view.types.find(written)
         if offered is None:
             continue
         tolerance = tolerances.of(workspace)
@@ -41,7 +38,7 @@ def brought_supply(
         # Each node is looked at once for each kind of wish: a node that one Workspace passed over suits no other.
         nodes = free.get(wanted)
         if nodes is None:
-            matching = index.matching(resource.label_selector)
+            matching = view.index.matching(resource.label_selector)
             nodes = free[wanted] = _free(matching, wanted[1], tolerance, snapshot.environment.spec, claimed)
         names = tuple(islice((name for name in nodes if name not in taken), target))
         taken.update(names)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
-from plimsoll.model import Snapshot, Verdict
+from plimsoll.model import Verdict
 from plimsoll.model.api import Workspace
-from plimsoll.plan.pods import NodeUsage
+from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.holdings import Holdings
 from plimsoll.text import counted
 
@@ -13,9 +13,10 @@ from plimsoll.text import counted
 class Holders:
     """Of the nodes of one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, verdicts: Sequence[Verdict], holdings: Holdings) -> None:
+    def __init__(self, view: ClusterView, verdicts: Sequence[Verdict], holdings: Holdings) -> None:
+        snapshot = view.observed
         self._resource = snapshot.environment.spec.gpu_resource
-        self._usage = NodeUsage(snapshot)
+        self._usage = view.usage
         self._nodes = holdings.nodes
         self._by_node: dict[str, list[str]] = {}
         for verdict in verdicts:

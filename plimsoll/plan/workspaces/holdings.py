@@ -2,12 +2,11 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
 
 from plimsoll.model import ObjectKey, Plan, Snapshot, Verdict
 from plimsoll.model.api import Provisioning, Workspace, WorkspaceRef
-from plimsoll.plan.nodes import index_of
-from plimsoll.plan.owned import Attempts, ClaimProgress, Ownership, Trying
+from plimsoll.plan.owned import Attempts, Trying
+from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.existing import brought_supply
 from plimsoll.plan.workspaces.replicas import Start, whole_replicas
 
@@ -34,13 +33,12 @@ class Made:
 class Holdings:
     """Answers for the Workspaces of one snapshot; `made` is what a plan of it has done since."""
 
-    def __init__(self, snapshot: Snapshot, verdicts: Sequence[Verdict], made: Made | None = None) -> None:
-        self._snapshot = snapshot
+    def __init__(self, seen: Snapshot | ClusterView, verdicts: Sequence[Verdict], made: Made | None = None) -> None:
+        self._view = view = ClusterView.of(seen)
         self._made = made or Made(Plan())
-        self.auto_provisioning = snapshot.environment.spec.auto_provisioning
-        self.ownership = Ownership(snapshot)
-        nodes = index_of(snapshot.nodes)
-        self.nodes = nodes.by_name
+        self.auto_provisioning = view.observed.environment.spec.auto_provisioning
+        self.ownership = view.ownership
+        self.nodes = view.index.by_name
         self._trying: Trying | None = None
         self._brought: Mapping[tuple[str, str], tuple[str, ...]] = {}
         self._starts: Mapping[tuple[str, str], Start] = {}
@@ -50,22 +48,18 @@ class Holdings:
                 for verdict in verdicts
                 if verdict.accepted
             }
-            self._brought = brought_supply(snapshot, nodes, targets)
+            self._brought = brought_supply(view, targets)
         else:
-            self._starts = whole_replicas(snapshot, verdicts, nodes, self.ownership)
+            self._starts = whole_replicas(view, verdicts)
 
     def brought(self, workspace: Workspace) -> tuple[str, ...]:
         """Nodes that were there before and count for the Workspace, where nodes are provisioned."""
         return self._brought.get(workspace.key, ())
 
-    @cached_property
-    def _progress(self) -> ClaimProgress:
-        return ClaimProgress(self._snapshot.nodes, self._snapshot.environment.spec)
-
     def tries(self, workspace: Workspace, verdict: Verdict, previous: Provisioning, now: datetime) -> Attempts:
         """What has become of the Workspace's NodeClaims; `previous` is what its status remembers."""
         if self._trying is None or self._trying.now != now:
-            self._trying = Trying(self._snapshot, self._progress, now)
+            self._trying = Trying(self._view.snapshot, self._view.progress, now)
         return self._trying.judge(
             previous,
             self.ownership.claims_of(workspace),

@@ -14,8 +14,9 @@ from plimsoll.model import Snapshot, Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.nodes import NodeIndex
-from plimsoll.plan.owned import Ownership, by_age
+from plimsoll.plan.owned import by_age
 from plimsoll.plan.pods import bound_pods, marked_pods
+from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET
 
 Key = tuple[str, str]
@@ -32,9 +33,7 @@ class Start(NamedTuple):
     """Usable nodes that the Workspace may have and nobody's pods are on, before anything of this round starts."""
 
 
-def whole_replicas(
-    snapshot: Snapshot, verdicts: Sequence[Verdict], index: NodeIndex, ownership: Ownership
-) -> dict[Key, Start]:
+def whole_replicas(view: ClusterView, verdicts: Sequence[Verdict]) -> dict[Key, Start]:
     """Of each accepted Workspace on brought nodes whose replicas span several: the replicas that may be there.
 
     Never fewer than there are, never more than are wanted. The oldest Workspace chooses first; one that cannot start
@@ -43,11 +42,12 @@ def whole_replicas(
     accepted = {(each.workspace.namespace, each.workspace.name): each for each in verdicts if each.accepted}
     if not any((each.per_replica_node_count or 1) > 1 for each in accepted.values()):
         return {}
-    room = _Room(snapshot, index)
+    snapshot = view.snapshot
+    room = _Room(snapshot, view.index)
     spanning = []
     for workspace in sorted(snapshot.workspaces, key=by_age):
         verdict = accepted.get(workspace.key)
-        workloads = [each for each in ownership.workloads_of(workspace) if not each.deleting]
+        workloads = [each for each in view.ownership.workloads_of(workspace) if not each.deleting]
         running = sum(each.replicas for each in workloads)
         wanted = 0 if workspace.deleting or verdict is None or workspace.spec.inference is None else workspace.replicas
         per_replica = (verdict.per_replica_node_count or 1) if verdict is not None else 1

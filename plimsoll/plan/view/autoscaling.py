@@ -11,7 +11,7 @@ def autoscaled(snapshot: Snapshot) -> frozenset[tuple[str, str, str, str]]:
     return frozenset(each.target for each in snapshot.autoscalers if not each.deleting)
 
 
-def scaled(snapshot: Snapshot) -> Snapshot:
+def scaled(snapshot: Snapshot, ownership: Ownership) -> Snapshot:
     """The snapshot with `inference.replicas` of each Workspace as the autoscaler of its live workload wants them.
 
     Before there is a workload the declared number counts. The same snapshot where no autoscaler is at work.
@@ -20,7 +20,6 @@ def scaled(snapshot: Snapshot) -> Snapshot:
     live = [each for each in snapshot.workloads if each.target in targets and not each.deleting]
     if not live:
         return snapshot
-    ownership = Ownership(snapshot)
     workspaces = tuple(_followed(each, ownership.workloads_of(each), live) for each in snapshot.workspaces)
     return snapshot.model_copy(update={"workspaces": workspaces})
 

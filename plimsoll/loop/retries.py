@@ -1,0 +1,51 @@
+"""Rounds that fail are tried again, with exponential back-off, until the loop is stopped."""
+
+from collections.abc import Callable
+from threading import Event
+from typing import Final, TypeVar
+
+import structlog
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential
+
+from plimsoll.apply import LeaseLostError
+from plimsoll.errors import PlimsollError
+
+MAXIMUM_WAIT_SECONDS: Final = 60.0
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+
+def retried(call: Callable[[], T], stopping: Event) -> T | None:
+    """What `call` returns once it succeeds; None if the loop was stopped in between.
+
+    Raises what cannot pass by itself: a lost Lease, and faults of the program.
+    """
+
+    def sleep(seconds: float) -> None:
+        stopping.wait(seconds)
+
+    retrying = Retrying(
+        retry=retry_if_exception(_may_pass),
+        wait=wait_exponential(multiplier=0.5, max=MAXIMUM_WAIT_SECONDS),
+        sleep=sleep,
+        stop=lambda _: stopping.is_set(),
+        before_sleep=_log,
+        reraise=True,
+    )
+    try:
+        return retrying(call)
+    except PlimsollError:
+        if stopping.is_set():
+            return None
+        raise
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, PlimsollError) and not isinstance(error, LeaseLostError)
+
+
+def _log(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome is not None else None
+    log.error("tick failed", error=str(error), attempt=state.attempt_number, next_seconds=state.upcoming_sleep)

@@ -1,0 +1,6 @@
+"""What planning derives from one Snapshot, each part read once."""
+
+from plimsoll.plan.view.autoscaling import autoscaled
+from plimsoll.plan.view.cluster_view import ClusterView
+
+__all__ = ["ClusterView", "autoscaled"]

@@ -1,0 +1,66 @@
+"""ClusterView: a Snapshot with what is derived from it."""
+
+from functools import cached_property
+
+from plimsoll.model import Snapshot
+from plimsoll.plan.catalog import OfferedTypes
+from plimsoll.plan.ledger import GpuLedger, gpu_ledger
+from plimsoll.plan.nodes import NodeIndex, index_of
+from plimsoll.plan.owned import ClaimProgress, Ownership
+from plimsoll.plan.pods import NodeUsage, PodPlaces, marked_pods
+from plimsoll.plan.requests import AskedObjects
+from plimsoll.plan.view.autoscaling import scaled
+
+
+class ClusterView:
+    """One Snapshot with the indexes that validation, planning, explanations and reports read.
+
+    The loop makes one for each round and hands it on, so each part is made at most once a round, and only if something
+    asks for it.
+    """
+
+    def __init__(self, observed: Snapshot) -> None:
+        self.observed = observed
+        """As the cluster has it."""
+
+    @classmethod
+    def of(cls, seen: "Snapshot | ClusterView") -> "ClusterView":
+        """The view of a Snapshot; a view stays what it is."""
+        return seen if isinstance(seen, ClusterView) else cls(seen)
+
+    @cached_property
+    def ownership(self) -> Ownership:
+        return Ownership(self.observed)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The Snapshot with the replicas that HorizontalPodAutoscalers want: what is planned on."""
+        return scaled(self.observed, self.ownership)
+
+    @cached_property
+    def index(self) -> NodeIndex:
+        return index_of(self.observed.nodes)
+
+    @cached_property
+    def types(self) -> OfferedTypes:
+        return OfferedTypes(self.observed, self.index)
+
+    @cached_property
+    def progress(self) -> ClaimProgress:
+        return ClaimProgress(self.observed.nodes, self.observed.environment.spec)
+
+    @cached_property
+    def requests(self) -> AskedObjects:
+        return AskedObjects(self.observed)
+
+    @cached_property
+    def usage(self) -> NodeUsage:
+        return NodeUsage(self.observed)
+
+    @cached_property
+    def places(self) -> PodPlaces:
+        return PodPlaces(marked_pods(self.observed.pods))
+
+    @cached_property
+    def ledger(self) -> GpuLedger:
+        return gpu_ledger(self.observed)
