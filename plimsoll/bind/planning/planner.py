@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from plimsoll.bind.planning.first_seen import FirstSeen
 from plimsoll.bind.planning.groups import ReservedGroups
-from plimsoll.bind.planning.node_holds import NodeHolds
+from plimsoll.bind.planning.patience import FirstSeen, NodeHolds
 from plimsoll.bind.planning.shares import ShareBinding
 from plimsoll.bind.planning.steps import BindStep
 from plimsoll.bind.planning.upkeep import ReservationUpkeep

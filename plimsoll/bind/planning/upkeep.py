@@ -8,9 +8,8 @@ node one group is repaired after the other, else two of them could end with each
 
 from collections.abc import Iterator, Mapping
 
-from plimsoll.bind.planning.first_seen import FirstSeen
 from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, is_own, is_unknown, reserved_gpu
-from plimsoll.bind.planning.node_holds import NodeHolds
+from plimsoll.bind.planning.patience import FirstSeen, NodeHolds
 from plimsoll.bind.planning.reservation import reservation_name
 from plimsoll.bind.planning.steps import BindStep, Collect, Evict, MarkUnknown, Reserve
 from plimsoll.model.api import BinderSettings

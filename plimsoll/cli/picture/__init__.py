@@ -1,8 +1,7 @@
 """GPUs as bars: in the terminal and as SVG."""
 
-from plimsoll.cli.picture.bars import GpuBar, NodeBars, Part, Segment, gpu_picture
+from plimsoll.cli.picture.bars import GpuBar, NodeBars, Part, Segment, gpu_picture, gpu_rows
 from plimsoll.cli.picture.plot import print_picture
-from plimsoll.cli.picture.rows import gpu_rows
 from plimsoll.cli.picture.svg import as_html, as_svg
 
 __all__ = [

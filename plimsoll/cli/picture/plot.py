@@ -7,8 +7,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cli.picture.bars import GpuBar, NodeBars, Part, Segment, summary
-from plimsoll.cli.picture.rows import gpu_rows
+from plimsoll.cli.picture.bars import GpuBar, NodeBars, Part, Segment, gpu_rows, summary
 from plimsoll.cli.shared import OUT
 from plimsoll.model.kai import WHOLE_MILLI
 from plimsoll.text import counted

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Final
 
-from plimsoll.cli.picture.bars import NodeBars, Part, Segment, summary
-from plimsoll.cli.picture.rows import GpuRow, gpu_rows
+from plimsoll.cli.picture.bars import GpuRow, NodeBars, Part, Segment, gpu_rows, summary
 from plimsoll.model.kai import WHOLE_MILLI
 from plimsoll.text import counted
 

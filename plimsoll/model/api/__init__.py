@@ -1,6 +1,5 @@
 """Plimsoll's own API (plimsoll.dev/v1alpha1): Environment, Workspace, GPUDemand and their parts."""
 
-from plimsoll.model.api.adapter import ADAPTER_NEEDS_NAME, SOURCE_NEEDS_ONE, Adapter
 from plimsoll.model.api.binder import SCHEDULER, BinderSettings
 from plimsoll.model.api.capacity_gate import CAPACITY_GATE, LIFTED, CapacityGateSpec
 from plimsoll.model.api.demand_settings import (
@@ -36,36 +35,9 @@ from plimsoll.model.api.gpu_demand import (
     GPUDemand,
     GPUDemandStatus,
 )
-from plimsoll.model.api.immutability import (
-    COUNT_IMMUTABLE,
-    IMMUTABLE,
-    INSTANCE_TYPE_IMMUTABLE,
-    LABEL_SELECTOR_IMMUTABLE,
-    PARTITION_IMMUTABLE,
-    PRESET_IMMUTABLE,
-    TEMPLATE_KEPT,
-    TUNING_KEPT,
-    changes_refused,
-)
-from plimsoll.model.api.mode import (
-    INSTANCE_TYPE_GIVEN,
-    INSTANCE_TYPE_REQUIRED,
-    PARTITION_FORBIDDEN,
-    instance_type_violation,
-)
-from plimsoll.model.api.partition import ACCELERATOR_NEEDS_COUNT, MIG_NEEDS_PROFILE, Partition
 from plimsoll.model.api.policies import Exemption, Policies
 from plimsoll.model.api.policy_config import PolicyConfig
 from plimsoll.model.api.provisioning import PendingClaim, Provisioning
-from plimsoll.model.api.reserved import SELECTOR_RESERVED, TEMPLATE_RESERVED
-from plimsoll.model.api.tenancy import (
-    NAMESPACE_NOT_NAMED,
-    NONE_ALLOWED,
-    QUEUE_NOT_ALLOWED,
-    TYPE_NOT_ALLOWED,
-    tenancy_violation,
-)
-from plimsoll.model.api.tuning import OUTPUT_NEEDS_ONE
 from plimsoll.model.api.workspace import (
     ADAPTERS_TWICE,
     INFERENCE_XOR_TUNING,
@@ -78,6 +50,37 @@ from plimsoll.model.api.workspace import (
     WorkspaceRef,
     WorkspaceSpec,
     WorkspaceStatus,
+)
+from plimsoll.model.api.workspace_parts import (
+    ACCELERATOR_NEEDS_COUNT,
+    ADAPTER_NEEDS_NAME,
+    MIG_NEEDS_PROFILE,
+    OUTPUT_NEEDS_ONE,
+    SOURCE_NEEDS_ONE,
+    Adapter,
+    Partition,
+)
+from plimsoll.model.api.workspace_rules import (
+    COUNT_IMMUTABLE,
+    IMMUTABLE,
+    INSTANCE_TYPE_GIVEN,
+    INSTANCE_TYPE_IMMUTABLE,
+    INSTANCE_TYPE_REQUIRED,
+    LABEL_SELECTOR_IMMUTABLE,
+    NAMESPACE_NOT_NAMED,
+    NONE_ALLOWED,
+    PARTITION_FORBIDDEN,
+    PARTITION_IMMUTABLE,
+    PRESET_IMMUTABLE,
+    QUEUE_NOT_ALLOWED,
+    SELECTOR_RESERVED,
+    TEMPLATE_KEPT,
+    TEMPLATE_RESERVED,
+    TUNING_KEPT,
+    TYPE_NOT_ALLOWED,
+    changes_refused,
+    instance_type_violation,
+    tenancy_violation,
 )
 
 __all__ = [

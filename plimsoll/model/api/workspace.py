@@ -9,11 +9,8 @@ from typing import Annotated, Any, Final
 from pydantic import Field, field_validator, model_validator
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.api.adapter import Adapter
-from plimsoll.model.api.partition import Partition
-from plimsoll.model.api.preset import Preset
 from plimsoll.model.api.provisioning import Provisioning
-from plimsoll.model.api.tuning import Tuning
+from plimsoll.model.api.workspace_parts import Adapter, Partition, Preset, Tuning
 from plimsoll.model.meta import (
     Condition,
     Declared,

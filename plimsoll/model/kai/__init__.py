@@ -1,8 +1,7 @@
 """KAI's API: Queue, PodGroup, GPU shares and reservations."""
 
 from plimsoll.model.kai.pod_group import POD_GROUP_NAME, PodGroup
-from plimsoll.model.kai.queue import UNLIMITED, Queue, QueueResource, QueueResources, QueueSpec
-from plimsoll.model.kai.queue_name import QueueName
+from plimsoll.model.kai.queue import UNLIMITED, Queue, QueueName, QueueResource, QueueResources, QueueSpec
 from plimsoll.model.kai.reservation import (
     APP,
     FORMER_NAMESPACE,

@@ -1,10 +1,24 @@
-"""KAI's Queue (scheduling.run.ai/v2, cluster-scoped): what people declare."""
+"""KAI's Queue (scheduling.run.ai/v2, cluster-scoped), and its name."""
 
-from typing import Any
+import re
+from typing import Annotated, Any, Final
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from plimsoll.model.meta import Declared, ObservedObject, parse_duration
+
+_DNS_NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+
+
+def _checked(name: str) -> str:
+    if len(name) > 63 or not _DNS_NAME.fullmatch(name):
+        raise ValueError("not a queue's name: at most 63 of a-z 0-9 - ., the first and the last a letter or a digit")
+    return name
+
+
+QueueName = Annotated[str, AfterValidator(_checked)]
+"""A DNS name, as every object's, and short enough for a label."""
+
 
 UNLIMITED = -1
 

@@ -1,11 +1,9 @@
 """The APIs of autoscalers: Karpenter's NodePool and NodeClaim, CapacityBuffer, ProvisioningRequest."""
 
-from plimsoll.model.karpenter.capacity_buffer import CapacityBuffer
 from plimsoll.model.karpenter.claim_event import ClaimEvent
 from plimsoll.model.karpenter.node_claim import NodeClaim
 from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.karpenter.provisioning_request import ProvisioningRequest
-from plimsoll.model.karpenter.template import PodTemplate
+from plimsoll.model.karpenter.requests import CapacityBuffer, PodTemplate, ProvisioningRequest
 
 __all__ = [
     "CapacityBuffer",

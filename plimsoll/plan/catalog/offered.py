@@ -1,5 +1,6 @@
-"""The instance types that an environment can have: its NodePools' and live nodes', and the catalog's."""
+"""The instance types that an Environment can have: those of its NodePools, its live nodes, and the catalog."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -7,9 +8,10 @@ from plimsoll.labels import INSTANCE_TYPE, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec, NamespaceAccess, NodeClassRef
 from plimsoll.model.cluster import InstanceType, Node, NodeGpus
-from plimsoll.model.karpenter import NodePool
+from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.plan.catalog.catalog import Catalog, Difference
 from plimsoll.plan.nodes import GpuLabels, NodeIndex, parse_gpu_labels, parse_mig_labels
+from plimsoll.quantity import parse_devices
 from plimsoll.text import nearest
 
 NODE_CLASSES: Final = {
@@ -212,3 +214,22 @@ class OfferedTypes:
             if pool.node_class_ref is not None and (access is None or access.allows_pool(pool.name)):
                 return pool
         return None
+
+
+def claim_gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
+    """GPU devices that a NodeClaim stands for: those it requests, else those of its instance type."""
+    resources = claim.spec.get("resources")
+    requests = resources.get("requests") if isinstance(resources, dict) else None
+    amount = requests.get(resource) if isinstance(requests, dict) else None
+    if amount is not None:
+        try:
+            return parse_devices(amount)
+        except ValueError:
+            pass
+    return most_gpus(claim.instance_types, types)
+
+
+def most_gpus(instance_types: Iterable[str], types: OfferedTypes) -> int:
+    """GPUs of the largest of the types, as far as they are known."""
+    found = [each.claimable or 0 for name in instance_types if (each := types.find(name)) is not None]
+    return max(found, default=0)

@@ -1,13 +1,26 @@
-"""Which pods are demand: unschedulable ones that ask for GPUs, told apart by who sees their request."""
+"""Which pods are demand, by their conditions, gates and requests."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from plimsoll.labels import WORKSPACE
-from plimsoll.model.api import KAI_NAMESPACES, DemandSettings
+from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, LIFTED, DemandSettings
 from plimsoll.model.cluster import Pod
-from plimsoll.plan.classes.gated_pod import gated, just_lifted
+from plimsoll.model.meta import condition_of
 from plimsoll.plan.pods import PodShare, ShareRefusal, UnreadableShareError, read_share, selected_node
+
+
+def gated(pod: Pod) -> bool:
+    """Whether our gate alone keeps the pod from its scheduler."""
+    return pod.scheduling_gates == (CAPACITY_GATE,)
+
+
+def just_lifted(pod: Pod) -> bool:
+    """Whether its gate was lifted and no scheduler has looked at it since."""
+    if LIFTED not in pod.annotations or pod.scheduling_gates or pod.node_name:
+        return False
+    condition = condition_of(pod.conditions, "PodScheduled")
+    return condition is None or condition.reason == "SchedulingGated"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,60 @@
-"""A class on its way through the planning."""
+"""What is planned for one class, and for all."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plimsoll.packing.nodes import NodePacking, PodNeed
+from plimsoll.packing.gpus import GPU_MILLI
+from plimsoll.packing.nodes import FilledNode, NodePacking, PodNeed
 from plimsoll.plan.classes import ClassMembers, DemandClass, Kinds
+from plimsoll.plan.demand.demand import PlannedNode
 from plimsoll.plan.demand.packer import PackedClass
 from plimsoll.plan.pools import PoolShape
 from plimsoll.plan.queues import NO_LOAD, QueueLoad
+
+
+def planned_nodes(
+    nodes: Iterable[FilledNode], shapes: Sequence[PoolShape], needs: Mapping[str, PodNeed]
+) -> tuple[PlannedNode, ...]:
+    """In a stable order."""
+    by_name = {shape.name: shape for shape in shapes}
+    found = []
+    for node in nodes:
+        shape = by_name[node.shape or ""]
+        pods = [needs[name] for name in node.pods]
+        cpu_milli = sum(need.cpu_milli for need in pods)
+        memory_mib = sum(need.memory_mib for need in pods)
+        others = (
+            other.instance_type
+            for other in shapes
+            if other.node_pool == shape.node_pool
+            and other.instance_type != shape.instance_type
+            and other.gpus == shape.gpus
+            and other.cpu_milli >= cpu_milli
+            and other.memory_mib >= memory_mib
+            and other.pods >= len(pods)
+            and _hold(node, other.kind, needs)
+        )
+        found.append(
+            PlannedNode(
+                instance_type=shape.instance_type,
+                node_pool=shape.node_pool,
+                gpus=shape.gpus,
+                kind=shape.kind,
+                held=tuple(sorted((held for held in node.gpus if held), key=lambda held: (-len(held), held))),
+                cpu_milli=cpu_milli,
+                memory_mib=memory_mib,
+                alternatives=tuple(sorted(others)),
+            )
+        )
+    return tuple(sorted(found, key=lambda node: (node.node_pool, node.instance_type, node.held)))
+
+
+def _hold(node: FilledNode, kind: str, needs: Mapping[str, PodNeed]) -> bool:
+    """Whether GPUs of that kind hold what is planned for each of the node's."""
+    return all(
+        all(kind in needs[name].milli for name in held) and sum(needs[name].milli[kind] for name in held) <= GPU_MILLI
+        for held in node.gpus
+    )
 
 
 @dataclass

@@ -19,18 +19,16 @@ from plimsoll.plan.classes import (
     refused_by_queues,
 )
 from plimsoll.plan.demand.all_classes import SharedPacking
-from plimsoll.plan.demand.blocked_types import BLOCKED, is_blocked, why_blocked
 from plimsoll.plan.demand.demand import Demand
 from plimsoll.plan.demand.divided_supply import DividedSupply
 from plimsoll.plan.demand.last_packings import ClassPackings
 from plimsoll.plan.demand.offer import DemandOffer
 from plimsoll.plan.demand.packer import PackedClass
-from plimsoll.plan.demand.planned import PlannedClass
-from plimsoll.plan.demand.planned_nodes import planned_nodes
+from plimsoll.plan.demand.planned import PlannedClass, planned_nodes
 from plimsoll.plan.demand.pod_places import nodes_with_pods
 from plimsoll.plan.demand.rationing import LeftOut, Rationed, as_free, ration
+from plimsoll.plan.demand.reasons import BLOCKED, is_blocked, why_blocked, why_unserved
 from plimsoll.plan.demand.recall import recall
-from plimsoll.plan.demand.unserved import why_unserved
 from plimsoll.plan.pods import node_of
 from plimsoll.plan.queues import QueueGate
 

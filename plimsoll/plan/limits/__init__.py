@@ -2,13 +2,13 @@
 
 from plimsoll.plan.limits.budget import (
     Budget,
+    DemandHolding,
     NamespaceBudget,
     environment_budget,
     environment_room,
     forbidden,
     reserved_keys,
 )
-from plimsoll.plan.limits.demand_holding import DemandHolding
 
 __all__ = [
     "Budget",

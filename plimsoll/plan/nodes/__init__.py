@@ -4,8 +4,7 @@ from plimsoll.plan.nodes.gpu_labels import GPU_REPLICAS, MIG_CONFIG, GpuLabels, 
 from plimsoll.plan.nodes.gpu_offer import Offer, Offers, Unusable
 from plimsoll.plan.nodes.index import IndexedNodes, NodeIndex, gpu_devices, index_of
 from plimsoll.plan.nodes.mig import ALL_DISABLED, label_form, mig_slice, parse_mig_labels, single_profile
-from plimsoll.plan.nodes.tolerance import Tolerance, Tolerances, tolerations
-from plimsoll.plan.nodes.usability import short_of_devices, why_unusable
+from plimsoll.plan.nodes.tolerance import Tolerance, Tolerances, short_of_devices, tolerations, why_unusable
 
 __all__ = [
     "ALL_DISABLED",

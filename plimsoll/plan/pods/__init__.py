@@ -3,7 +3,6 @@
 from plimsoll.plan.pods.changes import PodChanges, pod_changes, value_changes
 from plimsoll.plan.pods.group_labels import gpu_groups, is_reservation, node_of, selected_node
 from plimsoll.plan.pods.indexed import IndexedPods, bound_pods, marked_pods
-from plimsoll.plan.pods.places import PodPlaces
 from plimsoll.plan.pods.rivals import is_rival, rival_warnings
 from plimsoll.plan.pods.shares import (
     ASSUMED_MILLI,
@@ -15,7 +14,7 @@ from plimsoll.plan.pods.shares import (
     read_shares,
     size_by_kind,
 )
-from plimsoll.plan.pods.usage import NodeUsage, Owner, nodes_in_use, owner_of
+from plimsoll.plan.pods.usage import NodeUsage, Owner, PodPlaces, nodes_in_use, owner_of
 
 __all__ = [
     "ASSUMED_MILLI",

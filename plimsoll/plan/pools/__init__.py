@@ -1,12 +1,10 @@
 """What a new node of a NodePool would offer."""
 
-from plimsoll.plan.pools.daemon_overhead import DaemonOverhead
-from plimsoll.plan.pools.launching import coming_claims
+from plimsoll.plan.pools.launching import claim_spares, coming_claims
 from plimsoll.plan.pools.limits import Excess, PoolLimits, Room
-from plimsoll.plan.pools.node_overhead import Allocatable, allocatable, allocatable_cpu_milli
+from plimsoll.plan.pools.overhead import Allocatable, DaemonOverhead, allocatable, allocatable_cpu_milli
 from plimsoll.plan.pools.shape import PoolShape
 from plimsoll.plan.pools.shapes import PoolShapes
-from plimsoll.plan.pools.spare import claim_spares
 
 __all__ = [
     "Allocatable",

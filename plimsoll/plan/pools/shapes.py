@@ -14,8 +14,7 @@ from plimsoll.model.meta import NodeRequirement, Taint
 from plimsoll.packing.nodes import UNBOUNDED
 from plimsoll.plan.catalog import CLOUDS, OfferedType, OfferedTypes, reported_memory_mib, type_labels
 from plimsoll.plan.nodes import GpuLabels, NodeIndex, index_of
-from plimsoll.plan.pools.daemon_overhead import DaemonOverhead
-from plimsoll.plan.pools.node_overhead import allocatable
+from plimsoll.plan.pools.overhead import DaemonOverhead, allocatable
 from plimsoll.plan.pools.shape import PoolShape, same_product
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 

@@ -3,10 +3,8 @@
 from plimsoll.plan.queues.checks import check_queues, is_queue, require_object, use_problem
 from plimsoll.plan.queues.fair_share import Claim, divide, fair_shares
 from plimsoll.plan.queues.gate import QueueGate
-from plimsoll.plan.queues.load import NO_LOAD, QueueLoad, queue_of
-from plimsoll.plan.queues.loads import QueueLoads
+from plimsoll.plan.queues.load import NO_LOAD, QueueLoad, QueueLoads, is_preemptible, queue_of
 from plimsoll.plan.queues.order import NextGpu, next_gpu
-from plimsoll.plan.queues.preemptibility import is_preemptible
 from plimsoll.plan.queues.tree import MILLI, QueueTree, Resource
 from plimsoll.plan.queues.usage import NOTHING, QueuedPod, Standing, standing
 from plimsoll.plan.queues.users import queue_uses

@@ -1,12 +1,36 @@
-"""What pods take of their queues: GPUs that are allocated, and the part that KAI may not take back."""
+"""What pods take of their queues: allocated GPUs, CPU and memory, and the part that KAI may not reclaim."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.labels import QUEUE
-from plimsoll.model.cluster import Pod
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import GPUShare
-from plimsoll.plan.pods import ASSUMED_MILLI
+from plimsoll.plan.nodes import GpuLabels, parse_gpu_labels
+from plimsoll.plan.pods import ASSUMED_MILLI, PodChanges, PodShare, node_of, read_shares
+
+PREEMPTIBILITY: Final = "kai.scheduler/preemptibility"
+"""Label of a pod or its owner: `preemptible`, `non-preemptible` or `semi-preemptible`."""
+PRIORITY_CLASS: Final = "priorityClassName"
+"""Label of a pod or its owner that KAI takes before the pod's own class."""
+
+CLASSES: Final = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
+"""KAI's PriorityClasses."""
+NON_PREEMPTIBLE_FROM: Final = 100
+
+
+def is_preemptible(pod: Pod) -> bool:
+    """By the label of preemptibility, else by the priority: that of KAI's class where the label names one.
+
+    What is preemptible in part counts as not: its core has to fit the quota.
+    """
+    said = pod.labels.get(PREEMPTIBILITY, "").lower()
+    if said in ("preemptible", "non-preemptible", "semi-preemptible"):
+        return said == "preemptible"
+    return CLASSES.get(pod.labels.get(PRIORITY_CLASS, ""), pod.priority) < NON_PREEMPTIBLE_FROM
+
 
 PROJECT: Final = "project"
 """Label that KAI takes for the queue where a pod has no label of one."""
@@ -46,3 +70,84 @@ def gpu_milli(share: GPUShare, memory_mib: int | None) -> int:
     """Thousandths of GPUs that a share takes in all; `memory_mib` is that of one GPU, None where nobody knows it."""
     known = memory_mib or share.memory_mib is None
     return (share.milli_of(memory_mib or 0) if known else ASSUMED_MILLI) * share.devices
+
+
+Key = tuple[str, str]
+"""(namespace, name)"""
+
+
+class QueueLoads:
+    """What pods on nodes take of their queues, and those that are about to be bound there. Pods whose request cannot be
+    read are left out.
+
+    What it gives depends on the last snapshot alone. Not safe to share between threads.
+    """
+
+    def __init__(self) -> None:
+        self._depends: tuple[str, str] = ("", "")
+        self._counted: dict[Key, tuple[str, QueueLoad]] = {}
+        """Queue and load of each pod that counts."""
+        self._sums: dict[str, QueueLoad] = {}
+        self._in_mib: dict[str, dict[Key, PodShare]] = {}
+        """Pods with shares in MiB by node, whose labels say what they take."""
+        self._given_nodes: tuple[Node, ...] = ()
+        self._nodes: dict[str, Node] = {}
+
+    def update(self, snapshot: Snapshot, changes: PodChanges | None) -> Mapping[str, QueueLoad]:
+        """The load of each queue that pods on nodes are in. `changes` None: nothing is known of the snapshot before."""
+        spec = snapshot.environment.spec
+        depends = (spec.queue_scheduler, spec.gpu_resource)
+        if changes is None or depends != self._depends:
+            self._depends, changes = depends, PodChanges((), snapshot.pods)
+            self._counted, self._sums, self._in_mib, self._given_nodes, self._nodes = {}, {}, {}, (), {}
+        changed = self._take_nodes(snapshot.nodes)
+        for pod in changes.gone:
+            self._leave(pod)
+        bound = (pod for pod in changes.new if self._counts(pod))
+        for each in read_shares(bound, spec.gpu_resource).found:
+            self._enter(each)
+        for name in changed:
+            for each in tuple(self._in_mib.get(name, {}).values()):
+                self._leave(each.pod)
+                self._enter(each)
+        return {name: load for name, load in self._sums.items() if load != NO_LOAD}
+
+    def _take_nodes(self, nodes: tuple[Node, ...]) -> Iterable[str]:
+        """Names of nodes that changed, came or went."""
+        if nodes is self._given_nodes:
+            return ()
+        before, self._given_nodes, self._nodes = self._nodes, nodes, {node.name: node for node in nodes}
+        changed = [name for name, node in self._nodes.items() if before.get(name) is not node]
+        return [*changed, *(before.keys() - self._nodes.keys())]
+
+    def _counts(self, pod: Pod) -> bool:
+        return bool(node_of(pod) and not pod.finished and queue_of(pod, self._depends[0]))
+
+    def _enter(self, each: PodShare) -> None:
+        pod, share = each.pod, each.share
+        memory = None
+        if share.memory_mib is not None:
+            self._in_mib.setdefault(node_of(pod), {})[pod.key] = each
+            memory = self._gpu_memory(node_of(pod))
+        milli = gpu_milli(share, memory)
+        load = QueueLoad(milli, 0 if is_preemptible(pod) else milli)
+        queue = queue_of(pod, self._depends[0])
+        self._counted[pod.key] = (queue, load)
+        self._sums[queue] = self._sums.get(queue, NO_LOAD) + load
+
+    def _leave(self, pod: Pod) -> None:
+        counted = self._counted.pop(pod.key, None)
+        if counted is None:
+            return
+        queue, load = counted
+        self._sums[queue] -= load
+        node = node_of(pod)
+        in_mib = self._in_mib.get(node)
+        if in_mib is not None and in_mib.pop(pod.key, None) is not None and not in_mib:
+            del self._in_mib[node]
+
+    def _gpu_memory(self, name: str) -> int | None:
+        """MiB of one GPU of the node; None where nobody knows it."""
+        node = self._nodes.get(name)
+        known = parse_gpu_labels(node.labels) if node is not None else None
+        return known.memory_mib if isinstance(known, GpuLabels) else None

@@ -11,8 +11,7 @@ from plimsoll.model.kai import NAMESPACES
 from plimsoll.plan.nodes import GpuLabels, gpu_devices, parse_gpu_labels
 from plimsoll.plan.pods import PodShare, is_reservation, read_shares
 from plimsoll.plan.queues.fair_share import Amount, fair_shares
-from plimsoll.plan.queues.load import QueueLoad, gpu_milli, queue_of
-from plimsoll.plan.queues.preemptibility import is_preemptible
+from plimsoll.plan.queues.load import QueueLoad, gpu_milli, is_preemptible, queue_of
 from plimsoll.plan.queues.tree import MILLI, QueueTree, Resource
 from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
 

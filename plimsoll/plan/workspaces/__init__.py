@@ -3,8 +3,7 @@
 from plimsoll.plan.workspaces.allocation import allocate
 from plimsoll.plan.workspaces.brought import BroughtNodes
 from plimsoll.plan.workspaces.existing import brought_supply
-from plimsoll.plan.workspaces.holders import Holders
-from plimsoll.plan.workspaces.holdings import Holdings, Made
+from plimsoll.plan.workspaces.holdings import Holders, Holdings, Made
 from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
 from plimsoll.plan.workspaces.refused_fields import unread, unsupported
 from plimsoll.plan.workspaces.replicas import startable, whole_replicas

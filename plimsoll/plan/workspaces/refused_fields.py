@@ -1,10 +1,31 @@
-"""What a Workspace may declare and the engine does not do: refused by name, or warned of where it changes nothing."""
+"""Fields of a Workspace that are refused by name, or warned of."""
 
 from collections.abc import Iterator
 
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import PARTITION_FORBIDDEN, Workspace
+from plimsoll.model.cluster import Pod
+from plimsoll.model.meta import dig
 from plimsoll.text import shortlist
+
+
+def template_devices(workspace: Workspace, resource: str) -> int | Refusal:
+    """Devices of the resource that the Workspace's template states; 0 where it has none, or states none."""
+    inference = workspace.spec.inference
+    template = inference.template if inference is not None else None
+    if template is None:
+        return 0
+    groups = [
+        tuple(each for each in dig(template, f"spec.{name}") or () if isinstance(each, dict))
+        for name in ("containers", "initContainers")
+    ]
+    try:
+        return Pod.model_construct(name="", containers=groups[0], init_containers=groups[1]).devices(resource)
+    except (ValueError, AttributeError) as error:
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"inference.template asks for {resource}: {error}: write a whole number of devices",
+        )
 
 
 def unsupported(workspace: Workspace, *, auto_provisioning: bool) -> Refusal | None:

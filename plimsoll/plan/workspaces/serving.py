@@ -1,5 +1,6 @@
-"""The containers that serve a preset: vLLM, with adapters and options where the Workspace names them."""
+"""The containers that serve a preset: vLLM, over several nodes as a Ray cluster."""
 
+import shlex
 from typing import Any, Final
 
 from plimsoll.model import Verdict
@@ -78,3 +79,37 @@ def _mount(spec: dict[str, Any], container: dict[str, Any], volume: dict[str, An
     spec.setdefault("volumes", []).append(volume)
     mount = {"name": volume["name"], "mountPath": path}
     container.setdefault("volumeMounts", []).append(mount)
+
+
+RAY_PORT: Final = 6379
+SHELL: Final = ["/bin/sh", "-c"]
+
+_LEADER: Final = """\
+set -e
+ray start --head --port={port}
+until python3 -c 'import os, ray; ray.init(address="auto", logging_level="ERROR"); \
+alive = sum(node["Alive"] for node in ray.nodes()); raise SystemExit(alive < int(os.environ["LWS_GROUP_SIZE"]))'
+do sleep 2; done
+exec {serve}
+"""
+"""The leader waits for all nodes of its group: an engine that finds fewer GPUs than it needs gives up."""
+_WORKER: Final = """\
+until ray health-check --address "$LWS_LEADER_ADDRESS:{port}"; do sleep 2; done
+exec ray start --address="$LWS_LEADER_ADDRESS:{port}" --block
+"""
+"""A worker that ended because its leader is not up yet would have the whole group made anew."""
+
+
+def lead(spec: dict[str, Any]) -> None:
+    """Turns the pod that serves the preset on one node into its group's leader."""
+    [server] = spec["containers"]
+    serve = ["python3", "-m", "vllm.entrypoints.openai.api_server", *server["args"]]
+    serve += ["--distributed-executor-backend", "ray"]
+    server |= {"command": SHELL, "args": [_LEADER.format(port=RAY_PORT, serve=shlex.join(serve))]}
+
+
+def follow(spec: dict[str, Any]) -> None:
+    """Turns the pod that serves the preset on one node into a worker: it reads the same files, and serves nobody."""
+    [server] = spec["containers"]
+    server |= {"command": SHELL, "args": [_WORKER.format(port=RAY_PORT)]}
+    del server["ports"]

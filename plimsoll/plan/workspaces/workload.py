@@ -12,8 +12,7 @@ from plimsoll.model.api import Environment, Inference, Workspace
 from plimsoll.model.meta import dig
 from plimsoll.plan.nodes import tolerations
 from plimsoll.plan.owned import object_labels, ownership_labels
-from plimsoll.plan.workspaces.ray_group import follow, lead
-from plimsoll.plan.workspaces.serving import serve_preset
+from plimsoll.plan.workspaces.serving import follow, lead, serve_preset
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 LEADER_WORKER_SET: Final = "LeaderWorkerSet"

@@ -1,13 +1,16 @@
-"""Blocked types: instance types that failed to come, as the reason why pods wait."""
+"""Why pods wait: instance types that failed to launch, constraints that nothing satisfies."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
+from plimsoll.model.meta import Placement
 from plimsoll.packing.nodes import PodNeed, takes
 from plimsoll.plan.classes import class_needs, kinds_of
 from plimsoll.plan.demand.packer import as_node_shape
 from plimsoll.plan.demand.planned import PlannedClass
 from plimsoll.plan.pools import PoolShape
+from plimsoll.text import shortlist
 
 BLOCKED: Final = (
     "every instance type that could serve it failed to come and is blocked for a while: see status.blocked of its "
@@ -38,3 +41,22 @@ def why_blocked(
 
 def _could_take(shapes: Iterable[PoolShape], need: PodNeed) -> bool:
     return any(shape.kind in need.milli and takes(as_node_shape(shape), need) for shape in shapes)
+
+
+def why_unserved(placement: Placement, shapes: Sequence[PoolShape], pools: int) -> str:
+    """Of pods that no GPU of the cluster and none of these shapes may serve."""
+    if not shapes:
+        what = "no NodePool allows an instance type with GPUs that is known" if pools else "there is no NodePool"
+        return f"no GPU of the cluster could serve it, and {what}: declare a NodePool for it"
+    selected = [shape for shape in shapes if replace(shape, taints=()).serves(placement)]
+    if selected or all(placement.kept_away(shape.taints) for shape in shapes):
+        taints = {str(taint) for shape in selected or shapes for taint in placement.kept_away(shape.taints)}
+        wishes = placement.node_selector or placement.affinity
+        which = "that fits its node selector and affinity" if wishes else "with GPUs"
+        return f"it tolerates the taints of no NodePool {which} ({shortlist(sorted(taints))}): add tolerations"
+    said = [f"{key}={value}" for key, value in placement.node_selector]
+    said += [" and ".join(map(str, term)) for term in placement.affinity]
+    return (
+        f"no GPU of the cluster and no NodePool fits its node selector and affinity ({shortlist(said)}): change "
+        "them, or declare a NodePool that fits"
+    )

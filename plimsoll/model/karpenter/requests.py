@@ -1,4 +1,4 @@
-"""ProvisioningRequest (autoscaling.x-k8s.io/v1): pods for which Cluster Autoscaler makes nodes, all or none."""
+"""Objects that request nodes from an autoscaler: CapacityBuffer (v1beta1), ProvisioningRequest (v1), PodTemplate."""
 
 from typing import Any
 
@@ -6,6 +6,16 @@ from pydantic import Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.model.meta import Condition, ObservedObject, condition_of
+
+
+class PodTemplate(ObservedObject):
+    """One that we made: what it asks for is said in its annotations, as in those of what refers to it."""
+
+
+class CapacityBuffer(ObservedObject):
+    replicas: int = Field(default=0, validation_alias=AliasPath("spec", "replicas"))
+    """Virtual pods; each is one of the PodTemplate."""
+    template: str = Field(default="", validation_alias=AliasPath("spec", "podTemplateRef", "name"))
 
 
 class ProvisioningRequest(ObservedObject):

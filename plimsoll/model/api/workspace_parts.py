@@ -1,0 +1,101 @@
+"""Parts of a Workspace's spec: preset, adapters, partition, tuning."""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, model_validator
+
+from plimsoll.model.meta import Declared
+
+SOURCE_NEEDS_ONE: Final = "a source needs exactly one of image, volumeSource and urls"
+ADAPTER_NEEDS_NAME: Final = "an adapter's source needs a name"
+
+Name = Annotated[str, Field(min_length=1, max_length=253)]
+
+
+class DataSource(Declared):
+    """Where data comes from."""
+
+    name: str | None = Field(default=None, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    """A DNS label: it names a container and a folder."""
+    image: str | None = Field(default=None, min_length=1, max_length=1024)
+    """An image with the data in its folder `/data`."""
+    image_pull_secrets: tuple[Name, ...] = Field(default=(), max_length=16)
+    volume_source: dict[str, Any] | None = None
+    """A volume that holds the data, as in a pod's `volumes` (`persistentVolumeClaim`, `nfs`, ...)."""
+    urls: tuple[Annotated[str, Field(min_length=1, max_length=2048)], ...] = Field(default=(), max_length=64)
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "DataSource":
+        if sum((self.image is not None, self.volume_source is not None, bool(self.urls))) != 1:
+            raise ValueError(SOURCE_NEEDS_ONE)
+        return self
+
+
+class Adapter(Declared):
+    source: DataSource
+    strength: str | None = Field(default=None, max_length=16, pattern=r"^(0(\.[0-9]+)?|1(\.0+)?)$")
+    """Multiplier of the weights, 0 to 1, as text."""
+
+    @model_validator(mode="after")
+    def _named(self) -> "Adapter":
+        if self.source.name is None:
+            raise ValueError(ADAPTER_NEEDS_NAME)
+        return self
+
+
+MIG_NEEDS_PROFILE: Final = "a partition of mode mig needs a profile, and takes no count"
+ACCELERATOR_NEEDS_COUNT: Final = "a partition of mode accelerator needs a count, and takes no profile"
+
+
+class Partition(Declared):
+    """A slice of a GPU by NVIDIA's Multi-Instance GPU (MIG), or some of a node's GPUs."""
+
+    mode: Literal["mig", "accelerator"]
+    profile: str | None = Field(default=None, max_length=32, pattern=r"^[1-7]g\.[1-9][0-9]{0,3}gb([.+][a-z.]+)?$")
+    """Mode mig: the slice that a pod asks for, such as 1g.10gb."""
+    count: int | None = Field(default=None, ge=1, le=64)
+    """Mode accelerator: GPUs that a pod asks for."""
+
+    @model_validator(mode="after")
+    def _by_mode(self) -> "Partition":
+        if self.mode == "mig" and (self.profile is None or self.count is not None):
+            raise ValueError(MIG_NEEDS_PROFILE)
+        if self.mode == "accelerator" and (self.count is None or self.profile is not None):
+            raise ValueError(ACCELERATOR_NEEDS_COUNT)
+        return self
+
+
+class PresetOptions(Declared):
+    model_access_secret: str | None = Field(default=None, min_length=1, max_length=253)
+    """Secret of the Workspace's namespace whose key HF_TOKEN may read the model on Hugging Face."""
+
+
+class Preset(Declared):
+    name: str = Field(min_length=1, max_length=253)
+    preset_options: PresetOptions | None = None
+
+
+OUTPUT_NEEDS_ONE: Final = "an output needs exactly one of image and volumeSource"
+
+
+class DataDestination(Declared):
+    """Where the tuned weights go."""
+
+    image: str | None = Field(default=None, min_length=1, max_length=1024)
+    image_push_secret: str | None = Field(default=None, min_length=1, max_length=253)
+    volume_source: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "DataDestination":
+        if (self.image is None) == (self.volume_source is None):
+            raise ValueError(OUTPUT_NEEDS_ONE)
+        return self
+
+
+class Tuning(Declared):
+    preset: Preset | None = None
+    method: Literal["lora", "qlora"] | None = None
+    config: str | None = Field(default=None, min_length=1, max_length=253)
+    """ConfigMap with the tuning's arguments."""
+    input: DataSource
+    output: DataDestination

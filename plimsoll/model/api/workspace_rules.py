@@ -1,0 +1,124 @@
+"""What an Environment requires of a Workspace: its mode, reserved labels, fields that do not change, tenancy."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from plimsoll.model.api.environment import EnvironmentSpec
+from plimsoll.model.api.workspace import WorkspaceSpec
+from plimsoll.model.meta import dig
+
+INSTANCE_TYPE_FORBIDDEN: Final = "instanceType must be empty when node auto-provisioning is disabled (BYO scenario)"
+INSTANCE_TYPE_GIVEN: Final = (
+    f"{INSTANCE_TYPE_FORBIDDEN}: resource.instanceType is '{{given}}'; remove it, and name the nodes by "
+    "resource.labelSelector"
+)
+INSTANCE_TYPE_REQUIRED: Final = (
+    "instanceType is required when node auto-provisioning is enabled: set resource.instanceType"
+)
+PARTITION_FORBIDDEN: Final = (
+    "partition must be absent when node auto-provisioning is enabled: a provisioned node is taken whole; remove "
+    "resource.partition"
+)
+
+
+def instance_type_violation(instance_type: str | None, *, auto_provisioning: bool) -> str | None:
+    """What is wrong with a Workspace's `resource.instanceType` in that mode; None where nothing is."""
+    if auto_provisioning:
+        return None if instance_type else INSTANCE_TYPE_REQUIRED
+    return INSTANCE_TYPE_GIVEN.format(given=instance_type) if instance_type else None
+
+
+SELECTOR_RESERVED: Final = (
+    "resource.labelSelector uses {keys}: label keys that start with {prefixes} are reserved; select nodes by labels "
+    "of your own"
+)
+TEMPLATE_RESERVED: Final = (
+    "inference.template.metadata.labels uses {keys}: label keys that start with {prefixes} are reserved; remove them"
+)
+
+
+LABEL_SELECTOR_IMMUTABLE: Final = "labelSelector is immutable: create another Workspace"
+PRESET_IMMUTABLE: Final = "preset is immutable: create another Workspace"
+COUNT_IMMUTABLE: Final = "count is immutable: inference.replicas says how many nodes, and may change"
+PARTITION_IMMUTABLE: Final = "partition is immutable: create another Workspace"
+INSTANCE_TYPE_IMMUTABLE: Final = "instanceType cannot be changed once set: create another Workspace"
+TEMPLATE_KEPT: Final = "template may change, but neither be added nor removed: create another Workspace"
+TUNING_KEPT: Final = "tuning can neither be added nor removed: create another Workspace"
+
+IMMUTABLE: Final = (
+    ("resource", "labelSelector", LABEL_SELECTOR_IMMUTABLE),
+    ("resource", "count", COUNT_IMMUTABLE),
+    ("resource", "partition", PARTITION_IMMUTABLE),
+    ("inference", "preset", PRESET_IMMUTABLE),
+)
+"""Parent, field and message of what is neither set, nor unset, nor changed."""
+
+
+def changes_refused(old: WorkspaceSpec, new: WorkspaceSpec, *, auto_provisioning: bool) -> list[str]:
+    """Messages on each change that is refused in that mode; empty where the update may be made.
+
+    What was wrong before and is left as it is, such as an instance type from another mode, refuses no update.
+    """
+    before, after = old.manifest(), new.manifest()
+    found = [
+        message
+        for parent, field, message in IMMUTABLE
+        if dig(before, f"{parent}.{field}") != dig(after, f"{parent}.{field}")
+    ]
+    if (dig(before, "inference.template") is None) != (dig(after, "inference.template") is None):
+        found.append(TEMPLATE_KEPT)
+    if (old.tuning is None) != (new.tuning is None):
+        found.append(TUNING_KEPT)
+    return found + _instance_type(before, after, auto_provisioning)
+
+
+def _instance_type(before: Mapping[str, Any], after: Mapping[str, Any], auto_provisioning: bool) -> list[str]:
+    """Once set, it may only be cleared, and only where nodes are brought."""
+    was, becomes = dig(before, "resource.instanceType"), dig(after, "resource.instanceType")
+    if was == becomes:
+        return []
+    if was and becomes:
+        return [INSTANCE_TYPE_IMMUTABLE]
+    violation = instance_type_violation(becomes, auto_provisioning=auto_provisioning)
+    return [violation] if violation else []
+
+
+NAMESPACE_NOT_NAMED: Final = (
+    "namespace '{namespace}' may use nothing here: no entry of the Environment's access names it or '*'"
+)
+QUEUE_NOT_ALLOWED: Final = "namespace '{namespace}' may not use queue '{queue}': allowed are {allowed}"
+TYPE_NOT_ALLOWED: Final = "namespace '{namespace}' may not use instance type '{instance_type}': allowed are {allowed}"
+NONE_ALLOWED: Final = "none"
+"""Stands for an empty list of what is allowed."""
+
+
+class Violation(NamedTuple):
+    field: str
+    """Path of the field in the Workspace's manifest."""
+    message: str
+
+
+def tenancy_violation(
+    environment: EnvironmentSpec, namespace: str, *, queue: str | None, instance_type: str | None
+) -> Violation | None:
+    """What a Workspace of the namespace may not use of what it asks for; None where it may use all of it."""
+    try:
+        access = environment.access_of(namespace)
+    except KeyError:
+        return Violation("metadata.namespace", NAMESPACE_NOT_NAMED.format(namespace=namespace))
+    if access is None:
+        return None
+    if queue and access.queues is not None and queue not in access.queues:
+        said = QUEUE_NOT_ALLOWED.format(namespace=namespace, queue=queue, allowed=_listed(access.queues))
+        return Violation("spec.queue", said)
+    types = access.instance_types
+    if not instance_type or types is None or not environment.auto_provisioning:
+        return None
+    if instance_type.casefold() not in {each.casefold() for each in types}:
+        said = TYPE_NOT_ALLOWED.format(namespace=namespace, instance_type=instance_type, allowed=_listed(types))
+        return Violation("spec.resource.instanceType", said)
+    return None
+
+
+def _listed(allowed: Sequence[str]) -> str:
+    return ", ".join(allowed) or NONE_ALLOWED
