@@ -28,7 +28,7 @@ help:
 install: .venv/.installed
 
 .venv/.installed: pyproject.toml uv.lock
-	@command -v $(UV) >/dev/null || { echo "installing uv" && python3 -m venv .uv && .uv/bin/pip install --quiet uv; }
+	@command -v $(UV) >/dev/null || { echo "installing uv" && python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv; }
 	$(UV) sync --locked --quiet
 	@touch $@
 
