@@ -1,4 +1,4 @@
-"""How the tests run: which examples property tests take, and who runs what when tests run side by side."""
+"""Which examples property tests take, and in how many processes tests run side by side."""
 
 import os
 
@@ -39,30 +39,12 @@ def pytest_xdist_auto_num_workers() -> int:
     return max(1, min(os.cpu_count() or 1, available_memory() // (_MEMORY_PER_PROCESS_GIB * _GIB)))
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    fuzzing = settings.get_current_profile_name() == "fuzz"
-    for item in items:
-        if fuzzing and isinstance(item, pytest.Function):
-            _take_the_profiles_examples(item)
-        if (group := _sandbox_of(item)) is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
-    # What takes longest begins first; single tests fill up what is left.
-    items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
-
-
-def _take_the_profiles_examples(item: pytest.Function) -> None:
-    """Instead of the number that the test names for every other run."""
-    if is_hypothesis_test(item.obj):
-        named = item.obj._hypothesis_internal_use_settings
-        item.obj._hypothesis_internal_use_settings = settings(
-            named, max_examples=settings.default.max_examples, derandomize=False
-        )
-
-
-def _sandbox_of(item: pytest.Item) -> str | None:
-    """Tests on the same sandbox run in one process, one after the other; those on one of their own, by file."""
-    if item.get_closest_marker("e2e") is None:
-        return None
-    shared = [name for name in getattr(item, "fixturenames", ()) if name.endswith("_sandbox")]
-    return shared[0] if shared else item.nodeid.partition("::")[0]
+    if settings.get_current_profile_name() == "fuzz":
+        for item in items:
+            if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
+                # Instead of the number that the test names for every other run.
+                named = item.obj._hypothesis_internal_use_settings
+                item.obj._hypothesis_internal_use_settings = settings(
+                    named, max_examples=settings.default.max_examples, derandomize=False
+                )
