@@ -1,22 +1,34 @@
 # Every command a developer or a user needs; `make` prints them.
 SHELL := /bin/bash
 export UV_PYTHON_DOWNLOADS := never
+# Certificates are those that the system trusts, as Go takes them; uv would take its own.
+export UV_SYSTEM_CERTS := 1
 UV ?= $(shell command -v uv || echo $(CURDIR)/.uv/bin/uv)
-RUN := $(UV) run --no-sync
+RUN := source .venv/bin/activate &&
+# As many processes as there are cores, as far as the memory goes (tests/conftest.py).
+PYTEST := $(RUN) pytest --numprocesses auto --dist loadgroup
+# Limits `make test`, `make test-unit` and `make fuzz`, as in `make test TESTS=tests/packing`.
+TESTS ?=
+# Of `make fuzz`: examples of each property, and where the random numbers begin.
+EXAMPLES ?= 20000
+SEED ?= $(shell echo $$RANDOM)
 
-.PHONY: help install demo test check format clean
+.PHONY: help install demo test test-unit fuzz check format clean
 
 help:
-	@echo "make demo    install everything, start two sandboxes, run the main job"
-	@echo "make test    all tests, end-to-end ones on the sandbox included"
-	@echo "make check   format, lint, strict types, import layers"
-	@echo "make format  write the format and the fixes of the linter"
-	@echo "make clean   remove the virtual environments"
+	@echo "make demo       install everything, start two sandboxes, run the main job"
+	@echo "make test       all tests, end-to-end ones on the sandbox included; TESTS=FILES_OR_DIRS limits them"
+	@echo "make test-unit  the tests that need no sandbox"
+	@echo "make fuzz       property tests with new examples; EXAMPLES=20000 SEED=... TESTS=..."
+	@echo "make check      format, lint, strict types, import layers"
+	@echo "make format     write the format and the fixes of the linter"
+	@echo "make install    the virtual environment alone: source .venv/bin/activate"
+	@echo "make clean      remove the virtual environments"
 
 install: .venv/.installed
 
 .venv/.installed: pyproject.toml uv.lock
-	@command -v $(UV) >/dev/null || { echo "installing uv" && python3 -m venv .uv && .uv/bin/pip install --quiet uv; }
+	@command -v $(UV) >/dev/null || { echo "installing uv" && python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv; }
 	$(UV) sync --locked --quiet
 	@touch $@
 
@@ -25,7 +37,15 @@ demo: install
 
 test: install
 	$(RUN) plimsoll sandbox install --trainer
-	$(RUN) pytest
+	$(PYTEST) $(TESTS)
+
+test-unit: install
+	$(PYTEST) -m "not e2e" $(TESTS)
+
+fuzz: seed := $(SEED)
+fuzz: install
+	@echo "seed $(seed): again with make fuzz SEED=$(seed)"
+	export EXAMPLES=$(EXAMPLES) && $(PYTEST) -m "hypothesis and not e2e" --hypothesis-profile fuzz --hypothesis-seed $(seed) --timeout 0 $(TESTS)
 
 check: install
 	$(RUN) ruff format --check .

@@ -87,7 +87,12 @@ def test_an_engine_that_outlived_its_writer_is_ended(engine: "subprocess.Popen[b
     assert not psutil.pid_exists(engine.pid) or psutil.Process(engine.pid).status() == psutil.STATUS_ZOMBIE
 
 
-@pytest.mark.parametrize("engine", ["", f"{HERE}_{os.getpid()}_ab", "here_1_a"], indirect=True)
+@pytest.mark.parametrize(
+    "engine",
+    ["", f"{HERE}_{os.getpid()}_ab", "here_1_a"],
+    ids=["of nobody", "of this process", "of another host"],
+    indirect=True,
+)
 def test_a_living_engine_of_somebody_is_left_alone(engine: "subprocess.Popen[bytes]") -> None:
     assert not attempt(held(pid=engine.pid))
     assert engine.poll() is None

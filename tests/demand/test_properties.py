@@ -161,7 +161,7 @@ def test_nothing_is_asked_for_while_its_nodes_come(found: list[Pod], there: list
     assert not [node for demand in demands(snapshot, coming, came=came) for node in demand.nodes]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(pods(), nodes(), pods(4))
 def test_a_planner_that_remembers_refuses_whom_a_new_one_does_and_asks_for_no_more_again(
     found: list[Pod], there: list[Node], more: list[Pod]

@@ -114,7 +114,7 @@ def nonsense(draw: st.DrawFn, honest: GPUDemandStatus) -> GPUDemandStatus:
     return honest.model_copy(update={"requests": (*honest.requests, *requests), "places": tuple(places)})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(pods(), nodes(), st.booleans(), st.data())
 def test_nonsense_asks_for_no_more_than_nothing(
     given_pods: list[Pod], given_nodes: list[Node], on_their_way: bool, data: st.DataObject

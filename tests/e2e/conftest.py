@@ -19,6 +19,41 @@ from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube
 
 _TOLD_LINES = 30
+_SHARED = {
+    "admission_sandbox": "admission",
+    "byo_sandbox": "byo and nap",  # some tests have both
+    "claims_sandbox": "claims",
+    "demand_sandbox": "demand",
+    "nap_sandbox": "byo and nap",
+}
+"""Groups of tests, by the sandbox that they share."""
+_up: list[Sandbox] = []
+
+
+def _group_of(item: pytest.Item) -> str | None:
+    """Whose tests run in one process, one after the other: on sandboxes that they share, else of one file."""
+    if item.get_closest_marker("e2e") is None:
+        return None
+    shared = sorted(_SHARED.keys() & set(getattr(item, "fixturenames", ())))
+    return _SHARED[shared[0]] if shared else item.path.name
+
+
+# First, as xdist reads the groups in this hook.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if (group := _group_of(item)) is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
+    # A group in one stretch. Groups before single tests, which fill up what is left in the end.
+    items.sort(key=lambda item: _group_of(item) or "~")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Sandboxes go with the last test of their group: idle ones would take cores and memory from others."""
+    if nextitem is None or _group_of(nextitem) != _group_of(item):
+        while _up:
+            _up.pop().down()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -49,6 +84,7 @@ def up_sandbox(name: str, *, karpenter: bool, trainer: bool = False) -> Iterator
     """A sandbox of its own, for tests whose objects would be in the way of others."""
     sandbox = Sandbox.named(f"{name}-{uuid.uuid4().hex[:6]}")
     sandbox.up(karpenter=karpenter, trainer=trainer, tied=True)
+    _up.append(sandbox)
     try:
         yield sandbox
     finally:

@@ -134,6 +134,24 @@ def nodes_of(cluster: Kube, pool: str) -> list[str]:
     )
 
 
+def await_another_look(cluster: Kube) -> None:
+    """Karpenter looks at all that is to be provisioned at once: when it has made a NodeClaim for a pod that comes now,
+    it has looked again at everything else."""
+    add_pool(cluster, "look", "g5.12xlarge", tier="look")
+    spec = {
+        "nodeSelector": {"tier": "look"},
+        "tolerations": [TOLERATION],
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "main", "image": "registry.k8s.io/pause:3.9"}],
+    }
+    metadata = {"name": "look", "namespace": NAMESPACE}
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    await_condition(lambda: claims_of(cluster, "look"), 60, "Karpenter serves a pod that just came")
+    cluster.delete("v1", "Pod", "look", NAMESPACE)
+    cluster.delete(*POOL, "look")
+    await_condition(lambda: cluster.get("v1", "Pod", "look", NAMESPACE) is None, 30, "the pod goes")
+
+
 def asked(cluster: Kube, provisioner: str) -> list[dict[str, Any]]:
     """What asks for the nodes of demand, of either provisioner that Karpenter serves, with its PodTemplates."""
     if provisioner == "trigger-pod":

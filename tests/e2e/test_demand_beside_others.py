@@ -1,6 +1,5 @@
 """Demand beside DaemonSets and pods without GPUs, on real parts: Karpenter makes the planned nodes, and no more."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from tests.e2e.demand import (
     TOLERATION,
     add_pool,
     add_shares,
+    await_another_look,
     bind,
     claims_of,
     declare_demand,
@@ -33,8 +33,6 @@ pytestmark = pytest.mark.e2e
 SMALL, LARGE = "g5.12xlarge", "g5.48xlarge"
 """48 CPUs with 4 GPUs, 192 CPUs with 8."""
 DAEMON_SET = ("apps/v1", "DaemonSet")
-LOOKS_AGAIN = 25
-"""Seconds: Karpenter looks at every pod that is still to be provisioned for each 10."""
 
 
 @pytest.fixture
@@ -127,10 +125,8 @@ def test_nodes_have_room_beside_daemon_sets_and_pods_without_gpus(
         serve(cluster, "bare", "bare-0", 1)
         assert types_of(cluster, "bare") == [SMALL]
         made = {pool: claims_of(cluster, pool) for pool in ("watched", "bare")}
-        until = time.monotonic() + LOOKS_AGAIN
-        while time.monotonic() < until:
-            assert {pool: claims_of(cluster, pool) for pool in made} == made, "no other NodeClaim is ever made"
-            time.sleep(0.5)
+        await_another_look(cluster)
+        assert {pool: claims_of(cluster, pool) for pool in made} == made, "no other NodeClaim is ever made"
         assert types_of(cluster, "watched") == [LARGE, LARGE]
         await_condition(lambda: len(demands(cluster, "Completed")) == 2, 30)
     remove_shares(cluster, shares)
@@ -154,5 +150,5 @@ def test_fewer_pods_go_onto_a_node_beside_a_daemon_set(cluster: Kube, demand_san
             await_condition(lambda: not triggers(cluster), 60, "the triggers go")
             assert len(claims_of(cluster, tier)) == nodes
             remove_shares(cluster, shares)
-        time.sleep(LOOKS_AGAIN)
+        await_another_look(cluster)
         assert {tier: len(claims_of(cluster, tier)) for tier in ("agents", "alone")} == {"agents": 2, "alone": 1}

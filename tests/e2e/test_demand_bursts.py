@@ -1,6 +1,5 @@
 """Demand on real parts: Karpenter makes exactly the planned nodes, once, whichever way it is asked."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tests.e2e.demand import (
     add_pool,
     add_shares,
     asked,
+    await_another_look,
     bind,
     claims_of,
     declare_demand,
@@ -30,9 +30,6 @@ from tests.e2e.demand import (
 from tests.e2e.kube import Kube
 
 pytestmark = pytest.mark.e2e
-
-LOOKS_AGAIN = 60
-"""Seconds: Karpenter looks at every pod that is still to be provisioned for each 10, and at every buffer each 30."""
 
 
 @pytest.fixture
@@ -81,10 +78,9 @@ def test_a_burst_becomes_exactly_the_planned_nodes(
             bind(cluster, name, nodes[place // 16])
         await_condition(lambda: not asked(cluster, provisioner), 60, "what asked goes")
         await_condition(lambda: demands(cluster, "Completed"), 30)
-        until = time.monotonic() + LOOKS_AGAIN
-        while time.monotonic() < until:
-            ever |= claims_of(cluster, provisioner)
-            time.sleep(0.5)
+        ever |= claims_of(cluster, provisioner)
+        await_another_look(cluster)
+        ever |= claims_of(cluster, provisioner)
         assert ever == planned == claims_of(cluster, provisioner), "no other NodeClaim was ever made"
     bound = [pod["spec"].get("nodeName") for pod in cluster.list("v1", "Pod", NAMESPACE)]
     assert set(bound) == set(nodes)

@@ -1,29 +1,20 @@
-"""The commands of the guides that need a cluster run as they stand there, and do what the guides say."""
+"""The commands of the pages that start a sandbox run as they stand there, and do what the pages say."""
 
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks import make
-from tests.guides import CHECKOUT, DOCS, GUIDES, REFERENCE, run_commands
+from tests.pages import copy_of_checkout, pages
 
 pytestmark = pytest.mark.e2e
 
-
-@pytest.fixture
-def project(sandbox_home: Path, tmp_path: Path) -> Iterator[Path]:
-    """Where a reader stands: a checkout whose stack files may be written. The sandboxes of the guides go with it."""
-    folder = make(tmp_path / "project")
-    (folder / "examples").symlink_to(CHECKOUT / "examples")
-    yield folder
-    for name in ("default", "sharing"):
-        Sandbox.named(name).down()
+Done = subprocess.CompletedProcess[str]
 
 
-def test_the_tutorial(project: Path) -> None:
-    done = run_commands((DOCS / "tutorial.md").read_text(), project, timeout=500)
+def of_the_tutorial(done: Done) -> None:
     assert "limits.nodes of the Environment is 4, 2 in use, 6 more wanted" in done.stdout
     assert "gpu-fraction is 'half'" in done.stdout
     assert done.stdout.count("NVIDIA-A10G") >= 2, "two nodes for shares"
@@ -31,27 +22,46 @@ def test_the_tutorial(project: Path) -> None:
     assert "No resources found\n" in done.stderr, "no NodeClaim is left"
 
 
-def test_the_guide_to_demand(project: Path) -> None:
-    """With the commands of the reference in the same cluster, before the guide takes it down."""
-    guide, end = (GUIDES / "demand.md").read_text(), "plimsoll sandbox down\n```"
-    assert guide.count(end) == 1
-    reference = (REFERENCE / "demand.md").read_text()
-    done = run_commands(guide.replace(end, f"```\n{reference}\n```sh\n{end}"), project, timeout=400)
+def of_demand(done: Done) -> None:
     assert "2 nodes with 3 GPUs to ask for" in done.stdout
     assert done.stdout.count("smart-gpu-scheduler-") >= 4, "two triggers, planned and listed"
     assert "NodeReady" in done.stdout
     assert "No resources found in plimsoll-triggers namespace." in done.stderr
-    assert (project / "gpus.html").exists()
 
 
-def test_the_guide_to_sharing(project: Path) -> None:
-    done = run_commands((GUIDES / "sharing.md").read_text(), project, timeout=400)
+def of_sharing(done: Done) -> None:
     assert "deployment.apps/models condition met" in done.stdout
     assert "a100-0" in done.stdout
     assert "1 without 0.5 of a GPU free" in done.stdout
 
 
-def test_the_guide_to_the_sandbox(project: Path) -> None:
-    done = run_commands((GUIDES / "sandbox.md").read_text(), project, timeout=400)
+def of_the_sandbox(done: Done) -> None:
     assert "a-0" in done.stdout
     assert "node/a-0 annotated" in done.stdout
+
+
+SAY: dict[str, Callable[[Done], None]] = {
+    "docs/tutorial.md": of_the_tutorial,
+    "docs/guides/demand.md": of_demand,
+    "docs/guides/sandbox.md": of_the_sandbox,
+    "docs/guides/sharing.md": of_sharing,
+}
+PAGES = {str(page): page for page in pages() if page.needs_sandbox and str(page) != "docs/guides/trainer.md"}
+"""All but the one of whose cluster more is known: test_trainer.py."""
+
+
+@pytest.fixture
+def checkout(sandbox_home: Path, tmp_path: Path) -> Iterator[Path]:
+    """Where a reader stands. The sandboxes of the pages go with it."""
+    yield copy_of_checkout(tmp_path / "plimsoll")
+    for name in ("default", "sharing"):
+        Sandbox.named(name).down()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_commands_of_a_page_run(name: str, checkout: Path) -> None:
+    SAY[name](PAGES[name].run(checkout, timeout=500))
+
+
+def test_of_every_page_is_known_what_it_says() -> None:
+    assert PAGES.keys() == SAY.keys()

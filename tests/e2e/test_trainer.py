@@ -1,9 +1,5 @@
 """From a TrainJob to its Pods by the real Trainer and the real JobSet controller, in queues of KAI."""
 
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,9 +17,9 @@ from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
 from plimsoll.stacks import CHECKOUT
 from tests.e2e.awaiting import await_condition
-from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
 from tests.e2e.stacks import POLICIES, Project
+from tests.pages import copy_of_checkout, page
 
 pytestmark = pytest.mark.e2e
 
@@ -32,40 +28,29 @@ JOBSET = "jobset.x-k8s.io/v1alpha2"
 NAMESPACE = "vision"
 QUEUE = "kai.scheduler/queue"
 STACK = "sandbox-training"
-GUIDE = CHECKOUT / "docs" / "guides" / "trainer.md"
 PARENTS = {"research": "", "vision": "research", "language": "research"}
 """Of each queue of the stack."""
 
 
 @pytest.fixture(scope="module")
 def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    for made in up_sandbox("trainer", karpenter=False, trainer=True):
+    """The one that the guide starts, by its name and with its settings."""
+    made = Sandbox.named("default")
+    made.up(karpenter=False, trainer=True, tied=True)
+    try:
         with closing(Kube(made.kubeconfig)) as cluster:
             # Made before anybody looked at queues.
             cluster.apply(a_runtime("by-hand", "gone"))
         yield made
+    finally:
+        made.down()
 
 
 @pytest.fixture(scope="module")
 def project(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """What the guide's commands make, once its sandbox is up."""
-    made = Project(sandbox, tmp_path_factory.mktemp("training"))
-    (made.folder / "examples").symlink_to(CHECKOUT / "examples")
-    _, *blocks = re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    environ = {**os.environ, **sandbox.environ()}
-    environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", "".join(blocks)],
-        cwd=made.folder,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
+    """What the guide's commands make; its sandbox is up."""
+    made = Project(sandbox, copy_of_checkout(tmp_path_factory.mktemp("training") / "plimsoll"))
+    page("docs/guides/trainer.md").run(made.folder, timeout=300)
     return made
 
 

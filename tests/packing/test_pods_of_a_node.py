@@ -84,7 +84,7 @@ NEEDS = st.lists(
 PODS = st.sampled_from((1, 2, 3, 5, 12))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(NEEDS, PODS, PODS, st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 4)), max_size=3), st.randoms())
 def test_no_node_has_more_pods_than_it_takes(
     asked: list[tuple[int, int, int]], many: int, few: int, there: list[tuple[int, int]], random: Any

@@ -1,0 +1,50 @@
+"""Which examples property tests take, and in how many processes tests run side by side."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis.internal.conjecture import providers
+
+from plimsoll.sandbox.toolchain import available_memory
+
+_GIB = 1024**3
+_MEMORY_PER_PROCESS_GIB = 4
+"""A process of tests and the sandboxes that it has up at once."""
+_TIMED = [HealthCheck.too_slow]
+"""Fails a test for how busy the machine is."""
+
+# The same examples in every run: those of a user are those of CI.
+settings.register_profile("fixed", derandomize=True, database=None, deadline=None, suppress_health_check=_TIMED)
+# New ones, and many: `make fuzz`.
+settings.register_profile(
+    "fuzz",
+    max_examples=int(os.environ.get("EXAMPLES") or 20_000),
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=_TIMED,
+)
+settings.load_profile("fixed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if settings.get_current_profile_name() == "fixed":
+        # Hypothesis also takes constants of the modules that are loaded just then, which depends on the tests that a
+        # process has run before.
+        providers._get_local_constants = lambda: providers._local_constants  # type: ignore[assignment]
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Processes of `--numprocesses auto`: one for each core, as far as the memory goes."""
+    return max(1, min(os.cpu_count() or 1, available_memory() // (_MEMORY_PER_PROCESS_GIB * _GIB)))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if settings.get_current_profile_name() == "fuzz":
+        for item in items:
+            if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
+                # Instead of the number that the test names for every other run.
+                named = item.obj._hypothesis_internal_use_settings
+                item.obj._hypothesis_internal_use_settings = settings(
+                    named, max_examples=settings.default.max_examples, derandomize=False
+                )

@@ -1,0 +1,74 @@
+"""The commands of the README and of the docs run as they stand there, and print what is shown.
+
+Pages that start a sandbox: tests/e2e/test_guides.py.
+"""
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.pages import copy_of_checkout, pages
+
+Done = subprocess.CompletedProcess[str]
+
+
+def of_the_readme(text: str, done: Done, _checkout: Path) -> None:
+    (shown,) = re.findall(r"```\n(  \+ 3 x g6.*?)```", text, re.DOTALL)
+    printed = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    for line in shown.splitlines():
+        beginning = " ".join(line.split()).removesuffix("...")
+        assert any(each.startswith(beginning) for each in printed), line
+
+
+def of_kai(text: str, done: Done, _checkout: Path) -> None:
+    printed = [line.rstrip() for line in done.stdout.splitlines()]
+    assert printed[0] == "nothing found"
+    for shown in re.findall(r"```\n(.*?)```", re.sub(r"```sh\n.*?```", "", text, flags=re.DOTALL), re.DOTALL):
+        for line in shown.splitlines():
+            assert line.rstrip() in printed
+
+
+def of_kaito(text: str, done: Done, _checkout: Path) -> None:
+    (warning,) = re.findall(r"```\n(warning: .*?)\n```", text, re.DOTALL)
+    assert done.stderr.strip() == warning
+    assert "accepted" in done.stdout
+    assert "+ NodeClaim workspace-phi-4-mini-" in done.stdout
+
+
+def of_packing(_text: str, done: Done, _checkout: Path) -> None:
+    (line,) = re.findall(r"^ *pods +(.*)$", done.stdout, re.MULTILINE)
+    shares, kai, holds, _, ours, bound, *_ = line.split()
+    assert (shares, kai, holds, ours, float(bound)) == ("4", "2", "3", "3", 3.0)
+    assert '"600": 1.0' in done.stdout
+
+
+def of_demand(_text: str, done: Done, checkout: Path) -> None:
+    assert done.stdout
+    assert (checkout / "gpus.html").exists()
+
+
+def of_others(_text: str, done: Done, _checkout: Path) -> None:
+    assert done.stdout
+
+
+SAY: dict[str, Callable[[str, Done, Path], None]] = {
+    "README.md": of_the_readme,
+    "docs/guides/kai.md": of_kai,
+    "docs/guides/kaito.md": of_kaito,
+    "docs/guides/packing.md": of_packing,
+    "docs/reference/demand.md": of_demand,
+}
+PAGES = {str(page): page for page in pages() if not page.needs_sandbox}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_commands_of_a_page_run(name: str, tmp_path: Path) -> None:
+    page, checkout = PAGES[name], copy_of_checkout(tmp_path / "plimsoll")
+    SAY.get(name, of_others)(page.text, page.run(checkout, timeout=120), checkout)
+
+
+def test_the_pages_of_which_more_is_known_are_there() -> None:
+    assert PAGES.keys() >= SAY.keys()

@@ -1,0 +1,89 @@
+"""The commands of the README and of the docs, run as they stand there.
+
+Blocks marked `sh` are run, all of a page in order and in one shell, as by a reader after `make demo` who installed
+nothing by hand. Those marked `console` are not: they show a dialogue, or are for a cluster of the reader's own. A
+command that says `# exit code 2` must end with it, every other one with 0.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+_BLOCK = re.compile(r"^( *)```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+_EXPECTED = re.compile(r"^(.*?)\s+# exit code (\d+)\b.*$", re.MULTILINE)
+_SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_KEPT = ("HOME", "LANG", "TMPDIR", "PLIMSOLL_HOME", "XDG_CACHE_HOME", "GOPATH", "GOCACHE", "GOMODCACHE")
+"""Variables of the test run that a reader has too: where things are, not what is found on PATH."""
+
+
+@dataclass(frozen=True)
+class Page:
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path.relative_to(CHECKOUT))
+
+    @property
+    def text(self) -> str:
+        return self.path.read_text()
+
+    @property
+    def commands(self) -> str:
+        """All of them as one script."""
+        return "\n".join(
+            re.sub(f"^{indent}", "", block, flags=re.MULTILINE) for indent, block in _BLOCK.findall(self.text)
+        )
+
+    @property
+    def needs_sandbox(self) -> bool:
+        return "plimsoll sandbox up" in self.commands
+
+    def run(self, checkout: Path, timeout: float) -> "subprocess.CompletedProcess[str]":
+        """Runs the commands in `checkout`, see `copy_of_checkout`; AssertionError where one ends otherwise."""
+        script = _EXPECTED.sub(r"code=0; \1 || code=$?; test $code -eq \2", self.commands)
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"],
+            cwd=checkout,
+            env={**kept, "PATH": f"{_tools(checkout)}:{_SYSTEM}", "COLUMNS": "200"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        return done
+
+
+def pages() -> list[Page]:
+    """All that have commands."""
+    found = (path for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md") for path in CHECKOUT.glob(pattern))
+    return [page for page in map(Page, sorted(found)) if page.commands]
+
+
+def page(name: str) -> Page:
+    return Page(CHECKOUT / name)
+
+
+def copy_of_checkout(folder: Path) -> Path:
+    """Where a reader stands, and may write: the files of the checkout, and its virtual environment."""
+    shutil.copytree(CHECKOUT, folder, ignore=shutil.ignore_patterns(".*", "build", "dist"))
+    (folder / ".venv").symlink_to(sys.prefix)
+    return folder
+
+
+def _tools(checkout: Path) -> Path:
+    """A folder with what a reader brings: python3 and go."""
+    folder = checkout.with_name(f"{checkout.name}-tools")
+    folder.mkdir(exist_ok=True)
+    for name, found in (("python3", sys.executable), ("go", shutil.which("go"))):
+        if found is not None and not (folder / name).is_symlink():
+            (folder / name).symlink_to(Path(found).resolve())
+    return folder

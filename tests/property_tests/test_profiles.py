@@ -1,0 +1,62 @@
+"""Which examples property tests take: the same in every run, or new ones and many."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.pages import CHECKOUT
+
+
+def examples() -> list[list[int]]:
+    taken = []
+
+    @settings(settings.get_profile("fixed"))
+    @given(st.lists(st.integers()))
+    def take(numbers: list[int]) -> None:
+        taken.append(numbers)
+
+    take()
+    return taken
+
+
+def load(path: Path) -> None:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[path.stem] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+def test_examples_are_the_same_whatever_else_a_process_has_loaded(tmp_path: Path) -> None:
+    before = examples()
+    (tmp_path / "full_of_numbers.py").write_text(f"NUMBERS = {[*range(10**6, 10**6 + 1000)]}")
+    load(tmp_path / "full_of_numbers.py")
+    try:
+        assert examples() == before
+    finally:
+        del sys.modules["full_of_numbers"]
+
+
+def test_fuzzing_takes_more_examples_than_a_test_names_and_others_by_another_seed(tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text(
+        "from hypothesis import given, settings, strategies as st\n"
+        "@settings(max_examples=2, derandomize=True)\n"
+        "@given(st.integers())\n"
+        "def test_one(number): print('took', number)\n"
+    )
+
+    def fuzzed(seed: int) -> list[str]:
+        command = [sys.executable, "-m", "pytest", "-s", "-p", "tests.conftest", "-p", "no:cacheprovider"]
+        command += ["--hypothesis-profile=fuzz", f"--hypothesis-seed={seed}", str(tmp_path)]
+        environ = {**os.environ, "EXAMPLES": "50", "HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path)}
+        done = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, check=True)
+        return [line for line in done.stdout.splitlines() if "took" in line]
+
+    first, again, other = fuzzed(1), fuzzed(1), fuzzed(2)
+    assert len(first) == 50
+    assert first == again != other
