@@ -104,8 +104,8 @@ def test_examples(path: str) -> None:
 
 def test_planning_from_files_needs_neither_engine_nor_client() -> None:
     check = (
-        "import sys, plimsoll.cli.plan, plimsoll.observe.manifests;"
-        "print(sorted({'pulumi', 'kubernetes', 'grpc', 'boto3', 'plimsoll.kube.connection'} & set(sys.modules)))"
+        "import sys, plimsoll.cli.plan, plimsoll.observe.files;"
+        "print(sorted({'pulumi', 'kubernetes', 'grpc', 'boto3', 'plimsoll.kube'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
