@@ -84,9 +84,7 @@ def _on_gpus(asked: Sequence[tuple[int, int]], free: Sequence[int]) -> bool:
     """Whether pods of (thousandths, devices) can all stand on GPUs with so much free."""
     states = {tuple(sorted(free))}
     for size, devices in sorted(asked, reverse=True):
-        states = {
-            tuple(sorted(left)) for gpus in states for left in _without(gpus, size, devices)
-        }
+        states = {tuple(sorted(left)) for gpus in states for left in _without(gpus, size, devices)}
     return bool(states)
 
 
