@@ -209,8 +209,8 @@ class _Scale:
 
     def __init__(self, most: int) -> None:
         self._step = -(-most // _STEPS) or 1
-        # A power of two, so that numbers are exact; the most that a node offers becomes 8 to 16, a step at least 1e-4.
-        self._size = 2.0 ** max(0, (most // self._step).bit_length() - 4)
+        # A power of two, so that numbers are exact; the most that a node offers becomes 1 to 2, a step at least 1.5e-5.
+        self._size = 2.0 ** max(0, (most // self._step).bit_length() - 1)
 
     def down(self, amount: int) -> float:
         return amount // self._step / self._size
