@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.packing.gpus import ANY
@@ -175,6 +175,7 @@ def _built(asked: Any, free: Any) -> tuple[list[PodNeed], list[FreeNode]]:
 
 @settings(max_examples=50, deadline=None)
 @given(NEEDS, FREE)
+@example([({ANY: 1000}, 1, 0, 0), ({ANY: 500}, 2, 0, 1), ({"T4": 1, "A100": 1}, 1, 0, 1)], [])
 def test_no_node_is_overloaded(asked: Any, free: Any) -> None:
     needs, nodes = _built(asked, free)
     check(pack_nodes(needs, SHAPES, nodes), needs, SHAPES, nodes)

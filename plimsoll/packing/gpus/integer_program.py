@@ -8,7 +8,10 @@ import numpy as np
 
 from plimsoll.packing.gpus.solver import solver
 
-_SECONDS = 0.3
+_NODES = 200
+"""Nodes of the search tree: a limit that does not depend on how fast the machine is, or how busy."""
+_SECONDS = 1.0
+"""Far more than so many nodes take, but for programs that are too large to be of use."""
 
 
 @dataclass(slots=True)
@@ -42,7 +45,7 @@ class Program:
         integer = set(self.integers)
         kinds = highspy.HighsVarType
         lp.integrality_ = [kinds.kInteger if column in integer else kinds.kContinuous for column in range(self.columns)]
-        highs = solver(time_limit=_SECONDS, mip_max_nodes=2000, mip_rel_gap=0.0)
+        highs = solver(time_limit=_SECONDS, mip_max_nodes=_NODES, mip_rel_gap=0.0)
         highs.passModel(lp)
         highs.run()
         info = highs.getInfo()

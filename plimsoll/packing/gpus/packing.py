@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from plimsoll.packing.gpus.column_generation import Bound
 from plimsoll.packing.gpus.effort import Clock, Effort
 from plimsoll.packing.gpus.problem import GPU_MILLI, Patterns, Problem
-from plimsoll.packing.gpus.search import search
+from plimsoll.packing.gpus.search import prove, search
 
 ANY: Final = ""
 """The kind that stands for GPUs of whatever kind."""
@@ -136,11 +137,18 @@ def pack_within(
         else:
             bound.append(replace(item, milli=milli))
     first: tuple[Bin, ...] = ()
+    left = free
     if bound:
-        first, refused, free = _onto_supply(bound, free, effort)
+        first, refused, left = _onto_supply(bound, free, effort)
         unplaced += refused
-    packing = _Pool(choosing, free, openable).pack(effort)
-    return replace(packing, bins=_merged(first, packing.bins), unplaced=tuple(sorted(unplaced)))
+    packing = _Pool(choosing, left, openable).pack(effort)
+    packing = replace(packing, bins=_merged(first, packing.bins), unplaced=tuple(sorted(unplaced)))
+    if first and packing.lower_bound > 0:
+        # That bound holds beside what came first, which might lie elsewhere.
+        held = {name for each in first for name in each.items}
+        placed = [*choosing, *(item for item in bound if item.name in held)]
+        packing = _Pool(placed, free, openable).proven(packing, effort)
+    return packing
 
 
 def _why_unfit(item: Item) -> str:
@@ -220,14 +228,20 @@ class _Pool:
         if not self._names:
             return Packing()
         found = search(self._problem, effort)
-        bound = found.bound
+        packing = Packing(bins=self._bins(found.patterns), best_fit=found.best_fit)
+        return self._with_bound(packing, found.bound, found.least)
+
+    def proven(self, packing: Packing, effort: Effort) -> Packing:
+        """A packing of these items with a bound for all of them."""
+        return self._with_bound(packing, *prove(self._problem, self._patterns(packing.bins), effort))
+
+    def _with_bound(self, packing: Packing, bound: Bound, least: int) -> Packing:
         supply = [self._problem.bin_types[index] for index in self._problem.supply_types]
-        return Packing(
-            bins=self._bins(found.patterns),
+        return replace(
+            packing,
             lower_bound=bound.value,
             exact=bound.exact,
-            least=found.least,
-            best_fit=found.best_fit,
+            least=least,
             prices=tuple(
                 Price(milli, len(names), float(dual))
                 for milli, names, dual in zip(self._milli, self._names, bound.item_duals, strict=True)
@@ -254,6 +268,24 @@ class _Pool:
                 holder = None if bin_type.new else next(waiting[bin_type.kind, bin_type.capacity])
                 bins.append(Bin(tuple(sorted(names)), holder, kinds))
         return tuple(bins)
+
+    def _patterns(self, bins: Iterable[Bin]) -> Patterns:
+        problem = self._problem
+        item_of = {name: item for item, names in enumerate(self._names) for name in names}
+        supply_types = {
+            (each.kind, each.capacity): index for index, each in enumerate(problem.bin_types) if not each.new
+        }
+        gpus = {gpu.name: gpu for gpu in self._free}
+        patterns: Patterns = Counter()
+        for each in bins:
+            if each.gpu is None:
+                index = next(t for t in problem.new_types if self._kinds[problem.bin_types[t].kind] in each.kinds)
+            else:
+                gpu = gpus[each.gpu]
+                index = supply_types[self._kinds.index(gpu.kind), gpu.free // problem.unit]
+            held = Counter(item_of[name] for name in each.items)
+            patterns[index, tuple(sorted(held.items()))] += 1
+        return patterns
 
     def _kinds_for(self, held: Sequence[tuple[int, int]]) -> tuple[str, ...]:
         sizes, unit = self._problem.sizes, self._problem.unit

@@ -78,6 +78,23 @@ def search(problem: Problem, effort: Effort) -> Found:
     return Found(best, bound, least, count)
 
 
+def prove(problem: Problem, known: Patterns, effort: Effort) -> tuple[Bound, int]:
+    """The bound of the linear program, and in whole GPUs the best bound known, beside a packing that is there.
+
+    Items may be there that no new GPU can hold, as long as the known patterns hold them all.
+    """
+    master = Master(problem)
+    master.add(sorted(known))
+    generation = Generation(problem, master, effort)
+    generation.run(problem.demand, problem.supply)
+    least = generation.bound.gpus
+    if problem.new_bins(known) > least and len(problem.demand) <= _FEW_ITEMS:
+        limited = Generation(problem, master, effort, limited=True)
+        limited.run(problem.demand, problem.supply)
+        least = max(least, limited.bound.gpus)
+    return generation.bound, least
+
+
 def _dived(problem: Problem, master: Master, effort: Effort, best: Patterns, least: int) -> Patterns:
     """The best of several dives; none where the bound is met."""
     limited = Generation(problem, master, effort, limited=True)

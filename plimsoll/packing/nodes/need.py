@@ -92,7 +92,7 @@ class NodePacking:
     unplaced: tuple[tuple[str, str], ...] = ()
     """(pod, why)"""
     least: int = 0
-    """GPUs of new nodes that no packing can do without, by the bounds of shares, CPU, memory and shapes together."""
+    """GPUs of new nodes that no packing of those placed can do without, by shares, CPU, memory and shapes together."""
     lower_bound: float = 0.0
     """New GPUs by the linear program over patterns alone, as if nodes did not matter; at most `least`."""
     prices: tuple[Price, ...] = ()

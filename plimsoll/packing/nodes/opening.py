@@ -23,28 +23,26 @@ Cost = tuple[int, float, int]
 
 def onto_shapes(
     units: Sequence[Unit], shapes: Sequence[NodeShape], needs: Mapping[str, PodNeed], target: int, effort: Effort
-) -> tuple[list[FilledNode], list[Unit]]:
+) -> list[FilledNode]:
     """New nodes for units, with as few GPUs as possible, then as cheap as possible; stops at `target` GPUs.
 
-    Also the units that no shape can take. Shapes are chosen as if CPU and memory could be cut at will; as they cannot,
+    Some shape takes each of the units. Shapes are chosen as if CPU and memory could be cut at will; as they cannot,
     they are chosen again with headroom, and the best choice is taken. Never worse than best fit decreasing.
     """
-    fitting = [unit for unit in units if any(unit.fits(shape) for shape in shapes)]
-    homeless = [unit for unit in units if not any(unit.fits(shape) for shape in shapes)]
     search = _Search(shapes, needs, effort)
-    if not fitting:
-        return [], homeless
+    if not units:
+        return []
     for headroom in _HEADROOM:
-        search.attempt(fitting, headroom, target)
+        search.attempt(units, headroom, target)
         if not search.above(target):
             break
     low = target
     for _ in range(_HALVINGS):
         if search.above(low):
             middle = (low + search.least) // 2
-            search.attempt(fitting, 0.0, middle)
+            search.attempt(units, 0.0, middle)
             low = low if search.least <= middle else middle
-    return search.nodes, homeless
+    return search.nodes
 
 
 class _Search:

@@ -4,7 +4,7 @@ Shares are packed onto GPUs first, as tightly as `packing` can; then GPUs onto n
 both says how far from the fewest the result can be.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from plimsoll.packing.gpus import GPU_MILLI, Bin, Clock, Effort, FreeGPU, Item, Packing, Price, pack_within, size_on
@@ -110,17 +110,21 @@ class _NodePacker:
         rest = [need for need in ordered if (need.single and not by_size) or not place(self._existing, need)]
         whole = [need for need in rest if need.whole]
         together = Filling()
-        refused = group(together, [need for need in rest if not need.whole and not need.single], self._shapes)
+        group(together, [need for need in rest if not need.whole and not need.single], self._shapes)
         units, loose = self._pack_singles([need for need in rest if need.single], together)
-        refused += group(together, [need for need in loose if not place(self._existing, need)], self._shapes)
+        group(together, [need for need in loose if not place(self._existing, need)], self._shapes)
         units += [self._unit([(need.name,)] * need.devices, need.milli) for need in whole]
         for row in range(len(together.nodes)):
             gpus = [names for names in together.held(row) if names]
             units.append(self._unit(gpus, kinds_of(gpus, self._needs, (shape.kind for shape in self._shapes))))
-        least = self._least(frozenset(need.name for need in refused)) if units else 0
-        new, homeless = onto_shapes(units, self._shapes, self._needs, least, self._effort)
-        for name in [*(need.name for need in refused), *(name for unit in homeless for name in unit.pods)]:
+        fitting = [unit for unit in units if any(unit.fits(shape) for shape in self._shapes)]
+        placed = {name for node in self._existing.filled() for name in node.pods}
+        placed.update(name for unit in fitting for name in unit.pods)
+        for name in self._needs.keys() - placed:
             self._unplaced[name] = "no free node has room for it, and no shape of node can take it"
+        # Those that have no place are none of the bound either: without them fewer GPUs may do.
+        least = self._least(placed) if fitting else 0
+        new = onto_shapes(fitting, self._shapes, self._needs, least, self._effort)
         nodes = (*self._existing.filled(), *new)
         return NodePacking(nodes, tuple(sorted(self._unplaced.items())), least, self._lower_bound, self._prices)
 
@@ -174,9 +178,9 @@ class _NodePacker:
     def _pack(self, items: Sequence[Item], supply: Sequence[FreeGPU]) -> Packing:
         return pack_within(self._effort, items, supply, {shape.kind for shape in self._shapes})
 
-    def _least(self, refused: frozenset[str]) -> int:
+    def _least(self, placed: Collection[str]) -> int:
         """GPUs of new nodes: by all shares as if nodes did not matter, then by shapes, CPU and memory."""
-        needs = [need for need in self._needs.values() if need.name not in refused]
+        needs = [need for need in self._needs.values() if need.name in placed]
         fitting = self._fitting_shapes(needs)
         choice = ShapeChoice(
             (
@@ -194,7 +198,8 @@ class _NodePacker:
             self._shapes,
             self._free,
         )
-        packing = self._whole_packing if self._whole_packing and not refused else self._pack_devices(needs)
+        every = len(needs) == len(self._needs)
+        packing = self._whole_packing if self._whole_packing and every else self._pack_devices(needs)
         self._lower_bound, self._prices = packing.lower_bound, packing.prices
         choice.require(packing.least)
         choice.require_parts()

@@ -13,6 +13,8 @@ from plimsoll.packing.gpus import GPU_MILLI, Program
 from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, NodeShape
 
 _ROUNDING = 1e-6
+_STEPS = 2**16
+"""Of the most that a node offers of something; what is asked and offered is told in whole steps."""
 _WORTH = 1.001
 """How much more than the plain sum a count of parts has to ask for to be worth a row."""
 _PARTS = 200
@@ -53,6 +55,7 @@ class ShapeChoice:
     def __init__(self, loads: Iterable[Load], shapes: Sequence[NodeShape], free: Sequence[FreeNode] = ()) -> None:
         self._shapes = sorted(shapes, key=lambda shape: shape.name)
         self._program = Program()
+        self._required = 0
         self._count = {shape.name: self._program.column(integer=True) for shape in self._shapes}
         self._kinds = sorted({shape.kind for shape in shapes} | {node.kind for node in free})
         self._names = {kind: frozenset(shape.name for shape in shapes if shape.kind == kind) for kind in self._kinds}
@@ -126,6 +129,7 @@ class ShapeChoice:
 
     def require(self, gpus: int) -> None:
         """New nodes have at least so many GPUs."""
+        self._required = max(gpus, self._required)
         self._program.rows.append((gpus, math.inf, self._gpus()))
 
     def require_one_of(self, shapes: Iterable[str]) -> None:
@@ -135,7 +139,7 @@ class ShapeChoice:
     def least_gpus(self) -> int:
         """GPUs of new nodes that no choice can do without."""
         found = self._program.minimise(self._gpus())
-        return 0 if found is None else max(0, math.ceil(found[1] - _ROUNDING))
+        return self._required if found is None else max(self._required, math.ceil(found[1] - _ROUNDING))
 
     def choose(self) -> Counter[str]:
         """How many nodes of each shape: the fewest GPUs, then the lowest price, then the fewest nodes."""
@@ -173,10 +177,10 @@ class ShapeChoice:
         free: Callable[[FreeNode], int],
     ) -> None:
         """Each class's load flows to its kinds; of each kind, shapes offer enough for what fits no other shape."""
-        unit = float(max((offered(shape) for shape in self._shapes), default=0) or 1)
+        scale = _Scale(max((offered(shape) for shape in self._shapes), default=0))
         flows: dict[str, dict[frozenset[str], list[int]]] = {kind: defaultdict(list) for kind in self._kinds}
         for (kinds, shapes), members in sorted(classes.items(), key=lambda each: (each[0][0], sorted(each[0][1]))):
-            load = sum(asked(each) for each in members) / unit
+            load = scale.down(sum(asked(each) for each in members))
             if not load:
                 continue
             columns = {kind: self._program.column() for kind in kinds if kind in flows}
@@ -184,15 +188,34 @@ class ShapeChoice:
             for kind, column in columns.items():
                 flows[kind][shapes & self._names[kind]].append(column)
         for kind, by_shapes in flows.items():
-            room = sum(free(node) for node in self._free[kind]) / unit
+            room = scale.up(sum(free(node) for node in self._free[kind]))
             for fitting in sorted(by_shapes, key=sorted):
                 entries = {
                     column: 1.0 for shapes, columns in by_shapes.items() if shapes <= fitting for column in columns
                 }
                 for shape in self._shapes:
                     if shape.name in fitting:
-                        entries[self._count[shape.name]] = -offered(shape) / unit
+                        entries[self._count[shape.name]] = -scale.up(offered(shape))
                 self._program.rows.append((-math.inf, room, entries))
+
+
+class _Scale:
+    """Amounts as numbers for the solver, which takes differences below 1e-6 for none or, at times, for too much.
+
+    Rows are whole numbers of steps, and a step is well above that, so no row says something that small. What is asked
+    is rounded down, and what is offered is rounded up: the program stays a relaxation.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._step = -(-most // _STEPS) or 1
+        # A power of two, so that numbers are exact; the most that a node offers becomes 1 to 2, a step at least 1.5e-5.
+        self._size = 2.0 ** max(0, (most // self._step).bit_length() - 1)
+
+    def down(self, amount: int) -> float:
+        return amount // self._step / self._size
+
+    def up(self, amount: int) -> float:
+        return -(-amount // self._step) / self._size
 
 
 def _free_gpu_milli(node: FreeNode) -> int:

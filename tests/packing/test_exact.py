@@ -1,0 +1,110 @@
+"""Few pods beside an exact answer: the bound is never above it, the packing never below."""
+
+from typing import Any
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from plimsoll.packing.gpus import ANY
+from plimsoll.packing.nodes import UNBOUNDED, FreeNode, NodeShape, PodNeed, pack_nodes
+from plimsoll.policy_pack import pack
+from tests.packing.checking import check, some_gpus, some_items
+from tests.packing.exact import fewest_gpus, fewest_gpus_of_nodes
+from tests.packing.test_pods_of_a_node import check_pods
+
+KINDS = ("T4", "A100", "V100")
+SIZES = st.one_of(st.sampled_from([1, 120, 300, 334, 500, 999, 1000]), st.integers(1, 1000))
+MILLI = st.one_of(
+    SIZES.map(lambda size: {ANY: size}),
+    st.tuples(st.sets(st.sampled_from(KINDS), min_size=1), SIZES).map(
+        lambda each: dict.fromkeys(sorted(each[0]), each[1])
+    ),
+    st.dictionaries(st.sampled_from(KINDS), SIZES, min_size=1),
+)
+CPU = st.one_of(st.sampled_from([0, 1, 7_000, 16_000, 48_000, 96_000]), st.integers(0, 128_000))
+MEMORY = st.one_of(st.sampled_from([0, 1, 65_536, 2**19, 2**20, 1_152_000]), st.integers(0, 2**21))
+PODS = st.sampled_from([UNBOUNDED, UNBOUNDED, 1, 2, 3, 110])
+NEEDS = st.lists(st.tuples(MILLI, st.sampled_from([1, 1, 1, 2, 3, 4]), CPU, MEMORY), max_size=6)
+SHAPES = st.lists(
+    st.tuples(
+        st.sampled_from(KINDS), st.sampled_from([1, 2, 3, 4, 8]), CPU, MEMORY, st.sampled_from([None, 1.0, 30.0]), PODS
+    ),
+    max_size=3,
+)
+FREE_GPUS = st.lists(st.one_of(st.just(1000), st.integers(0, 1000)), min_size=1, max_size=4).map(tuple)
+FREE = st.lists(st.tuples(st.sampled_from(KINDS), FREE_GPUS, CPU, MEMORY, PODS), max_size=3)
+T4_AND_A100 = [
+    ("T4", 1, 16_000, 65_536, 1.0, UNBOUNDED),
+    ("T4", 4, 64_000, 262_144, 3.5, UNBOUNDED),
+    ("A100", 8, 96_000, 1_048_576, 30.0, UNBOUNDED),
+]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(MILLI, max_size=7),
+    st.lists(st.tuples(st.sampled_from(KINDS), st.one_of(st.just(1000), st.integers(1, 1000))), max_size=4),
+    st.sets(st.sampled_from(KINDS)),
+)
+@example(
+    # The share on A100 alone, of which there is no new one, is to leave room for another of A100.
+    [
+        {"A100": 334, "V100": 789},
+        {ANY: 999},
+        {ANY: 999},
+        {ANY: 1000},
+        {"A100": 120},
+        {"V100": 1000, "T4": 1000},
+        {ANY: 1},
+    ],
+    [("V100", 500), ("T4", 804), ("V100", 1000), ("A100", 824)],
+    {"T4"},
+)
+def test_gpus_of_shares(milli: list[dict[str, int]], free: list[tuple[str, int]], new: set[str]) -> None:
+    items, supply = some_items(*milli), some_gpus(*free)
+    packing = pack(items, supply, new)
+    check(packing, items, supply, new)
+    unplaced = {name for name, _ in packing.unplaced}
+    fewest = fewest_gpus([item for item in items if item.name not in unplaced], supply, new)
+    assert fewest is not None
+    assert packing.lower_bound <= fewest + 1e-6
+    assert packing.least <= fewest <= packing.gpus
+
+
+@settings(max_examples=100, deadline=None)
+@given(NEEDS, SHAPES, FREE)
+@example(
+    # A row of two loads of 1 MiB beside nodes of 1 TiB.
+    [({ANY: 1000}, 1, 0, 0), ({ANY: 500}, 2, 0, 1), ({"T4": 1, "A100": 1}, 1, 0, 1)],
+    T4_AND_A100,
+    [],
+)
+@example(
+    # A pod that finds no place counts for nothing.
+    [
+        ({"V100": 1000, "T4": 1000}, 4, 0, 0),
+        ({ANY: 334}, 2, 2, 0),
+        ({ANY: 300}, 2, 1, 4),
+        ({"T4": 1, "A100": 500}, 4, 2, 1),
+    ],
+    [
+        ("A100", 8, 102_997, 65_536, 3.0, 110),
+        ("T4", 4, 4_444, 65_536, 30.0, 110),
+        ("V100", 4, 16_000, 1_152_000, 30.0, 2),
+    ],
+    [("A100", (0, 1000, 784), 4, 4, 0), ("V100", (584, 1000, 500, 500), 4, 4, 1)],
+)
+def test_gpus_of_nodes(asked: Any, shaped: Any, free: Any) -> None:
+    needs = [PodNeed(f"pod-{number}", *each) for number, each in enumerate(asked)]
+    shapes = [NodeShape(f"shape-{number}", *each) for number, each in enumerate(shaped)]
+    nodes = [FreeNode(f"node-{number}", *each) for number, each in enumerate(free)]
+    packing = pack_nodes(needs, shapes, nodes)
+    check_pods(packing, needs, shapes, tuple(nodes))
+    why = dict(packing.unplaced)
+    fewest = fewest_gpus_of_nodes([need for need in needs if need.name not in why], shapes, nodes)
+    assert fewest is not None
+    assert packing.lower_bound <= packing.least + 1e-6
+    assert packing.least <= fewest <= packing.gpus
+    for name, reason in why.items():
+        assert reason
+        assert fewest_gpus_of_nodes([need for need in needs if need.name == name], shapes) is None, "a shape takes it"
