@@ -1,7 +1,10 @@
-"""`python -m demo`: installs the parts, starts two sandboxes, runs the main job and destroys it all again."""
+"""`python -m demo`: builds the parts it needs, starts two sandboxes, runs the main job and destroys it all again.
+
+While parts build it explains two commands that need none. What the first half needs is built first.
+"""
 
 import os
-import subprocess
+import signal
 import sys
 import tempfile
 import time
@@ -10,13 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from demo import brought, provisioned
+from demo import brought, introduction, provisioned
 from demo.stage import PROJECT, Stage
 from plimsoll.cli.shared import print_error
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox import Sandbox, installing, parts, screen
+from plimsoll.sandbox.installing import Installation
 from plimsoll.stacks import make
 
 CONSOLE = Console()
@@ -44,27 +49,44 @@ PROVISIONED: tuple[Step, ...] = (
 
 def main() -> int:
     """Exit code 0 when every step ended as it should, 1 otherwise; nothing is left running either way."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     rows: list[tuple[str, str, float]] = []
     try:
-        _install()
-        with tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as folder:
+        CONSOLE.print(introduction.WHAT, highlight=False)
+        with _install() as installation, tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as folder:
+            with screen.building(installation, CONSOLE):
+                if installation.left():
+                    introduction.show(CONSOLE)
+                else:
+                    CONSOLE.print(introduction.WITHOUT_CLUSTER, highlight=False)
+                installation.wait(_parts(karpenter=False))
             _run_stage("sandbox", BROUGHT, Path(folder), rows)
+            with screen.building(installation, CONSOLE):
+                installation.wait(_parts(karpenter=True))
             _run_stage("sandbox-nap", PROVISIONED, Path(folder), rows)
     except PlimsollError as error:
-        _summary(rows)
+        if rows:
+            _summary(rows)
         print_error(error)
+        CONSOLE.print("Nothing is left running. `make demo` runs it all again, and builds only what is still missing.")
         return 1
     except KeyboardInterrupt:
-        CONSOLE.print("interrupted; the sandboxes are stopped")
+        CONSOLE.print("Interrupted. Nothing is left running; builds go on with the next `make demo`.")
         return 130
     _summary(rows)
     return 0
 
 
-def _install() -> None:
-    command = ["plimsoll", "sandbox", "install"]
-    if subprocess.run(command, check=False).returncode != 0:
-        raise PlimsollError("the real parts could not be installed", "see the message above")
+def _parts(*, karpenter: bool) -> list[str]:
+    """Names of the parts that a sandbox of the demo runs: no replica spans nodes, and no stack has a chart."""
+    return parts.names(karpenter=karpenter, lws=False, helm=False)
+
+
+def _install() -> Installation:
+    with _busy("look for the parts of the sandboxes"):
+        # A part of both halves stands once, where the first needs it.
+        wanted = dict.fromkeys([*_parts(karpenter=False), *_parts(karpenter=True)])
+        return Installation(installing.missing(installing.find(wanted)))
 
 
 def _run_stage(name: str, steps: tuple[Step, ...], folder: Path, rows: list[tuple[str, str, float]]) -> None:
@@ -74,7 +96,8 @@ def _run_stage(name: str, steps: tuple[Step, ...], folder: Path, rows: list[tupl
     sandbox = Sandbox.named(f"demo-{name}")
     with _timed("start the sandbox", rows) as say:
         sandbox.down()
-        sandbox.up(karpenter=karpenter)
+        with screen.starting(CONSOLE, sandbox.name) as on_event:
+            sandbox.up(karpenter=karpenter, lws=False, on_event=on_event)
         say("etcd, kube-apiserver, controller-manager, scheduler, kwok" + (", Karpenter" if karpenter else ""))
     try:
         stage = Stage(
@@ -89,14 +112,28 @@ def _run_stage(name: str, steps: tuple[Step, ...], folder: Path, rows: list[tupl
             with _timed(step, rows) as say:
                 say(act(stage))
     finally:
-        sandbox.down()
+        with _busy("stop the sandbox"):
+            sandbox.down()
+
+
+@contextmanager
+def _busy(what: str) -> Iterator[None]:
+    """Shows that `what` is being done, and since when; where there is no screen, a line that it has begun."""
+    if not CONSOLE.is_terminal:
+        CONSOLE.print(f"{what} ...", markup=False, highlight=False)
+        yield
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=CONSOLE, transient=True) as progress:
+        progress.add_task(what, total=None)
+        yield
 
 
 @contextmanager
 def _timed(step: str, rows: list[tuple[str, str, float]]) -> Iterator[Callable[[str], None]]:
     started = time.monotonic()
     said: list[str] = []
-    with CONSOLE.status(f"{step} ..."):
+    with _busy(step):
         yield said.append
     seconds = time.monotonic() - started
     text = "\n".join(said)

@@ -4,19 +4,23 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal, Self
 
 from plimsoll import home
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import building, parts, toolchain
+from plimsoll.sandbox.go_commands import GoCommands
 from plimsoll.sandbox.parts import PARTS, BinFolder, Part, Program
+
+_WEIGHED_CORES: Final = 2
+"""Cores on which the weights of parts, `Part.build_seconds`, were measured."""
+_PACE_SECONDS: Final = 60
 
 
 @dataclass(frozen=True)
@@ -36,79 +40,89 @@ class Progress:
     """How far one part's build is; read by whoever draws it."""
 
     part: Part
+    go: GoCommands
     step: str = "waiting"
     started: float | None = None
     ended: float | None = None
 
     @property
     def share(self) -> float:
-        """From 0 to 1, by the time passed against the part's weight; never 1 before the build has ended."""
+        """From 0 to 1, by the CPU time used against the part's weight; never 1 before the build has ended."""
         if self.ended is not None:
             return 1.0
-        if self.started is None:
-            return 0.0
-        passed = (time.monotonic() - self.started) / self.part.build_seconds
-        return passed / (passed + 0.15) if passed > 0.85 else passed
+        used = self.go.cpu_seconds(self.part.name) / (self.part.build_seconds * _WEIGHED_CORES)
+        return used / (used + 0.15) if used > 0.85 else used
 
 
 @dataclass
 class Installation:
-    """A run of builds. `progress` grows while `run` works in this thread and its workers."""
+    """A run of builds, in the order of `missing`: they go on beside the block of a `with`, and are stopped after it."""
 
     missing: Sequence[Found]
     progress: list[Progress] = field(default_factory=list)
-    _running: list[subprocess.Popen[str]] = field(default_factory=list)
-    _stopped: threading.Event = field(default_factory=threading.Event)
+    _go: GoCommands = field(default_factory=GoCommands)
+    _pool: ThreadPoolExecutor | None = None
+    _builds: dict[str, Future[None]] = field(default_factory=dict)
+    _began: float | None = None
 
     def __post_init__(self) -> None:
-        wanted = {f.part.name for f in self.missing}
-        self.progress = [Progress(p) for p in PARTS if p.name in wanted]
+        self.progress = [Progress(p, self._go) for p in {f.part.name: f.part for f in self.missing}.values()]
 
     @property
     def at_once(self) -> int:
         return min(toolchain.builds_at_once(os.cpu_count() or 1), max(1, len(self.progress)))
 
+    def left(self) -> list[Progress]:
+        """The builds that have not ended."""
+        return [p for p in self.progress if p.ended is None]
+
     def estimate_seconds(self) -> float:
-        """Wall seconds still to go, by weights measured on 2 cores."""
-        left = sum(p.part.build_seconds * (1 - p.share) for p in self.progress)
-        return left * 2 / max(1, os.cpu_count() or 1)
+        """Wall seconds still to go, at the pace so far: other work on the machine, or slow downloads, make it less."""
+        left = sum(p.part.build_seconds * (1 - p.share) for p in self.progress) * _WEIGHED_CORES
+        cores = os.cpu_count() or 1
+        passed = 0.0 if self._began is None else time.monotonic() - self._began
+        used = sum(self._go.cpu_seconds(p.part.name) for p in self.progress)
+        # At first as if a minute of all cores had been used.
+        return left * (passed + _PACE_SECONDS) / (used + _PACE_SECONDS * cores)
+
+    def __enter__(self) -> Self:
+        self._began = time.monotonic()
+        at_once = self.at_once
+        cores = max(1, (os.cpu_count() or 1) // at_once)
+        self._pool = ThreadPoolExecutor(at_once)
+        self._builds = {p.part.name: self._pool.submit(self._build, p, cores) for p in self.progress}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._pool is not None
+        for future in self._builds.values():
+            future.cancel()
+        self._go.stop()
+        self._pool.shutdown()
+
+    def wait(self, names: Iterable[str] | None = None) -> None:
+        """Returns when the parts called `names`, by default all, are there.
+
+        Raises the PlimsollError of the first of them whose build fails, and does not wait for the others then.
+        """
+        builds = [self._builds[n] for n in (self._builds if names is None else names) if n in self._builds]
+        for future in wait(builds, return_when=FIRST_EXCEPTION).done:
+            future.result()
 
     def run(self) -> None:
         """Builds all that is missing; stops every build when one fails or this thread is interrupted."""
-        at_once = self.at_once
-        cores = max(1, (os.cpu_count() or 1) // at_once)
-        with ThreadPoolExecutor(at_once) as pool:
-            futures = [pool.submit(self._build, p, cores) for p in self.progress]
-            try:
-                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-                for future in done:
-                    future.result()
-            finally:
-                self._stop()
-                pool.shutdown(cancel_futures=True)
+        with self:
+            self.wait()
 
     def _build(self, progress: Progress, cores: int) -> None:
-        def started(process: subprocess.Popen[str]) -> None:
-            self._running.append(process)
-            if self._stopped.is_set():
-                process.terminate()
-
         def step(text: str) -> None:
             progress.step = text
 
-        if self._stopped.is_set():
-            return
         progress.started = time.monotonic()
         programs = [f.program for f in self.missing if f.part is progress.part and f.program is not None]
-        building.build(progress.part, programs, cores, step, started)
+        building.build(progress.part, programs, cores, step, self._go)
         progress.ended = time.monotonic()
         progress.step = "built"
-
-    def _stop(self) -> None:
-        self._stopped.set()
-        for process in self._running:
-            if process.poll() is None:
-                process.terminate()
 
 
 def find(names: Iterable[str] | None = None) -> list[Found]:

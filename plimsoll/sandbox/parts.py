@@ -228,14 +228,17 @@ def part(name: str) -> Part:
     return next(p for p in PARTS if p.name == name)
 
 
-def names(*, karpenter: bool = True, trainer: bool = False) -> list[str]:
-    """Names of the parts that a sandbox needs which runs Karpenter, and Kubeflow Trainer with JobSet, or does not.
+def names(*, karpenter: bool = True, trainer: bool = False, lws: bool = True, helm: bool = True) -> list[str]:
+    """Names of the parts of a sandbox that runs these, or does not.
+
+    `karpenter` launches nodes, `trainer` is Kubeflow Trainer with JobSet, `lws` is LeaderWorkerSet's controller, and
+    `helm` renders the charts of stacks: no process of the sandbox needs it.
 
     None runs Cluster Autoscaler, whose definition of ProvisioningRequest is there to be asked for by name, nor
     Prometheus, of which tests take promtool.
     """
     left_out = {
-        "karpenter": not karpenter, "jobset": not trainer, "trainer": not trainer,
+        "karpenter": not karpenter, "jobset": not trainer, "trainer": not trainer, "lws": not lws, "helm": not helm,
         "cluster-autoscaler": True, "prometheus": True,
     }  # fmt: skip
     return [p.name for p in PARTS if not left_out.get(p.name)]

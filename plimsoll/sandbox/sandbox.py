@@ -78,6 +78,7 @@ class Sandbox:
         *,
         karpenter: bool = True,
         trainer: bool = False,
+        lws: bool = True,
         provider: ProviderKind = "attached",
         port: int | None = None,
         tied: bool = False,
@@ -87,13 +88,15 @@ class Sandbox:
 
         A folder that a dead sandbox left is taken up again with its data. A `tied` one goes down, and its folder
         goes, when this process ends in whatever way. `on_event` gets the supervisor's events: `event` (starting,
-        ready, up) and `name`. Raises PlimsollError, after which nothing is left running.
+        ready, up) and `name`. No process needs helm, which is on the sandbox's PATH where it is installed. Raises
+        PlimsollError, after which nothing is left running.
         """
         if sys.platform != "linux":
             raise PlimsollError("The sandbox runs on Linux only.", "Use a Linux machine, a virtual machine or WSL.")
-        wanted = Settings(karpenter=karpenter, trainer=trainer, provider=provider, port=port)
-        found = installing.find(names(karpenter=karpenter, trainer=trainer))
-        lacking = sorted({f.part.name for f in found if f.path is None})
+        wanted = Settings(karpenter=karpenter, trainer=trainer, lws=lws, provider=provider, port=port)
+        found = installing.find(names(karpenter=karpenter, trainer=trainer, lws=lws))
+        run = names(karpenter=karpenter, trainer=trainer, lws=lws, helm=False)
+        lacking = sorted({f.part.name for f in found if f.path is None and f.part.name in run})
         if lacking:
             install = "plimsoll sandbox install" + (" --trainer" if trainer else "")
             raise PlimsollError(f"Not installed: {', '.join(lacking)}.", f"Run `{install}` first.")
@@ -136,8 +139,8 @@ class Sandbox:
         has = self.settings()
         if has is not None and has.model_copy(update={"port": wanted.port}) != wanted:
             raise PlimsollError(
-                f"The sandbox {self.name} runs with karpenter={has.karpenter}, trainer={has.trainer} and "
-                f"provider={has.provider}.",
+                f"The sandbox {self.name} runs with karpenter={has.karpenter}, trainer={has.trainer}, lws={has.lws} "
+                f"and provider={has.provider}.",
                 f"Run `plimsoll sandbox down --name {self.name}` first, or choose another --name.",
             )
         return False

@@ -4,60 +4,110 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from plimsoll.sandbox.installing import Installation
 from plimsoll.sandbox.sandbox import Event
 
-_REDRAW_SECONDS = 0.2
+_REDRAW_SECONDS: Final = 0.2
+_LINE_SECONDS: Final = 20
 
 
 def build(installation: Installation, console: Console) -> None:
-    """Runs the installation with a bar per part and an estimate of what is left."""
-    parts = ", ".join(p.part.name for p in installation.progress)
+    """Runs the installation and shows how far it is."""
+    with installation, building(installation, console):
+        installation.wait()
+
+
+@contextmanager
+def building(installation: Installation, console: Console) -> Iterator[None]:
+    """Shows how far the builds are while the block runs: bars below what it prints, or lines where there is no screen.
+
+    Shows nothing where nothing is left to build.
+    """
+    if not installation.left():
+        yield
+        return
+    parts = ", ".join(p.part.name for p in installation.left())
     console.print(
         f"Building {parts}: about {_minutes(installation.estimate_seconds())} once, "
         f"{installation.at_once} at a time. An interrupted build goes on when you run this again."
     )
+    with _bars(installation, console) if console.is_terminal else _lines(installation, console):
+        yield
+
+
+@contextmanager
+def _bars(installation: Installation, console: Console) -> Iterator[None]:
+    """A bar per part, and one for all with an estimate of what is left."""
     columns = (
         TextColumn("{task.description:24}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[step]}"),
+        TextColumn("{task.fields[step]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
     )
-    done = threading.Event()
+    shown = installation.left()
     with Progress(*columns, console=console) as progress:
-        total = progress.add_task("all", total=sum(p.part.build_seconds for p in installation.progress), step="")
-        rows = {
-            p.part.name: progress.add_task(p.part.name, total=1.0, start=False, step="") for p in installation.progress
-        }
+        total = progress.add_task("all", total=sum(p.part.build_seconds for p in shown), step="")
+        rows = [(one, progress.add_task(one.part.name, total=1.0, start=False, step="")) for one in shown]
 
         def draw() -> None:
-            for one in installation.progress:
+            for one, row in rows:
                 if one.started is not None:
-                    progress.start_task(rows[one.part.name])
-                progress.update(rows[one.part.name], completed=one.share, step=one.step)
+                    progress.start_task(row)
+                progress.update(row, completed=one.share, step=one.step)
             progress.update(
                 total,
-                completed=sum(p.part.build_seconds * p.share for p in installation.progress),
+                completed=sum(p.part.build_seconds * p.share for p in shown),
                 step=f"about {_minutes(installation.estimate_seconds())} left",
             )
 
-        def redraw() -> None:
-            while not done.wait(_REDRAW_SECONDS):
-                draw()
+        with _repeated(draw, _REDRAW_SECONDS):
+            yield
 
-        drawer = threading.Thread(target=redraw, daemon=True)
-        drawer.start()
-        try:
-            installation.run()
-        finally:
-            done.set()
-            drawer.join()
-            draw()
+
+@contextmanager
+def _lines(installation: Installation, console: Console) -> Iterator[None]:
+    """A line now and then, for a log or a pipe."""
+
+    def tell() -> None:
+        running = [p for p in installation.left() if p.started is not None]
+        total = sum(p.part.build_seconds for p in installation.progress)
+        built = sum(p.part.build_seconds * p.share for p in installation.progress)
+        steps = ", ".join(f"{p.part.name} ({p.step.partition(':')[0]})" for p in running)
+        console.print(
+            f"built {built / total:.0%}, about {_minutes(installation.estimate_seconds())} left: {steps or 'done'}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    with _repeated(tell, _LINE_SECONDS):
+        yield
+
+
+@contextmanager
+def _repeated(act: Callable[[], None], seconds: float) -> Iterator[None]:
+    """Calls `act` every so many seconds beside the block, and once after it."""
+    done = threading.Event()
+
+    def repeat() -> None:
+        while not done.wait(seconds):
+            act()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        act()
 
 
 @contextmanager

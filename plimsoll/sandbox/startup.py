@@ -69,7 +69,8 @@ class Startup:
 
     async def _install_objects(self, group: asyncio.TaskGroup) -> None:
         crds = [part("kai").cached / "crds" / f"{name}.yaml" for name in _KAI_CRDS]
-        crds += [part("lws").cached / "crds"]
+        if self._settings.lws:
+            crds += [part("lws").cached / "crds"]
         if self._settings.karpenter:
             crds += [part("karpenter").cached / "crds"]
         if self._settings.trainer:
@@ -83,7 +84,8 @@ class Startup:
                 established = ("--all", "--for=condition=Established", f"--timeout={READY_SECONDS}s")
                 await self._kubectl("wait", "crd", *established)
         self._on_event("ready", "custom resources")
-        group.create_task(self._start_served(processes.lws(self._folder, self.ports), leader_worker_sets.PODS))
+        if self._settings.lws:
+            group.create_task(self._start_served(processes.lws(self._folder, self.ports), leader_worker_sets.PODS))
         if self._settings.karpenter:
             group.create_task(self._start_karpenter())
         if self._settings.trainer:

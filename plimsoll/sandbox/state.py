@@ -16,6 +16,8 @@ class Settings(BaseModel):
     karpenter: bool = True
     trainer: bool = False
     """Kubeflow Trainer and JobSet's controller."""
+    lws: bool = True
+    """LeaderWorkerSet's controller, for Workspaces whose replicas span nodes."""
     provider: ProviderKind = "attached"
     port: int | None = None
 

@@ -1,9 +1,13 @@
+import errno
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -11,6 +15,7 @@ import pytest
 
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import building, installing, toolchain
+from plimsoll.sandbox.go_commands import GoCommands, Stopped, log_of
 from plimsoll.sandbox.parts import PARTS, Part, Program, names, part
 
 Script = Callable[[str, str], Path]
@@ -134,7 +139,7 @@ def test_builds_side_by_side_stay_within_memory_and_cores(
 
 
 def a_build(one: Part, program: Program, steps: list[str]) -> None:
-    building.build(one, [program], 1, steps.append, lambda _: None)
+    building.build(one, [program], 1, steps.append, GoCommands())
 
 
 def test_a_failed_build_shows_the_compilers_words_and_leaves_no_program(script: Script) -> None:
@@ -145,6 +150,100 @@ def test_a_failed_build_shows_the_compilers_words_and_leaves_no_program(script: 
         a_build(etcd, etcd.programs[0], [])
 
     assert [p.name for p in etcd.cached.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize(
+    ("says", "advice"),
+    [
+        ("dial tcp: lookup proxy.golang.org: no such host", "GOPROXY"),
+        ("write: no space left on device", "GOCACHE"),
+        ("compile: signal: killed", "memory"),
+        ("undefined: thing", "same command again"),
+    ],
+)
+def test_a_failed_build_names_part_command_and_log_and_what_to_do(script: Script, says: str, advice: str) -> None:
+    script("go", f"echo 'some/package' >&2; echo '{says}' >&2; exit 1")
+    etcd = part("etcd")
+
+    with pytest.raises(PlimsollError) as refused:
+        a_build(etcd, etcd.programs[0], [])
+
+    assert "The part etcd" in refused.value.message
+    assert f"`go build -v -trimpath -buildvcs=false -p 1 -tags '' -ldflags '{etcd.linker_flags}'" in str(refused.value)
+    assert "some/package" not in refused.value.message
+    assert str(log_of("etcd")) in refused.value.message
+    assert f"some/package\n{says}\n" in log_of("etcd").read_text()
+    assert advice in (refused.value.hint or "")
+
+
+def test_a_disk_that_is_full_is_told_without_a_traceback(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    script("go", "exit 0")
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+
+    with pytest.raises(PlimsollError, match=r"The part etcd.*No space left on device") as refused:
+        a_build(part("etcd"), part("etcd").programs[0], [])
+
+    assert "XDG_CACHE_HOME" in (refused.value.hint or "")
+
+
+def test_what_is_needed_first_is_waited_for_alone_and_leaving_ends_the_others(script: Script, tmp_path: Path) -> None:
+    gate, started = tmp_path / "gate", tmp_path / "started"
+    os.mkfifo(gate)
+    os.mkfifo(started)
+    cat = shutil.which("cat", path="/usr/bin:/bin")
+    # etcd is built at once; kwok says which process waits for a gate that nobody opens.
+    script(
+        "go",
+        'last() { for l; do :; done; echo "$l"; }\n'
+        f'case "$(last "$@")" in *kwok) echo $$ > {started}; {cat} {gate};; esac\n'
+        'while [ "$1" != -o ]; do shift; done; echo x > "$2"',
+    )
+    with installing.Installation(installing.find(["etcd", "kwok"])) as installation:
+        installation.wait(["etcd"])
+        waiting = psutil.Process(int(started.read_text()))
+        children = [waiting, *waiting.children()]
+        assert [p.part.name for p in installation.left()] == ["kwok"]
+
+    assert not psutil.wait_procs(children, timeout=30)[1]
+    assert part("etcd").cached.joinpath("etcd").exists()
+    assert not part("kwok").cached.joinpath("kwok").exists()
+
+
+def test_an_install_that_waits_for_another_can_be_stopped(script: Script) -> None:
+    script("go", "exit 0")
+    etcd = part("etcd")
+    etcd.cached.mkdir(parents=True)
+    go, waits = GoCommands(), threading.Event()
+    with (etcd.cached / ".lock").open("w") as lock, ThreadPoolExecutor() as pool:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = pool.submit(building.build, etcd, etcd.programs, 1, lambda _: waits.set(), go)
+        assert waits.wait(timeout=30)
+
+        go.stop()
+
+        with pytest.raises(Stopped):
+            second.result(timeout=30)
+
+
+def test_no_command_begins_after_a_stop(script: Script, tmp_path: Path) -> None:
+    script("go", f"echo ran > {tmp_path / 'ran'}")
+    go = GoCommands()
+    go.stop()
+
+    with pytest.raises(Stopped):
+        building.build(part("etcd"), part("etcd").programs, 1, lambda _: None, go)
+
+    assert not (tmp_path / "ran").exists()
+
+
+def test_only_what_a_sandbox_runs_is_needed() -> None:
+    brought = names(karpenter=False, lws=False, helm=False)
+
+    assert {"karpenter", "lws", "helm", "jobset", "trainer"}.isdisjoint(brought)
+    assert set(names()) - set(brought) == {"karpenter", "lws", "helm"}
 
 
 def test_two_installs_at_once_build_a_part_once(script: Script, tmp_path: Path) -> None:
@@ -165,9 +264,7 @@ def test_two_installs_at_once_build_a_part_once(script: Script, tmp_path: Path) 
     first = threading.Thread(target=a_build, args=(etcd, etcd.programs[0], first_steps))
     first.start()
     with gate.open("w") as opened:
-        second = threading.Thread(
-            target=building.build, args=(etcd, [etcd.programs[0]], 1, second_step, lambda _: None)
-        )
+        second = threading.Thread(target=building.build, args=(etcd, [etcd.programs[0]], 1, second_step, GoCommands()))
         second.start()
         assert waits.wait(timeout=30)
         opened.write("go")

@@ -1,0 +1,166 @@
+"""The go commands of an installation: what they print is kept, and all of them can be stopped at once."""
+
+import os
+import shlex
+import signal
+import subprocess
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final, TextIO
+
+import psutil
+
+from plimsoll import home
+from plimsoll.errors import PlimsollError
+
+_TOLD_LINES: Final = 12
+_PATIENCE_SECONDS: Final = 5
+"""How long go may take to end once it is interrupted."""
+_NO_SPACE: Final = "Free some space, or move the caches with XDG_CACHE_HOME, GOCACHE and GOMODCACHE"
+_NO_NETWORK: Final = "Go's modules could not be downloaded: check the network, or name a reachable proxy in GOPROXY"
+_CAUSES: Final = {
+    "no space left on device": _NO_SPACE,
+    "disk quota exceeded": _NO_SPACE,
+    "signal: killed": "A compiler was killed, most likely for want of memory: close what uses much of it",
+    "dial tcp": _NO_NETWORK,
+    "no such host": _NO_NETWORK,
+    "connection refused": _NO_NETWORK,
+    "i/o timeout": _NO_NETWORK,
+    "tls handshake": _NO_NETWORK,
+}
+"""Words in what was told, in lower case, and what to do about them."""
+
+
+class Stopped(Exception):  # noqa: N818 - nothing is wrong
+    """The command was stopped by `GoCommands.stop`."""
+
+
+class GoCommands:
+    """Runs go commands, also from several threads, until `stop` ends those that run and refuses further ones."""
+
+    def __init__(self) -> None:
+        self.stopped: Final = threading.Event()
+        self._running: dict[subprocess.Popen[str], str] = {}
+        self._used: defaultdict[str, float] = defaultdict(float)
+        self._lock = threading.Lock()
+
+    def run(
+        self, name: str, arguments: Sequence[str], folder: Path, scratch: Path, on_line: Callable[[str], None]
+    ) -> str:
+        """What `go ARGUMENTS`, run in `folder`, writes to standard output; `on_line` gets the lines of the other.
+
+        Its temporary files are in `scratch`: a go that is interrupted leaves them, for the caller to remove. Both
+        outputs are added to the log of the part called `name`. Raises PlimsollError with the command, its last words
+        and that log where it fails, and Stopped where it is stopped.
+        """
+        with _log(name) as log:
+            log.write(f"\n$ cd {folder} && {shlex.join(['go', *arguments])}\n")
+            process = self._start(name, arguments, folder, scratch)
+            last: deque[str] = deque(maxlen=_TOLD_LINES)
+            assert process.stdout is not None
+            assert process.stderr is not None
+            try:
+                for line in process.stderr:
+                    log.write(line)
+                    on_line(line.strip())
+                    if not _is_progress(line):
+                        last.append(line.rstrip())
+                printed = process.stdout.read()
+                code = self._ended(process)
+            finally:
+                with self._lock:
+                    self._running.pop(process, None)
+                process.stdout.close()
+                process.stderr.close()
+            log.write(f"{printed}[exit code {code}]\n")
+        if self.stopped.is_set():
+            raise Stopped
+        if code != 0:
+            raise failure(name, f"`{shlex.join(['go', *arguments])}`, run in {folder}, ended with {code}", last)
+        return printed.strip()
+
+    def cpu_seconds(self, name: str) -> float:
+        """CPU time that the commands of the part called `name` took so far, of compilers only those that ended."""
+        with self._lock:
+            return self._used[name] + sum(_cpu_seconds(p) for p, whose in self._running.items() if whose == name)
+
+    def stop(self) -> None:
+        """Interrupts what runs, with its compilers and linkers, and kills it where that takes more than moments."""
+        with self._lock:
+            self.stopped.set()
+            running = list(self._running)
+        for process in running:
+            _signal(process, signal.SIGINT)
+        for process in running:
+            try:
+                process.wait(_PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                _signal(process, signal.SIGKILL)
+
+    def _start(self, name: str, arguments: Sequence[str], folder: Path, scratch: Path) -> subprocess.Popen[str]:
+        with self._lock:
+            if self.stopped.is_set():
+                raise Stopped
+            process = subprocess.Popen(
+                ["go", *arguments],
+                cwd=folder,
+                env=os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOTMPDIR": str(scratch)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                # A group of its own, so that a signal to it reaches the compilers, and go once.
+                process_group=0,
+            )
+            self._running[process] = name
+            return process
+
+    def _ended(self, process: subprocess.Popen[str]) -> int:
+        # What it used can be read until it is waited for.
+        with self._lock:
+            self._used[self._running.pop(process)] += _cpu_seconds(process)
+        return process.wait()
+
+
+def failure(name: str, what: str, last: Iterable[str]) -> PlimsollError:
+    """The error of a build of the part called `name`: `what` happened, the `last` lines it told, and what to do."""
+    said = "\n".join([what, *last])
+    cause = next((advice for words, advice in _CAUSES.items() if words in said.lower()), None)
+    again = "Run the same command again: it goes on from where this one stopped."
+    return PlimsollError(
+        f"The part {name} could not be built: {said}\nThe whole log: {log_of(name)}",
+        f"{cause}. {again}" if cause else again,
+    )
+
+
+def log_of(name: str) -> Path:
+    """The log of the builds of the part called `name`."""
+    return home.cache() / "logs" / f"{name}.log"
+
+
+def _log(name: str) -> TextIO:
+    log_of(name).parent.mkdir(parents=True, exist_ok=True)
+    return log_of(name).open("a")
+
+
+def _is_progress(line: str) -> bool:
+    """Whether the line says what go does, not what went wrong: a package that it compiles, a module that it loads."""
+    return line.startswith("go: downloading ") or " " not in line.strip()
+
+
+def _cpu_seconds(process: subprocess.Popen[str]) -> float:
+    try:
+        times = psutil.Process(process.pid).cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return float(times.user + times.system + times.children_user + times.children_system)
+
+
+def _signal(process: subprocess.Popen[str], number: int) -> None:
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return

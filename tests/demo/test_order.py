@@ -1,0 +1,179 @@
+"""What the demo shows while parts build, and how it ends where they cannot be built. Its steps are told by a run of it.
+
+The compiler is a script that waits until a test lets it go on.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from demo import introduction
+from demo.introduction import DEMAND, PLAN, Explained
+from demo.stage import PROJECT
+from plimsoll.sandbox.parts import names
+
+_PATIENCE_SECONDS = 120
+
+
+@dataclass
+class Running:
+    """A demo that runs, with the folder of its compiler's doings."""
+
+    process: "subprocess.Popen[str]"
+    folder: Path
+
+    def read_until(self, words: str) -> str:
+        """What it prints up to the line with `words`."""
+        assert self.process.stdout is not None
+        said = ""
+        for line in self.process.stdout:
+            said += line
+            if words in line:
+                return said
+        raise AssertionError(f"{words!r} was never said:\n{said}")
+
+    def await_compiler(self) -> None:
+        (self.folder / "began").read_text()
+
+    def compilers(self) -> list[int]:
+        """The process ids of all that ran."""
+        return [int(file.name.removeprefix("compiler-")) for file in self.folder.glob("compiler-*")]
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Running]:
+    """A demo without any part, whose compiler waits for the gate."""
+    path, gate = tmp_path / "path", tmp_path / "gate"
+    path.mkdir()
+    os.mkfifo(gate)
+    os.mkfifo(tmp_path / "began")
+    go = path / "go"
+    go.write_text(
+        f"""#!/bin/sh
+case $1 in
+version) echo 'go version go1.26.8 linux/amd64' ;;
+env) echo {tmp_path}; echo {tmp_path} ;;
+*)
+    : > {tmp_path}/compiler-$$
+    echo > {tmp_path}/began
+    read -r said < {gate}
+    echo "$said" >&2
+    exit 1 ;;
+esac
+"""
+    )
+    go.chmod(0o755)
+    environ = {
+        "PATH": f"{path}:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "COLUMNS": "240",
+        **{key: value for key, value in os.environ.items() if key.startswith("LC_") or key == "LANG"},
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "demo"],
+        cwd=PROJECT,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    # Killed it would leave its compilers.
+    watchdog = threading.Timer(_PATIENCE_SECONDS, process.terminate)
+    watchdog.start()
+    try:
+        yield Running(process, tmp_path)
+    finally:
+        watchdog.cancel()
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def test_two_commands_are_explained_while_parts_build(demo: Running) -> None:
+    said = demo.read_until(DEMAND.words[-1][1])
+
+    assert said.index(introduction.WHAT[:40]) < said.index("Building kubernetes")
+    assert said.index("Building kubernetes") < said.index("$ plimsoll plan") < said.index("$ plimsoll demand")
+    demo.await_compiler()
+    assert demo.process.poll() is None
+
+
+def test_only_what_the_demo_runs_is_built_and_what_its_first_half_runs_before_the_rest(demo: Running) -> None:
+    listed = demo.read_until("when you run this again").replace("\n", " ")
+    built = re.findall(r"Building (.*?):", listed)[0].split(", ")
+
+    assert built == [*names(karpenter=False, lws=False, helm=False), "karpenter"]
+    assert {"kubernetes", "etcd", "kwok", "pulumi"} < set(built)
+
+
+def test_a_build_that_fails_ends_the_demo_with_the_part_its_command_and_what_to_do(demo: Running) -> None:
+    demo.read_until("Building")
+    demo.await_compiler()
+
+    (demo.folder / "gate").write_text("dial tcp: lookup proxy.golang.org: no such host\n")
+
+    said = demo.process.communicate()[0]
+    assert demo.process.returncode == 1
+    assert re.search(r"error: The part \w+ could not be built: `go build .*ended with 1", said)
+    assert "no such host" in said
+    assert "The whole log: " in said
+    assert "GOPROXY" in said
+    assert "`make demo`" in said
+    assert "Traceback" not in said
+    assert not [pid for pid in demo.compilers() if psutil.pid_exists(pid)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_builds(demo: Running, number: signal.Signals) -> None:
+    demo.read_until("$ plimsoll plan")
+    demo.await_compiler()
+
+    demo.process.send_signal(number)
+
+    said = demo.process.communicate()[0]
+    assert demo.process.returncode == 130
+    assert "Interrupted. Nothing is left running" in said
+    assert "Traceback" not in said
+    assert not [pid for pid in demo.compilers() if psutil.pid_exists(pid)]
+    assert not list(demo.folder.rglob(".build-*"))
+
+
+def test_without_go_the_demo_says_so_at_once(tmp_path: Path) -> None:
+    environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "demo"],
+        cwd=PROJECT, env=environ, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert "Go is not on PATH" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("explained", [PLAN, DEMAND], ids=["plan", "demand"])
+@pytest.mark.parametrize("width", [60, 120])
+def test_every_word_stands_before_the_line_that_it_explains(explained: Explained, width: int) -> None:
+    told = introduction.lines(explained, width)
+
+    assert told[0] == (explained.about, True)
+    for pattern, words in explained.words:
+        following = told[told.index((words, True)) + 1]
+        assert not following[1]
+        assert re.match(pattern, following[0])
+
+
+def test_the_verdicts_of_the_plan_are_all_explained() -> None:
+    told = introduction.lines(PLAN, 120)
+    verdicts = [at for at, (text, _) in enumerate(told) if re.match(r"(accepted|refused) ", text)]
+
+    assert len(verdicts) > 1
+    assert all(told[at - 1][1] for at in verdicts)
