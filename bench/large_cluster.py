@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from plimsoll.model.environment import Environment
+from plimsoll.model.errors import PlimsollError
 from plimsoll.model.node import Node
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.pod import Pod
@@ -45,7 +46,7 @@ class Situation:
 
 def a_cluster(nodes: int, pods: int, waiting: int, situation: Situation) -> Snapshot:
     """Pods that run fill the GPUs of the nodes, alone or two together; every 50th node has four free GPUs."""
-    running = pods - waiting
+    running = running_pods(pods, waiting)
     snapshot = Snapshot.model_construct(
         environment=Environment.default(),
         nodes=tuple(Node.read(node_manifest(number, situation.products)) for number in range(nodes)),
@@ -56,6 +57,13 @@ def a_cluster(nodes: int, pods: int, waiting: int, situation: Situation) -> Snap
         ),
     )
     return snapshot.model_copy(update={"queues": _queues(snapshot, situation)}) if situation.queue_limit else snapshot
+
+
+def running_pods(pods: int, waiting: int) -> int:
+    """How many of the pods run; raises PlimsollError where more wait than there are."""
+    if waiting > pods:
+        raise PlimsollError(f"{waiting} of {pods} pods are to wait.", "Give --pods at least as many as --waiting.")
+    return pods - waiting
 
 
 def waiting_pod(number: int, of_class: int, products: int = 1) -> Pod:

@@ -18,6 +18,7 @@ import typer
 from rich import box
 from rich.table import Table
 
+from bench.command import command
 from plimsoll.cli.output import OUT, Format, Output, print_json
 from plimsoll.model.node import Node
 from plimsoll.model.pod import Pod
@@ -25,6 +26,7 @@ from plimsoll.plan.gpu_ledger import GpuLedger, free_nodes
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share
 
 
+@command
 def main(
     nodes: Annotated[int, typer.Option(min=1)] = 5000,
     gpus: Annotated[int, typer.Option(min=1)] = 8,

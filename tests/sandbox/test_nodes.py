@@ -89,7 +89,7 @@ def test_nodes_may_take_longer_than_the_deadline_as_long_as_they_come() -> None:
 def test_where_nothing_comes_the_wait_ends_and_says_how_many_are_late() -> None:
     cluster = SlowCluster(20, [1, 0, 2])
 
-    with pytest.raises(PlimsollError, match="17 of 20 nodes are not Ready, such as n-10, .* in 120 s") as ended:
+    with pytest.raises(PlimsollError, match=r"17 of 20 nodes are not Ready, such as n-10, .* in 120 s") as ended:
         make(cluster, 20)
 
     assert "plimsoll sandbox logs kwok" in str(ended.value)
