@@ -28,6 +28,7 @@ OURS = f"/apis/{API_VERSION}"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 SERVED_SECONDS = 60.0
+SETTLE_SECONDS = 900.0
 EVERYTHING = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
 SCHEMAS = {
     "bench-lease": {**EVERYTHING, "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]},
@@ -132,11 +133,17 @@ def busy(made: dict[str, int]) -> int:
 
 
 def settle(connection: Connection, loop: psutil.Process, seconds: float) -> dict[str, int]:
-    """Returns once the loop has made no request for so long. Raises PlimsollError where it has ended."""
-    last, since = requests(connection), time.monotonic()
+    """Returns once the loop has made no request for so long.
+
+    Raises PlimsollError where it has ended, or does not come to rest in SETTLE_SECONDS.
+    """
+    last, began = requests(connection), time.monotonic()
+    since = began
     while time.monotonic() - since < seconds:
         if loop.status() == psutil.STATUS_ZOMBIE:
             raise PlimsollError("The loop has ended.", "See its log.")
+        if time.monotonic() - began > SETTLE_SECONDS:
+            raise PlimsollError(f"The loop does not come to rest in {SETTLE_SECONDS:g} s.", "See its log.")
         time.sleep(0.5)
         made = requests(connection)
         if busy(made) != busy(last) or not busy(made):

@@ -116,7 +116,7 @@ def main(
     if output is Format.JSON:
         print_json(rows)
         return
-    table = Table(*rows[0])
+    table = Table(*(name.replace("_", " ") for name in rows[0]), box=None)
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console().print(table)
