@@ -10,10 +10,7 @@ more is written: statuses and events included, watches and the Lease's renewals 
 on the NodeClaims; with it Karpenter and KWOK make nodes for both, and the time until all are Ready is measured too.
 """
 
-import argparse
-import json
 import os
-import sys
 import tempfile
 import threading
 import time
@@ -21,28 +18,40 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 import psutil
-import yaml
+import typer
 from kubernetes import client, config
 from rich.console import Console
 from rich.table import Table
 
-from bench.cluster import OURS, a_loop, apply, busy, cpu_seconds, install, mib, requests, run_command, settle
+from bench.cluster import (
+    NODE_CLAIMS,
+    OURS,
+    a_loop,
+    busy,
+    cpu_seconds,
+    define_karpenter,
+    install,
+    mib,
+    requests,
+    run_command,
+    settle,
+)
+from bench.command import command
+from plimsoll.cli.shared import Format, Output, print_json
+from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection
 from plimsoll.labels import API_VERSION
 from plimsoll.sandbox import Sandbox
-from plimsoll.sandbox.parts import part
 
 TYPE = "Standard_NC24ads_A100_v4"
-CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 NODES = "/api/v1/nodes"
 CREATORS = 8
-REST_SECONDS = 4.0
-CLAIMS_SECONDS = 300.0
-NODES_SECONDS = 1800.0
+PATIENCE_SECONDS = 300.0
+"""Without a further NodeClaim or node that is Ready."""
 AIMS = {"seconds": 30, "requests": 3000}
 KAITO = {"secondsWithDefaultLimits": 139, "secondsUnlimited": 33, "requests": 8200}
 """KAITO's own controller, 1,000 Workspaces, 2 cores."""
@@ -50,34 +59,34 @@ KAITO = {"secondsWithDefaultLimits": 139, "secondsUnlimited": 33, "requests": 82
 err = Console(stderr=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workspaces", type=int, default=1000)
-    parser.add_argument("--karpenter", action="store_true", help="let Karpenter and KWOK make the nodes")
-    parser.add_argument("--shards", type=int, default=8)
-    parser.add_argument("--armed", type=int, default=1)
-    parser.add_argument("--log", type=Path, help="file for the loop's log")
-    parser.add_argument("--output", choices=["text", "json"], default="text")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, a_cluster(karpenter=arguments.karpenter) as sandbox:
-        log = arguments.log or Path(folder) / "loop.log"
+@command
+def main(
+    workspaces: Annotated[int, typer.Option(min=1)] = 1000,
+    karpenter: Annotated[bool, typer.Option("--karpenter", help="let Karpenter and KWOK make the nodes")] = False,
+    shards: Annotated[int, typer.Option(min=1)] = 8,
+    armed: Annotated[int, typer.Option(min=0)] = 1,
+    settled: Annotated[float, typer.Option(min=1, help="seconds without a request that count as rest")] = 4.0,
+    log: Annotated[Path | None, typer.Option(help="file for the loop's log")] = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Many Workspaces at once to as many NodeClaims, beside a plain client."""
+    with tempfile.TemporaryDirectory() as folder, a_cluster(karpenter=karpenter) as sandbox:
         err.print("a plain client", style="dim")
-        plain = by_plain_client(sandbox, arguments.workspaces, nodes=arguments.karpenter)
-        command = run_command(Path(folder), "--shards", str(arguments.shards), "--armed", str(arguments.armed))
-        with a_loop(command, os.environ | sandbox.environ("controller"), log) as process:
-            ours = measure(sandbox, process, arguments)
+        plain = by_plain_client(sandbox, workspaces, nodes=karpenter)
+        loop = run_command(Path(folder), "--shards", str(shards), "--armed", str(armed))
+        with a_loop(loop, os.environ | sandbox.environ("controller"), log or Path(folder) / "loop.log") as process:
+            ours = measure(sandbox, process, workspaces, settled, nodes=karpenter)
     result = {
-        "workspaces": arguments.workspaces,
-        "karpenter": arguments.karpenter,
+        "workspaces": workspaces,
+        "karpenter": karpenter,
         "plimsoll": ours,
         "plainClient": plain,
         "ratioToPlainClient": {name: round(ours[name] / plain[name], 2) for name in plain},
         "aims": AIMS,
         "kaito": KAITO,
     }
-    if arguments.output == "json":
-        json.dump(result, sys.stdout, indent=2)
-        print()
+    if output is Format.JSON:
+        print_json(result)
     else:
         show(result)
 
@@ -90,9 +99,7 @@ def a_cluster(*, karpenter: bool) -> Iterator[Sandbox]:
     try:
         with closing(Connection.open(sandbox.kubeconfig)) as connection:
             if not karpenter:
-                for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
-                    definition = yaml.safe_load(path.read_text())
-                    apply(connection, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+                define_karpenter(connection)
             install(connection, {"nodeAutoProvisioning": "enabled", "nodeClaims": {"nodeClassRef": NODE_CLASS}})
         yield sandbox
     finally:
@@ -130,30 +137,34 @@ def by_plain_client(sandbox: Sandbox, number: int, *, nodes: bool) -> dict[str, 
         api.create_cluster_custom_object("karpenter.sh", "v1", "nodeclaims", a_claim(f"plain-{position:04}"))
     found: dict[str, Any] = {"seconds": round(time.monotonic() - began, 2), "requests": number}
     if nodes:
-        ready.wait(NODES_SECONDS)
+        ready.wait()
         found["secondsToNodesReady"] = round(ready.times[-1] - began, 2)
     with closing(Connection.open(sandbox.kubeconfig)) as connection:
-        connection.request("DELETE", CLAIMS, query={"labelSelector": "bench=plain"}, timeout=300)
-        while connection.request("GET", CLAIMS, query={"limit": "1"})["items"]:
+        connection.request("DELETE", NODE_CLAIMS, query={"labelSelector": "bench=plain"}, timeout=300)
+        while connection.request("GET", NODE_CLAIMS, query={"limit": "1"})["items"]:
             time.sleep(0.5)
     return found
 
 
 class Appearances(threading.Thread):
-    """Follows a kind and notes when the so-manieth different object was there; `ready` counts conditions instead."""
+    """Follows a kind and notes when the so-manieth different object was there; `ready` counts conditions instead.
+
+    What was there before does not count.
+    """
 
     def __init__(self, sandbox: Sandbox, path: str, number: int, *, ready: bool = False) -> None:
         super().__init__(daemon=True)
         self._connection = Connection.open(sandbox.kubeconfig)
         self._path, self._number, self._ready = path, number, ready
+        listed = self._connection.request("GET", path, query={"limit": "1"})
+        self._version = listed["metadata"]["resourceVersion"]
         self.seen: set[str] = set()
         self.times: list[float] = []
         self.reached = threading.Event()
 
     def run(self) -> None:
-        version = self._connection.request("GET", self._path)["metadata"]["resourceVersion"]
-        query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "1800"}
-        with self._connection.stream(self._path, query=query, read_timeout=1800.0) as response:
+        query = {"watch": "true", "resourceVersion": self._version, "timeoutSeconds": "86400"}
+        with self._connection.stream(self._path, query=query, read_timeout=86400.0) as response:
             rest = b""
             for chunk in response.stream(65536):
                 *lines, rest = (rest + chunk).split(b"\n")
@@ -162,12 +173,18 @@ class Appearances(threading.Thread):
                 if self.reached.is_set():
                     break
 
-    def wait(self, seconds: float, loop: psutil.Process | None = None) -> None:
-        """Returns once all are there. Raises SystemExit where they do not come, or the loop has ended."""
-        deadline = time.monotonic() + seconds
+    def wait(self, loop: psutil.Process | None = None) -> None:
+        """Returns once all are there. Raises PlimsollError where none comes for long, or the loop has ended."""
+        began = time.monotonic()
         while not self.reached.wait(0.5):
-            if time.monotonic() > deadline or (loop is not None and loop.status() == psutil.STATUS_ZOMBIE):
-                raise SystemExit(f"only {len(self.seen)} are there: see the loop's log (--log)")
+            last = self.times[-1] if self.times else began
+            ended = loop is not None and loop.status() == psutil.STATUS_ZOMBIE
+            if ended or time.monotonic() - last > PATIENCE_SECONDS:
+                raise PlimsollError(
+                    f"{len(self.seen)} of {self._number} are there, and "
+                    + ("the loop has ended." if ended else f"no further one came in {PATIENCE_SECONDS:g} s."),
+                    "See the loop's log, which --log keeps.",
+                )
 
     def _take(self, found: dict[str, Any]) -> None:
         name = found["metadata"]["name"]
@@ -184,23 +201,22 @@ def is_ready(found: dict[str, Any]) -> bool:
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
-def measure(sandbox: Sandbox, loop: psutil.Process, arguments: argparse.Namespace) -> dict[str, Any]:
-    number = arguments.workspaces
+def measure(sandbox: Sandbox, loop: psutil.Process, number: int, settled: float, *, nodes: bool) -> dict[str, Any]:
+    """So many Workspaces at once, from rest to rest; `nodes` awaits theirs."""
     with closing(Connection.open(sandbox.kubeconfig)) as connection:
-        before = settle(connection, loop, REST_SECONDS)
-        claims = Appearances(sandbox, CLAIMS, number)
-        nodes = Appearances(sandbox, NODES, number, ready=True)
+        before = settle(connection, loop, settled)
+        claims = Appearances(sandbox, NODE_CLAIMS, number)
         claims.start()
-        if arguments.karpenter:
-            nodes.start()
-        time.sleep(1.0)
+        if nodes:
+            ready = Appearances(sandbox, NODES, number, ready=True)
+            ready.start()
         cpu = cpu_seconds(loop)
         err.print(f"{number} Workspaces", style="dim")
         began = time.monotonic()
         with ThreadPoolExecutor(CREATORS) as pool:
             list(pool.map(lambda position: create_workspace(connection, position), range(number)))
         created = time.monotonic()
-        claims.wait(CLAIMS_SECONDS, loop)
+        claims.wait(loop)
         at_last_claim = requests(connection)
         found: dict[str, Any] = {
             "seconds": round(claims.times[-1] - began, 2),
@@ -209,18 +225,18 @@ def measure(sandbox: Sandbox, loop: psutil.Process, arguments: argparse.Namespac
             "secondsToCreateWorkspaces": round(created - began, 2),
             "requestsToLastClaim": busy(at_last_claim) - busy(before),
         }
-        if arguments.karpenter:
-            nodes.wait(NODES_SECONDS, loop)
-            found["secondsToNodesReady"] = round(nodes.times[-1] - began, 2)
+        if nodes:
+            ready.wait(loop)
+            found["secondsToNodesReady"] = round(ready.times[-1] - began, 2)
         peak = mib(loop)
-        after = settle(connection, loop, REST_SECONDS)
+        after = settle(connection, loop, settled)
         found["requests"] = busy(after) - busy(before)
         found["requestsByKind"] = {name.removeprefix("bench-"): after[name] - before[name] for name in after}
         found["cpuSeconds"] = round(cpu_seconds(loop) - cpu, 1)
         found["loopMiB"] = max(peak, mib(loop))
-        items = connection.request("GET", CLAIMS, timeout=60)["items"]
+        items = connection.request("GET", NODE_CLAIMS, timeout=60)["items"]
         if len(items) != number:
-            raise SystemExit(f"{len(items)} NodeClaims for {number} Workspaces")
+            raise PlimsollError(f"There are {len(items)} NodeClaims for {number} Workspaces.")
         return found
 
 
@@ -247,4 +263,4 @@ def show(result: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

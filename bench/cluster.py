@@ -5,23 +5,30 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from plimsoll.components import CONTROLLER, CONTROLLER_FOR_DEMAND, CONTROLLER_IN_ITS_NAMESPACE, NAMESPACE
 from plimsoll.components.specs import definitions
+from plimsoll.errors import PlimsollError
 from plimsoll.kube import APPLY_PATCH, Connection, RequestError
 from plimsoll.labels import API_VERSION
 from plimsoll.model.api import TRIGGER_NAMESPACE
 from plimsoll.sandbox.identities import IDENTITIES
+from plimsoll.sandbox.parts import part
 
 CLI = [sys.executable, "-c", "from plimsoll.cli import main; main()"]
 OURS = f"/apis/{API_VERSION}"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+SERVED_SECONDS = 60.0
+SETTLE_SECONDS = 900.0
 EVERYTHING = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
 SCHEMAS = {
     "bench-lease": {**EVERYTHING, "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]},
@@ -37,7 +44,7 @@ SCHEMAS = {
 def install(connection: Connection, environment: dict[str, Any]) -> None:
     """Definitions, the controller's rights, an Environment of that spec, and the schemas that sort requests."""
     for definition in definitions():
-        apply(connection, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+        apply(connection, CRDS, definition)
     rbac, user = "rbac.authorization.k8s.io", IDENTITIES["controller"].user
     role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": "plimsoll"}}
     rules = [*CONTROLLER, *CONTROLLER_IN_ITS_NAMESPACE, *CONTROLLER_FOR_DEMAND]
@@ -60,6 +67,16 @@ def install(connection: Connection, environment: dict[str, Any]) -> None:
         apply(connection, path, _flow_schema(name, precedence, rule, user))
 
 
+def define_karpenter(connection: Connection) -> None:
+    """Karpenter's kinds without Karpenter. Raises PlimsollError where its part is not installed."""
+    definitions = sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml"))
+    if not definitions:
+        raise PlimsollError("Karpenter's CRDs are not installed.", "Run `plimsoll sandbox install` first.")
+    for path in definitions:
+        apply(connection, CRDS, yaml.safe_load(path.read_text()))
+    _await_served(lambda: connection.request("GET", NODE_CLAIMS, query={"limit": "1"}))
+
+
 def _flow_schema(name: str, precedence: int, rule: dict[str, Any], user: str) -> dict[str, Any]:
     urls = {"nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}]} if rule is EVERYTHING else {}
     subject = {"kind": "User", "user": {"name": user}}
@@ -78,17 +95,21 @@ def _flow_schema(name: str, precedence: int, rule: dict[str, Any], user: str) ->
 
 def apply(connection: Connection, path: str, manifest: dict[str, Any]) -> None:
     """A kind may be served a moment after its definition is there."""
-    address = f"{path}/{manifest['metadata']['name']}"
-    for attempt in range(50):
+    address, query = f"{path}/{manifest['metadata']['name']}", {"fieldManager": "bench", "force": "true"}
+    _await_served(lambda: connection.request("PATCH", address, manifest, query=query, content_type=APPLY_PATCH))
+
+
+def _await_served(request: Callable[[], object]) -> None:
+    """Makes the request until its kind is served, for SERVED_SECONDS at most."""
+    deadline = time.monotonic() + SERVED_SECONDS
+    while True:
         try:
-            connection.request(
-                "PATCH", address, manifest, query={"fieldManager": "bench", "force": "true"}, content_type=APPLY_PATCH
-            )
+            request()
             return
         except RequestError as error:
-            if error.code != 404 or attempt == 49:
+            if error.code != 404 or time.monotonic() > deadline:
                 raise
-            time.sleep(0.1)
+        time.sleep(0.1)
 
 
 def requests(connection: Connection) -> dict[str, int]:
@@ -112,11 +133,17 @@ def busy(made: dict[str, int]) -> int:
 
 
 def settle(connection: Connection, loop: psutil.Process, seconds: float) -> dict[str, int]:
-    """Returns once the loop has made no request for so long. Raises SystemExit where it has ended."""
-    last, since = requests(connection), time.monotonic()
+    """Returns once the loop has made no request for so long.
+
+    Raises PlimsollError where it has ended, or does not come to rest in SETTLE_SECONDS.
+    """
+    last, began = requests(connection), time.monotonic()
+    since = began
     while time.monotonic() - since < seconds:
         if loop.status() == psutil.STATUS_ZOMBIE:
-            raise SystemExit("the loop has ended: see its log")
+            raise PlimsollError("The loop has ended.", "See its log.")
+        if time.monotonic() - began > SETTLE_SECONDS:
+            raise PlimsollError(f"The loop does not come to rest in {SETTLE_SECONDS:g} s.", "See its log.")
         time.sleep(0.5)
         made = requests(connection)
         if busy(made) != busy(last) or not busy(made):
@@ -152,8 +179,30 @@ def a_loop(command: list[str], environment: dict[str, str], log: Path | None = N
 
 def cpu_seconds(loop: psutil.Process) -> float:
     """Of the loop and of its engines, those that have ended included."""
-    return sum(loop.cpu_times()[:4]) + sum(sum(each.cpu_times()[:2]) for each in loop.children(recursive=True))
+    return sum(loop.cpu_times()[:4]) + sum(map(own_cpu_seconds, loop.children(recursive=True)))
+
+
+def own_cpu_seconds(process: psutil.Process) -> float:
+    """Without its children's; 0 where it has ended: it is counted by its parent then."""
+    try:
+        return sum(process.cpu_times()[:2])
+    except psutil.NoSuchProcess:
+        return 0.0
 
 
 def mib(process: psutil.Process) -> int:
-    return round(process.memory_info().rss / 2**20) if process.is_running() else 0
+    """Resident memory; 0 where it has ended."""
+    try:
+        return round(process.memory_info().rss / 2**20)
+    except psutil.NoSuchProcess:
+        return 0
+
+
+def engine_ages(loop: psutil.Process) -> list[float]:
+    """Seconds since the start of each engine that the loop runs now. Engines come and go meanwhile."""
+    ages = []
+    for each in loop.children():
+        with suppress(psutil.NoSuchProcess):
+            if "pulumi" in each.name() and each.status() != psutil.STATUS_ZOMBIE:
+                ages.append(time.time() - each.create_time())
+    return ages

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Node, Pod
@@ -43,7 +44,7 @@ class Situation:
 
 def a_cluster(nodes: int, pods: int, waiting: int, situation: Situation) -> Snapshot:
     """Pods that run fill the GPUs of the nodes, alone or two together; every 50th node has four free GPUs."""
-    running = pods - waiting
+    running = running_pods(pods, waiting)
     snapshot = Snapshot.model_construct(
         environment=Environment.default(),
         nodes=tuple(Node.read(node_manifest(number, situation.products)) for number in range(nodes)),
@@ -54,6 +55,13 @@ def a_cluster(nodes: int, pods: int, waiting: int, situation: Situation) -> Snap
         ),
     )
     return snapshot.model_copy(update={"queues": _queues(snapshot, situation)}) if situation.queue_limit else snapshot
+
+
+def running_pods(pods: int, waiting: int) -> int:
+    """How many of the pods run; raises PlimsollError where more wait than there are."""
+    if waiting > pods:
+        raise PlimsollError(f"{waiting} of {pods} pods are to wait.", "Give --pods at least as many as --waiting.")
+    return pods - waiting
 
 
 def waiting_pod(number: int, of_class: int, products: int = 1) -> Pod:

@@ -18,12 +18,14 @@ import typer
 from rich import box
 from rich.table import Table
 
+from bench.command import command
 from plimsoll.cli.shared import OUT, Format, Output, print_json
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.plan.ledger import GpuLedger, free_nodes
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share
 
 
+@command
 def main(
     nodes: Annotated[int, typer.Option(min=1)] = 5000,
     gpus: Annotated[int, typer.Option(min=1)] = 8,

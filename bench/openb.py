@@ -1,7 +1,9 @@
 """GPUs that a trace's shares take: KAI's formula, best fit decreasing, ours, and the lower bound.
 
-    python -m bench.openb PODS.csv [PODS.csv ...] [--nodes NODES.csv | --shape GPUS:CPU_MILLI:MEMORY_MIB]
+    python -m bench.openb [PODS.csv ...] [--nodes NODES.csv | --shape GPUS:CPU_MILLI:MEMORY_MIB]
         [--output json] [--duals]
+
+Without PODS.csv it is the default trace of openb, where that lies in ../shared/data/openb.
 
 A share is a row with num_gpu 1 and gpu_milli from 1 to 999. The figures of a file and its bins are about the shares
 without gpu_spec; `constrained` is about all shares, each on a model that it allows; `all_pods` adds the pods that ask
@@ -19,9 +21,11 @@ import typer
 from rich import box
 from rich.table import Table
 
+from bench.command import command
 from bench.figures import Report, measure
 from bench.node_figures import shape_of, shapes_of
-from plimsoll.cli.shared import FAILED, OUT, Format, Output, print_error, print_json
+from bench.trace import default_pods
+from plimsoll.cli.shared import OUT, Format, Output, print_json
 from plimsoll.errors import PlimsollError
 from plimsoll.packing.gpus import ANY, Item, pack
 
@@ -75,8 +79,11 @@ def _print_nodes(reports: Sequence[Report]) -> None:
         OUT.print(f"Pods that ask for more than any of these nodes has are in no figure: {unplaced} at most.")
 
 
+@command
 def main(
-    pods: Annotated[list[Path], typer.Argument(help="CSV files of pods", metavar="PODS.csv...")],
+    pods: Annotated[
+        list[Path] | None, typer.Argument(help="CSV files of pods; openb's default trace", metavar="[PODS.csv...]")
+    ] = None,
     nodes: Annotated[Path | None, typer.Option(help="CSV file of nodes: packs onto nodes of their shapes, too")] = None,
     shape: Annotated[
         str | None, typer.Option(help="packs onto nodes of this shape, too", metavar="GPUS:CPU_MILLI:MEMORY_MIB")
@@ -85,16 +92,12 @@ def main(
     duals: Annotated[bool, typer.Option("--duals", help="with json: the dual price of each gpu_milli")] = False,
 ) -> None:
     """GPUs that a trace's shares take: KAI's formula, best fit decreasing, ours, and the lower bound."""
-    try:
-        pack([Item("first", {ANY: 600}), Item("second", {ANY: 500})])  # loads the solver, which is no part of solving
-        if nodes is not None and shape is not None:
-            raise PlimsollError("--nodes and --shape both say what nodes there are", "give one of them")
-        shapes = [] if nodes is None else shapes_of(nodes)
-        shapes += [] if shape is None else [shape_of(shape)]
-        reports = [measure(path, shapes) for path in pods]
-    except PlimsollError as error:
-        print_error(error)
-        raise typer.Exit(FAILED) from None
+    pack([Item("first", {ANY: 600}), Item("second", {ANY: 500})])  # loads the solver, which is no part of solving
+    if nodes is not None and shape is not None:
+        raise PlimsollError("--nodes and --shape both say what nodes there are", "give one of them")
+    shapes = [] if nodes is None else shapes_of(nodes)
+    shapes += [] if shape is None else [shape_of(shape)]
+    reports = [measure(path, shapes) for path in pods or [default_pods()]]
     if output is Format.JSON:
         objects = [report.as_json(duals) for report in reports]
         print_json(objects[0] if len(objects) == 1 else objects)

@@ -19,7 +19,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench.large_cluster import Situation, a_cluster
+from bench.command import command
+from bench.large_cluster import Situation, a_cluster, running_pods
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.observe.cluster import PODS, PodStore
 from plimsoll.plan.demand import DemandPlanner
@@ -63,14 +64,16 @@ def read(store: PodStore, raws: Iterable[dict[str, Any]]) -> float:
     return seconds + time.perf_counter() - start
 
 
+@command
 def main(
-    plain: Annotated[int, typer.Option(help="pods that ask for no GPU")] = 100_000,
-    nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs")] = 10_000,
+    plain: Annotated[int, typer.Option(help="pods that ask for no GPU", min=1)] = 100_000,
+    nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs", min=1)] = 10_000,
     pods: Annotated[int, typer.Option(help="pods that ask for shares")] = 100_000,
     waiting: Annotated[int, typer.Option(help="of them, pods that wait")] = 5_000,
     output: Output = Format.TEXT,
 ) -> None:
     """Pods that ask for no GPU in a large cluster: memory and time for each, and time to the next plan."""
+    running_pods(pods, waiting)  # refuses what cannot be before it takes its time
     seconds = read(PodStore(PODS, lambda _: True), manifests(plain, nodes))
     gc.collect()
     tracemalloc.start()
@@ -106,8 +109,9 @@ def main(
     if output is Format.JSON:
         print_json(row)
         return
-    table = Table(*row)
-    table.add_row(*(str(value) for value in row.values()))
+    table = Table.grid(padding=(0, 2))
+    for name, value in row.items():
+        table.add_row(name, str(value))
     Console().print(table)
 
 

@@ -1,76 +1,76 @@
 """Time and memory of validate and plan: 100, 1,000 and 10,000 nodes with 1,000 Workspaces.
 
-    python -m bench.plan [--rounds 5] [--output json]
+    python -m bench.plan [--nodes 100 --nodes 1000 --nodes 10000] [--workspaces 1000] [--rounds 5] [--output json]
 
 Each case runs in a process of its own, so that its peak memory is its own. The snapshot is made before the clock
-starts: reading objects is the observer's work. `brought` has 1,000 Workspaces over pools of like nodes, `distinct` a
-selector for each node's Workspace, `provisioned` 1,000 Workspaces of 3 nodes, a half of which are there.
+starts: reading objects is the observer's work. `brought` has the Workspaces over pools of like nodes, `distinct` a
+selector for each node's Workspace, `provisioned` Workspaces of 3 nodes, a half of which are there.
 """
 
-import argparse
 import gc
-import json
 import multiprocessing
 import resource
 import statistics
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
+from bench.command import command
+from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.model import Snapshot
 from plimsoll.plan import plan, validate
 from tests.builders import NC24, a_claim, a_node, a_snapshot, a_workspace
 
-WORKSPACES = 1000
-NODES = (100, 1_000, 10_000)
 MORE_LABELS = {f"example.com/label-{number}": "value" for number in range(15)}
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def brought(nodes: int) -> Snapshot:
+def brought(nodes: int, workspaces: int) -> Snapshot:
     pools = max(1, nodes // 100)
     return a_snapshot(
         *(a_node(f"node-{n:05}", f"pool-{n % pools}", more_labels=MORE_LABELS) for n in range(nodes)),
         *(
             a_workspace(f"ws-{n:04}", selector={"pool": f"pool-{n % pools}"}, preset="phi-4-mini-instruct")
-            for n in range(WORKSPACES)
+            for n in range(workspaces)
         ),
     )
 
 
-def distinct(nodes: int) -> Snapshot:
+def distinct(nodes: int, workspaces: int) -> Snapshot:
     return a_snapshot(
-        *(a_node(f"node-{n:05}", f"pool-{n % WORKSPACES}", more_labels=MORE_LABELS) for n in range(nodes)),
-        *(a_workspace(f"ws-{n:04}", selector={"pool": f"pool-{n}"}, preset="phi-4") for n in range(WORKSPACES)),
+        *(a_node(f"node-{n:05}", f"pool-{n % workspaces}", more_labels=MORE_LABELS) for n in range(nodes)),
+        *(a_workspace(f"ws-{n:04}", selector={"pool": f"pool-{n}"}, preset="phi-4") for n in range(workspaces)),
     )
 
 
-def provisioned(nodes: int) -> Snapshot:
-    workspaces = [a_workspace(f"ws-{n:04}", selector={}, instance_type=NC24, replicas=3) for n in range(WORKSPACES)]
+def provisioned(nodes: int, workspaces: int) -> Snapshot:
+    made = [a_workspace(f"ws-{n:04}", selector={}, instance_type=NC24, replicas=3) for n in range(workspaces)]
     return a_snapshot(
         *(a_node(f"node-{n:05}", instance_type=NC24, allocatable=1, more_labels=MORE_LABELS) for n in range(nodes)),
-        *workspaces,
+        *made,
         *(
-            a_claim(f"claim-{n:05}", workspaces[n % WORKSPACES], ready=True, node=f"node-{n:05}")
-            for n in range(min(nodes, 3 * WORKSPACES // 2))
+            a_claim(f"claim-{n:05}", made[n % workspaces], ready=True, node=f"node-{n:05}")
+            for n in range(min(nodes, 3 * workspaces // 2))
         ),
         nap=True,
     )
 
 
-CASES: dict[str, Callable[[int], Snapshot]] = {
+CASES: dict[str, Callable[[int, int], Snapshot]] = {
     "brought": brought,
     "distinct": distinct,
     "provisioned": provisioned,
 }
 
 
-def measure(case: str, nodes: int, rounds: int) -> dict[str, float | int | str]:
+def measure(case: str, nodes: int, workspaces: int, rounds: int) -> dict[str, float | int | str]:
     """Median milliseconds of each step and of CPU for both, and the peak memory of the process in MB."""
-    snapshot = CASES[case](nodes)
+    snapshot = CASES[case](nodes, workspaces)
     gc.collect()
     gc.freeze()
     before = _peak_mb()
@@ -101,21 +101,25 @@ def _peak_mb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", choices=("text", "json"), default="text")
-    arguments = parser.parse_args()
+@command
+def main(
+    nodes: Annotated[list[int], typer.Option(min=1, help="once for each case")] = [100, 1_000, 10_000],  # noqa: B006
+    workspaces: Annotated[int, typer.Option(min=1)] = 1000,
+    rounds: Annotated[int, typer.Option(min=1)] = 5,
+    output: Output = Format.TEXT,
+) -> None:
+    """Time and memory of validate and plan."""
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        rows = pool.starmap(measure, [(case, n, arguments.rounds) for case in CASES for n in NODES], chunksize=1)
-    if arguments.output == "json":
-        print(json.dumps(rows, indent=2))
+        cases = [(case, number, workspaces, rounds) for case in CASES for number in nodes]
+        rows = pool.starmap(measure, cases, chunksize=1)
+    if output is Format.JSON:
+        print_json(rows)
         return
-    table = Table(*rows[0])
+    table = Table(*(name.replace("_", " ") for name in rows[0]), box=None)
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console().print(table)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

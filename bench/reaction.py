@@ -7,40 +7,44 @@ cold, every update started when it is needed; then, for the lower bound, a plain
 Each creation waits until the one before has settled. Engine, provider and own time come from the loop's log.
 """
 
-import argparse
-import json
 import os
 import queue
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 import psutil
+import typer
+import yaml
 from rich.console import Console
 from rich.table import Table
 
+from bench.cluster import NODE_CLAIMS, a_loop, define_karpenter, engine_ages
+from bench.command import command
 from demo.stage import Stage, declare
+from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import APPLY_PATCH, Connection
 from plimsoll.labels import API_VERSION
 from plimsoll.sandbox import Sandbox
-from plimsoll.sandbox.parts import part
 from plimsoll.stacks import make
 
 NAMESPACE = "inference"
-CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 WORKSPACES = f"/apis/{API_VERSION}/namespaces/{NAMESPACE}/workspaces"
+CASES = {"armed": 1, "cold": 0}
+"""How many updates are armed."""
+KEYS = ("p50", "p95", "most", "engine", "provider", "review", "ratio")
 REST_SECONDS = 6.0
 """An update ends 2 to 4 s after its delta, and the next one is armed a second later."""
 WAIT_SECONDS = 60.0
+LAUNCH_SECONDS = 24 * 3600
+"""Nobody launches the NodeClaims, and none is to be replaced meanwhile."""
 err = Console(stderr=True)
 
 
@@ -53,7 +57,11 @@ class Arrivals:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
-        with suppress(PlimsollError), self._connection.stream(CLAIMS, query={"watch": "1"}, read_timeout=3600) as lines:
+        query = {"watch": "1", "timeoutSeconds": "86400"}
+        with (
+            suppress(PlimsollError),
+            self._connection.stream(NODE_CLAIMS, query=query, read_timeout=86400) as lines,
+        ):
             pending = b""
             for chunk in lines.stream(None):
                 now = time.monotonic()
@@ -62,24 +70,27 @@ class Arrivals:
                     if event["type"] == "ADDED":
                         self.names.put((event["object"]["metadata"]["name"], now))
 
-    def next(self, prefix: str) -> float:
-        """When the next NodeClaim of that prefix was shown."""
-        while True:
-            name, at = self.names.get(timeout=WAIT_SECONDS)
-            if name.startswith(prefix):
-                return at
+    def next(self, prefix: str) -> float | None:
+        """When the next NodeClaim of that prefix was shown; None: not within WAIT_SECONDS."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        with suppress(queue.Empty):
+            while True:
+                name, at = self.names.get(timeout=max(0.0, deadline - time.monotonic()))
+                if name.startswith(prefix):
+                    return at
+        return None
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=int, default=20)
-    parser.add_argument("--output", choices=["text", "json"], default="text")
-    arguments = parser.parse_args()
+@command
+def main(
+    times: Annotated[int, typer.Option(min=1, help="Workspaces in each case")] = 20,
+    output: Output = Format.TEXT,
+) -> None:
+    """How soon a Workspace has its NodeClaim."""
     with tempfile.TemporaryDirectory() as folder:
-        result = measure(Path(folder), arguments.times)
-    if arguments.output == "json":
-        json.dump(result, sys.stdout, indent=2)
-        print()
+        result = measure(Path(folder), times)
+    if output is Format.JSON:
+        print_json(result)
         return
     columns = ("case", "p50", "p95", "most", "engine p50", "provider p50", "own review p50", "x plain client")
     table = Table(*columns, title="Workspace to NodeClaim, seconds", box=None)
@@ -88,29 +99,31 @@ def main() -> None:
     Console().print(table)
 
 
-KEYS = ("p50", "p95", "most", "engine", "provider", "review", "ratio")
-
-
 def measure(folder: Path, times: int) -> dict[str, dict[str, float]]:
     """Seconds of each case."""
     sandbox = Sandbox.named(f"reaction-{os.getpid()}")
     sandbox.up(karpenter=False, tied=True)
     try:
         with closing(Connection.open(sandbox.kubeconfig)) as connection:
-            define_claims(connection)
+            define_karpenter(connection)
             environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-            declare_nap(Stage(sandbox.name, make(folder / "project"), environs, folder / "log"))
+            stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "log")
+            fit(stage.project / "stacks" / "Pulumi.sandbox-nap.yaml", len(CASES) * times)
+            declare(stage, "sandbox-nap")
             arrivals = Arrivals(sandbox.kubeconfig)
             result = {}
-            for case, armed in (("armed", 1), ("cold", 0)):
+            for case, armed in CASES.items():
                 err.print(f"{case}: {times} Workspaces", style="dim")
                 log = folder / f"{case}.log"
-                with loop(environs["controller"], log, armed) as process:
+                run = [sys.executable, "-m", "plimsoll", "run", "--armed", str(armed)]
+                seconds = []
+                with a_loop(run, environs["controller"], log) as process:
                     await_rest(process, armed)
-                    seconds = [workspace(connection, arrivals, process, f"{case}-{n}", armed) for n in range(times)]
+                    for number in range(times):
+                        seconds.append(workspace(connection, arrivals, f"{case}-{number}"))
+                        await_rest(process, armed)
                 result[case] = {**spread(seconds), **parts(log, case)}
-            seconds = [plain(connection, arrivals, f"plain-{number}") for number in range(times)]
-            result["plain client"] = spread(seconds)
+            result["plain client"] = spread([plain(connection, arrivals, f"plain-{number}") for number in range(times)])
             for figures in result.values():
                 figures["ratio"] = figures["p50"] / result["plain client"]["p50"]
             return result
@@ -118,62 +131,42 @@ def measure(folder: Path, times: int) -> dict[str, dict[str, float]]:
         sandbox.down()
 
 
-def define_claims(connection: Connection) -> None:
-    """Karpenter's kinds without Karpenter."""
-    for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
-        command = ["kubectl", "apply", "--server-side", "-f", str(path)]
-        environment = {**os.environ, **Sandbox.named(f"reaction-{os.getpid()}").environ()}
-        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < deadline:
-        with suppress(PlimsollError):
-            connection.request("GET", CLAIMS)
-            return
-        time.sleep(0.2)
-    raise SystemExit("NodeClaims are not served")
+def fit(settings: Path, workspaces: int) -> None:
+    """Makes room in the sandbox's environment for so many Workspaces of one GPU, in place of those that it declares."""
+    stack = yaml.safe_load(settings.read_text())
+    config = stack["config"]
+    del config["plimsoll:workspaces"]
+    environment = config["plimsoll:environment"]
+    environment["limits"] = {"nodes": workspaces, "gpus": workspaces}
+    environment["nodeClaims"] |= {
+        "launchDeadlineSeconds": LAUNCH_SECONDS,
+        "registrationDeadlineSeconds": LAUNCH_SECONDS,
+    }
+    for pool in config["plimsoll:nodePools"].values():
+        pool["limits"] = {"nvidia.com/gpu": workspaces}
+    for each in config["plimsoll:queues"].values():
+        each["resources"]["gpu"] = {"quota": workspaces, "limit": workspaces}
+    settings.write_text(yaml.safe_dump(stack, sort_keys=False))
 
 
-def declare_nap(stage: Stage) -> None:
-    """The sandbox's environment with auto-provisioning, without the Workspaces that it declares."""
-    path = stage.project / "stacks" / "Pulumi.sandbox-nap.yaml"
-    head, _, _ = path.read_text().partition("  plimsoll:workspaces:")
-    path.write_text(head.replace("nodes: 20", "nodes: 1000").replace("gpus: 40", "gpus: 1000"))
-    declare(stage, "sandbox-nap")
-
-
-@contextmanager
-def loop(environment: dict[str, str], log: Path, armed: int) -> Iterator[subprocess.Popen[bytes]]:
-    """`plimsoll run`, stopped on leaving."""
-    command = [sys.executable, "-m", "plimsoll", "run", "--armed", str(armed)]
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, env=environment, stdout=out, stderr=out, start_new_session=True)
-        try:
-            yield process
-        finally:
-            process.terminate()
-            process.wait(timeout=60)
-
-
-def await_rest(process: subprocess.Popen[bytes], armed: int) -> None:
+def await_rest(loop: psutil.Process, armed: int) -> None:
     """Returns when as many engines as are armed have stood for a while, and no other runs."""
     deadline = time.monotonic() + WAIT_SECONDS
     rested = time.monotonic()
     while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise SystemExit(f"the loop ended with {process.returncode}")
-        engines = [each for each in psutil.Process(process.pid).children() if "pulumi" in each.name()]
-        if len(engines) != armed or any(time.time() - each.create_time() < 2.0 for each in engines):
+        if loop.status() == psutil.STATUS_ZOMBIE:
+            raise PlimsollError("The loop has ended.")
+        ages = engine_ages(loop)
+        if len(ages) != armed or any(age < 2.0 for age in ages):
             rested = time.monotonic()
         elif time.monotonic() - rested > 1.0 + (0.0 if armed else REST_SECONDS / 2):
             return
         time.sleep(0.1)
-    raise SystemExit("the loop does not come to rest")
+    raise PlimsollError(f"The loop does not come to rest in {WAIT_SECONDS:g} s.")
 
 
-def workspace(
-    connection: Connection, arrivals: Arrivals, process: subprocess.Popen[bytes], name: str, armed: int
-) -> float:
-    """Seconds from the creation of a Workspace to its NodeClaim."""
+def workspace(connection: Connection, arrivals: Arrivals, name: str) -> float:
+    """Seconds from the creation of a Workspace to its NodeClaim; PlimsollError with its conditions where none comes."""
     manifest = {
         "apiVersion": API_VERSION,
         "kind": "Workspace",
@@ -184,10 +177,14 @@ def workspace(
             "inference": {"preset": {"name": "phi-4-mini-instruct"}, "replicas": 1},
         },
     }
-    await_rest(process, armed)
     started = time.monotonic()
     connection.request("POST", WORKSPACES, manifest)
-    return arrivals.next(name) - started
+    shown = arrivals.next(name)
+    if shown is None:
+        status = connection.request("GET", f"{WORKSPACES}/{name}").get("status", {})
+        said = [f"{each['reason']}: {each['message']}" for each in status.get("conditions", ())]
+        raise PlimsollError(f"Workspace {name} has no NodeClaim after {WAIT_SECONDS:g} s.", "\n  ".join(said) or None)
+    return shown - started
 
 
 def plain(connection: Connection, arrivals: Arrivals, name: str) -> float:
@@ -203,8 +200,11 @@ def plain(connection: Connection, arrivals: Arrivals, name: str) -> float:
     }
     started = time.monotonic()
     query = {"fieldManager": "bench", "force": "true"}
-    connection.request("PATCH", f"{CLAIMS}/{name}", manifest, query=query, content_type=APPLY_PATCH)
-    return arrivals.next(name) - started
+    connection.request("PATCH", f"{NODE_CLAIMS}/{name}", manifest, query=query, content_type=APPLY_PATCH)
+    shown = arrivals.next(name)
+    if shown is None:
+        raise PlimsollError(f"No watch shows NodeClaim {name} after {WAIT_SECONDS:g} s.")
+    return shown - started
 
 
 def parts(log: Path, case: str) -> dict[str, float]:
@@ -215,6 +215,8 @@ def parts(log: Path, case: str) -> dict[str, float]:
             entry = orjson.loads(line)
             if entry.get("event") == "delta applied" and any(case in each for each in entry.get("created", ())):
                 timings += entry["timings"]
+    if not timings:
+        raise PlimsollError(f"The loop's log tells of no delta for a Workspace {case}-*.")
     return {key: statistics.median(each[key] for each in timings) for key in ("engine", "provider", "review")}
 
 
@@ -222,10 +224,10 @@ def spread(seconds: list[float]) -> dict[str, float]:
     ordered = sorted(seconds)
     return {
         "p50": statistics.median(ordered),
-        "p95": ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))],
+        "p95": ordered[round(0.95 * (len(ordered) - 1))],
         "most": ordered[-1],
     }
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -1,6 +1,7 @@
 """What the loop costs at rest: requests other than watches and the Lease, CPU, memory.
 
-    python -m bench.rest [--nodes 1213] [--nodes-from CSV] [--seconds 60] [--only observer] [--output json]
+    python -m bench.rest [--nodes-from CSV | --nodes 1213] [--settled 15] [--seconds 60] [--only observer]
+                         [--output json]
 
 A sandbox of its own gets the nodes, the kinds and rights of the foundation, an Environment and ten Workspaces; then
 `plimsoll run` works as the controller's account, and once it has settled it is left alone. Requests are the
@@ -8,8 +9,6 @@ apiserver's own count, by its flow control. `--only observer` runs the watches, 
 engines; `--command` runs something else.
 """
 
-import argparse
-import json
 import os
 import shlex
 import signal
@@ -17,67 +16,98 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import psutil
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench.cluster import OURS, a_loop, apply, busy, install, mib, requests, run_command, settle
+from bench.cluster import (
+    OURS,
+    a_loop,
+    apply,
+    busy,
+    cpu_seconds,
+    install,
+    mib,
+    own_cpu_seconds,
+    requests,
+    run_command,
+    settle,
+)
+from bench.command import command
+from bench.trace import DEFAULT_NODES, TRACES
+from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.kube import Connection
 from plimsoll.labels import API_VERSION
-from plimsoll.sandbox import Sandbox, node_list, nodes
+from plimsoll.sandbox import Sandbox, node_list, screen
+from plimsoll.sandbox.nodes import make
 
-OPENB = Path(__file__).parents[2] / "shared" / "data" / "openb" / "openb_node_list_gpu_node.csv"
+NODES = 1213
+"""As many as openb's cluster has."""
 WORKSPACES = 10
-SETTLE_SECONDS = 15.0
 AIMS = {"otherRequests": 0, "loopMiB": 250, "engineMiB": 150}
 
 err = Console(stderr=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=1213, help="how many nodes, where no list is given")
-    parser.add_argument("--nodes-from", type=Path, default=OPENB if OPENB.is_file() else None)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--only", choices=["observer"], help="a part of the loop")
-    parser.add_argument("--command", help="what to run instead of `plimsoll run`")
-    parser.add_argument("--output", choices=["text", "json"], default="text")
-    parser.add_argument("--as-observer", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.as_observer:
+class Part(StrEnum):
+    OBSERVER = "observer"
+
+
+@command
+def main(
+    nodes: Annotated[int | None, typer.Option(min=1, help="so many nodes with 8 GPUs")] = None,
+    nodes_from: Annotated[Path | None, typer.Option(help="CSV file of nodes; openb's, where it lies there")] = None,
+    seconds: Annotated[float, typer.Option(min=0, help="how long the loop is looked at")] = 60.0,
+    settled: Annotated[float, typer.Option(min=1, help="seconds without a request that count as rest")] = 15.0,
+    only: Annotated[Part | None, typer.Option(help="a part of the loop")] = None,
+    instead: Annotated[str | None, typer.Option("--command", help="what to run instead of `plimsoll run`")] = None,
+    output: Output = Format.TEXT,
+    as_observer: Annotated[bool, typer.Option("--as-observer", hidden=True)] = False,
+) -> None:
+    """What the loop costs at rest: requests other than watches and the Lease, CPU, memory."""
+    if as_observer:
         observe()
         return
-    with tempfile.TemporaryDirectory() as folder, a_cluster(arguments, Path(folder)) as sandbox:
-        environment = os.environ | sandbox.environ(user="controller")
-        with a_loop(command_of(arguments, Path(folder)), environment) as process:
-            result = measure(sandbox, process, arguments.seconds)
-    if arguments.output == "json":
-        json.dump(result, sys.stdout, indent=2)
-        print()
-    else:
-        table = Table("measured", "value", "aim", box=None, header_style="bold")
-        for name, value in result.items():
-            table.add_row(name, str(value), str(AIMS.get(name, "")))
-        Console().print(table)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with a_cluster(nodes_from or default_nodes(folder, nodes)) as sandbox:
+            environment = os.environ | sandbox.environ(user="controller")
+            with a_loop(command_of(folder, only, instead), environment) as process:
+                result = measure(sandbox, process, settled, seconds)
+    if output is Format.JSON:
+        print_json(result)
+        return
+    table = Table("measured", "value", "aim", box=None, header_style="bold")
+    for measured, value in result.items():
+        table.add_row(measured, str(value), str(AIMS.get(measured, "")))
+    Console().print(table)
+
+
+def default_nodes(folder: Path, number: int | None) -> Path:
+    """The list of openb; where that is not there or a number is given, one of so many nodes with eight GPUs each."""
+    openb, path = TRACES / DEFAULT_NODES, folder / "nodes.csv"
+    if number is None and openb.is_file():
+        return openb
+    rows = [f"node-{each},64000,262144,8,V100M32" for each in range(number or NODES)]
+    path.write_text("\n".join(["sn,cpu_milli,memory_mib,gpu,model", *rows]))
+    return path
 
 
 @contextmanager
-def a_cluster(arguments: argparse.Namespace, folder: Path) -> Iterator[Sandbox]:
+def a_cluster(source: Path) -> Iterator[Sandbox]:
+    """A sandbox with the nodes of a list, the foundation, an Environment and Workspaces."""
+    listed = node_list.read(source)
     sandbox = Sandbox.named(f"rest-{os.getpid()}")
-    source = arguments.nodes_from
-    if source is None:
-        source = folder / "nodes.csv"
-        rows = [f"node-{number},64000,262144,8,V100M32" for number in range(arguments.nodes)]
-        source.write_text("\n".join(["sn,cpu_milli,memory_mib,gpu,model", *rows]))
     sandbox.up(karpenter=False, tied=True)
     try:
-        listed = node_list.read(source)
-        err.print(f"making {len(listed)} nodes", style="dim")
-        nodes.make(sandbox.kubeconfig, listed)
+        with screen.making_nodes(err, len(listed)) as on_progress:
+            make(sandbox.kubeconfig, listed, on_progress)
         with closing(Connection.open(sandbox.kubeconfig)) as connection:
             install(connection, {})
             for number in range(WORKSPACES):
@@ -97,10 +127,10 @@ def a_workspace(number: int) -> dict[str, Any]:
     }
 
 
-def command_of(arguments: argparse.Namespace, folder: Path) -> list[str]:
-    if arguments.command:
-        return shlex.split(arguments.command)
-    if arguments.only == "observer":
+def command_of(folder: Path, only: Part | None, instead: str | None) -> list[str]:
+    if instead:
+        return shlex.split(instead)
+    if only is Part.OBSERVER:
         return [sys.executable, "-m", "bench.rest", "--as-observer"]
     return run_command(folder)
 
@@ -123,33 +153,38 @@ def observe() -> None:
             observer.wait(0.02, 1.0, 30.0)
 
 
-def measure(sandbox: Sandbox, loop: psutil.Process, seconds: float) -> dict[str, Any]:
+def measure(sandbox: Sandbox, loop: psutil.Process, settled: float, seconds: float) -> dict[str, Any]:
+    """The loop for so many seconds, once it has made no request for `settled` of them."""
     with closing(Connection.open(sandbox.kubeconfig)) as connection:
-        settled = settle(connection, loop, SETTLE_SECONDS)
+        until_rest = settle(connection, loop, settled)
         err.print(f"at rest for {seconds:g} s", style="dim")
-        engines = loop.children(recursive=True)
-        before, loop_cpu = requests(connection), cpu_seconds([loop])
-        engine_cpu = cpu_seconds(engines)
+        before, loop_cpu, cpu = requests(connection), own_cpu_seconds(loop), cpu_seconds(loop)
         time.sleep(seconds)
-        after = requests(connection)
+        after, loop_cpu, cpu = requests(connection), own_cpu_seconds(loop) - loop_cpu, cpu_seconds(loop) - cpu
+        engines = engines_mib(loop)
         return {
             "nodes": len(connection.request("GET", "/api/v1/nodes", timeout=60)["items"]),
             "seconds": seconds,
             "otherRequests": busy(after) - busy(before),
             "watchRequests": after["bench-watches"] - before["bench-watches"],
             "leaseRequests": after["bench-lease"] - before["bench-lease"],
-            "requestsUntilRest": busy(settled),
-            "loopCpuSeconds": round(cpu_seconds([loop]) - loop_cpu, 3),
-            "enginesCpuSeconds": round(cpu_seconds(engines) - engine_cpu, 3),
+            "requestsUntilRest": busy(until_rest),
+            "loopCpuSeconds": round(loop_cpu, 3),
+            "enginesCpuSeconds": round(cpu - loop_cpu, 3),
             "loopMiB": mib(loop),
-            "engineMiB": max((mib(each) for each in engines), default=0),
-            "engines": {f"{each.pid} {each.name()}": mib(each) for each in engines},
+            "engineMiB": max(engines.values(), default=0),
+            "engines": engines,
         }
 
 
-def cpu_seconds(processes: list[psutil.Process]) -> float:
-    return sum(sum(each.cpu_times()[:2]) for each in processes if each.is_running())
+def engines_mib(loop: psutil.Process) -> dict[str, int]:
+    """Memory of each process that the loop has started and that is there still."""
+    found = {}
+    for each in loop.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found[f"{each.pid} {each.name()}"] = mib(each)
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

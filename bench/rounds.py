@@ -1,12 +1,14 @@
 """A burst of share pods to the last trigger that asks for their GPUs: seconds, rounds, GPUs, requests.
 
-    python -m bench.rounds PODS.csv [--pods 100 1000 3078] [--type p5.48xlarge] [--shards 4] [--armed 1] [--output json]
+    python -m bench.rounds [PODS.csv] [--pods 100 --pods 1000 --pods 3078] [--type p5.48xlarge] [--shards 4]
+        [--armed 1] [--output json]
 
-PODS.csv is a trace of the openb family, such as its default one. Its first shares are created in a sandbox of its own
-and marked unschedulable while demand is only reported; then the Environment's provisioner becomes `trigger-pod`. The
-clock runs from there until every planned node is asked for by an armed trigger. Requests are the apiserver's own count,
-watches and the Lease's renewals aside. Nobody makes nodes: what is measured is the asking. Beside it stands KAI's
-node-scale-adjuster, measured on 2 cores on the same pods with nodes taken as instant.
+PODS.csv is a trace of the openb family; without it its default one, where that lies in ../shared/data/openb. Its first
+shares are created in a sandbox of its own and marked unschedulable while demand is only reported; then the
+Environment's provisioner becomes `trigger-pod`. The clock runs from there until every planned node is asked for by an
+armed trigger. Requests are the apiserver's own count, watches and the Lease's renewals aside. Nobody makes nodes: what
+is measured is the asking. Beside it stands KAI's node-scale-adjuster, measured on 2 cores on the same pods with nodes
+taken as instant.
 
 `--type` names the one instance type of the NodePool, of those that Plimsoll knows: its GPUs, CPU and memory make the
 number of nodes, and so of triggers and requests. The default has 8 GPUs and 192 CPUs.
@@ -16,30 +18,42 @@ engines, until the last stack that takes part has one; objects, from there to th
 triggers are armed meanwhile; signals, the arming that is left then. The rest is the watches' and this program's looks.
 """
 
-import argparse
 import json
 import os
-import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import psutil
-import yaml
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench.cluster import OURS, a_loop, apply, busy, cpu_seconds, install, mib, requests, run_command, settle
-from bench.trace import TracePod, read_pods
+from bench.cluster import (
+    OURS,
+    a_loop,
+    apply,
+    busy,
+    cpu_seconds,
+    define_karpenter,
+    install,
+    mib,
+    requests,
+    run_command,
+    settle,
+)
+from bench.command import command
+from bench.trace import TracePod, default_pods, read_pods
+from plimsoll.cli.shared import Format, Output, print_json
+from plimsoll.errors import PlimsollError
 from plimsoll.kube import MERGE_PATCH, Connection
 from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model.api import TRIGGER_NAMESPACE
 from plimsoll.sandbox import Sandbox
-from plimsoll.sandbox.parts import part
 
 PODS: Final = "/api/v1/namespaces/default/pods"
 TRIGGERS: Final = f"/api/v1/namespaces/{TRIGGER_NAMESPACE}/pods"
@@ -58,59 +72,66 @@ KAI: Final[dict[int, dict[str, float]]] = {
 err = Console(stderr=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trace", type=Path, metavar="PODS.csv")
-    parser.add_argument("--pods", type=int, nargs="+", default=[100, 1000, 3078])
-    parser.add_argument("--type", default=TYPE, help="instance type of the NodePool (default: %(default)s)")
-    parser.add_argument("--shards", type=int, default=4)
-    parser.add_argument("--armed", type=int, default=1)
-    parser.add_argument("--log", type=Path, help="file for the loop's log")
-    parser.add_argument("--output", choices=["text", "json"], default="text")
-    arguments = parser.parse_args()
-    shares = [pod for pod in read_pods(arguments.trace) if pod.shares and not pod.models]
-    results = [measure(shares[:number], arguments) for number in arguments.pods]
-    report = {"aims": AIMS, "kai": {str(number): figures for number, figures in KAI.items()}, "bursts": results}
-    if arguments.output == "json":
-        json.dump(report, sys.stdout, indent=2)
-        print()
+@command
+def main(
+    trace: Annotated[
+        Path | None, typer.Argument(help="CSV file of pods; openb's default trace", metavar="[PODS.csv]")
+    ] = None,
+    pods: Annotated[list[int], typer.Option(min=1, help="shares of a burst, once for each")] = [100, 1000, 3078],  # noqa: B006
+    instance_type: Annotated[str, typer.Option("--type", help="instance type of the NodePool")] = TYPE,
+    shards: Annotated[int, typer.Option(min=1)] = 4,
+    armed: Annotated[int, typer.Option(min=0)] = 1,
+    log: Annotated[Path | None, typer.Option(help="file for the loop's log")] = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """A burst of share pods to the last trigger that asks for their GPUs."""
+    trace = trace or default_pods()
+    shares = [pod for pod in read_pods(trace) if pod.shares and not pod.models]
+    if not shares:
+        raise PlimsollError(f"{trace}: no pod asks for a share of a GPU.", "Give a trace with such pods.")
+    results = []
+    for number in pods:
+        with tempfile.TemporaryDirectory() as name, a_cluster(instance_type) as sandbox:
+            folder = Path(name)
+            loop = run_command(folder, "--shards", str(shards), "--armed", str(armed))
+            results.append(measure(sandbox, shares[:number], loop, log or folder / "loop.log"))
+    if output is Format.JSON:
+        print_json({"aims": AIMS, "kai": {str(number): figures for number, figures in KAI.items()}, "bursts": results})
     else:
         show(results)
 
 
-def measure(shares: Sequence[TracePod], arguments: argparse.Namespace) -> dict[str, Any]:
-    """One burst in a sandbox of its own."""
+@contextmanager
+def a_cluster(instance_type: str) -> Iterator[Sandbox]:
+    """A sandbox with Karpenter's kinds without Karpenter, a NodePool of one type, and an Environment."""
     sandbox = Sandbox.named(f"rounds-{os.getpid()}")
     sandbox.up(karpenter=False, tied=True)
     try:
-        with tempfile.TemporaryDirectory() as folder, closing(Connection.open(sandbox.kubeconfig)) as connection:
-            prepare(connection, arguments.type)
-            err.print(f"{len(shares)} share pods", style="dim")
-            with ThreadPoolExecutor(CREATORS) as pool:
-                list(pool.map(lambda pod: create(connection, pod), shares))
-            log = arguments.log or Path(folder) / "loop.log"
-            command = run_command(Path(folder), "--shards", str(arguments.shards), "--armed", str(arguments.armed))
-            with a_loop(command, os.environ | sandbox.environ("controller"), log) as process:
-                return {"pods": len(shares), **burst(connection, process, log)}
+        with closing(Connection.open(sandbox.kubeconfig)) as connection:
+            define_karpenter(connection)
+            install(connection, {"demand": {"provisioner": "none"}})
+            reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+            requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]}
+            pool = {
+                "apiVersion": "karpenter.sh/v1",
+                "kind": "NodePool",
+                "metadata": {"name": "gpu"},
+                "spec": {"template": {"spec": {"nodeClassRef": reference, "requirements": [requirement]}}},
+            }
+            apply(connection, "/apis/karpenter.sh/v1/nodepools", pool)
+        yield sandbox
     finally:
         sandbox.down()
 
 
-def prepare(connection: Connection, instance_type: str) -> None:
-    """Karpenter's kinds without Karpenter, a NodePool of one type, and an Environment."""
-    for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
-        definition = yaml.safe_load(path.read_text())
-        apply(connection, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-    install(connection, {"demand": {"provisioner": "none"}})
-    reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
-    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]}
-    pool = {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "gpu"},
-        "spec": {"template": {"spec": {"nodeClassRef": reference, "requirements": [requirement]}}},
-    }
-    apply(connection, "/apis/karpenter.sh/v1/nodepools", pool)
+def measure(sandbox: Sandbox, shares: Sequence[TracePod], command: list[str], log: Path) -> dict[str, Any]:
+    """One burst, by the loop that the command starts."""
+    with closing(Connection.open(sandbox.kubeconfig)) as connection:
+        err.print(f"{len(shares)} share pods", style="dim")
+        with ThreadPoolExecutor(CREATORS) as pool:
+            list(pool.map(lambda pod: create(connection, pod), shares))
+        with a_loop(command, os.environ | sandbox.environ("controller"), log) as process:
+            return {"pods": len(shares), **burst(connection, process, log)}
 
 
 def create(connection: Connection, pod: TracePod) -> None:
@@ -147,7 +168,10 @@ def burst(connection: Connection, loop: psutil.Process, log: Path) -> dict[str, 
             break
         time.sleep(0.2)
     else:
-        raise SystemExit("not all was asked for in time: see the loop's log (--log)")
+        raise PlimsollError(
+            f"Not all was asked for in {PATIENCE_SECONDS:g} s: {len(triggers)} triggers of {planned}.",
+            "See the loop's log, which --log keeps.",
+        )
     asked = requests(connection)
     after = settle(connection, loop, REST_SECONDS)
     triggers = connection.request("GET", TRIGGERS)["items"]
@@ -209,4 +233,4 @@ def show(results: Sequence[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

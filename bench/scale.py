@@ -28,8 +28,10 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from bench.command import command
 from bench.large_cluster import PRODUCTS, Situation, a_cluster, queue_name, waiting_pod
 from plimsoll.cli.shared import Format, Output, print_json
+from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 from plimsoll.model.api import GPUDemand
 from plimsoll.model.cluster import Pod
@@ -48,7 +50,7 @@ def changes(snapshot: Snapshot, situation: Situation, count: int, seed: int = 0)
         kind = number % (2 * len(_KINDS) + 1)
         if kind == 2 * len(_KINDS):
             name = _ENDS
-            pods.pop(next(at for at in range(number * 37, len(pods)) if pods[at].node_name))
+            pods.pop(_running(pods, number * 37))
         else:
             what, first = _KINDS[kind % len(_KINDS)], kind < len(_KINDS)
             name = f"{what}, {'first' if first else 'last'} class"
@@ -58,13 +60,20 @@ def changes(snapshot: Snapshot, situation: Situation, count: int, seed: int = 0)
         yield name, snapshot
 
 
+def _running(pods: list[Pod], start: int) -> int:
+    """Where the next pod that runs stands; from the beginning again where none does beyond."""
+    return next(at % len(pods) for at in range(start, start + len(pods)) if pods[at % len(pods)].node_name)
+
+
 def _change(pods: list[Pod], what: str, of_class: int, number: int, snapshot: Snapshot, situation: Situation) -> None:
     """One pod of a class."""
     if what == "one more waits":
         pods.append(waiting_pod(10_000_000 + number, of_class, situation.products))
         return
     waiting = (at for at in range(len(pods) - 1, -1, -1) if not pods[at].node_name)
-    at = next(at for at in waiting if pods[at].labels["kai.scheduler/queue"] == queue_name(of_class))
+    at = next((at for at in waiting if pods[at].labels["kai.scheduler/queue"] == queue_name(of_class)), None)
+    if at is None:
+        raise PlimsollError(f"No pod of {queue_name(of_class)} is left.", "Give more --waiting, or fewer --changes.")
     if what == "one is gone":
         pods.pop(at)
     else:
@@ -77,15 +86,16 @@ def _told(demand: Demand) -> GPUDemand:
     return GPUDemand.model_validate({"metadata": {"name": demand.name}, "status": figures(demand)})
 
 
+@command
 def main(
-    nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs")] = 10_000,
-    pods: Annotated[int, typer.Option(help="pods in all")] = 100_000,
+    nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs", min=1)] = 10_000,
+    pods: Annotated[int, typer.Option(help="pods in all", min=1)] = 100_000,
     waiting: Annotated[int, typer.Option(help="of them, pods that wait for shares")] = 5_000,
-    classes: Annotated[int, typer.Option(help="classes of pods that wait")] = 20,
+    classes: Annotated[int, typer.Option(help="classes of pods that wait", min=1)] = 20,
     products: Annotated[int, typer.Option(help="GPU products", min=1, max=len(PRODUCTS))] = 1,
     free: Annotated[int, typer.Option(help="thousandths that one GPU of every node has free", max=950)] = 0,
     queue_limit: Annotated[int, typer.Option(help="GPUs of a queue's limit above what runs; 0: no queues")] = 0,
-    changed: Annotated[int, typer.Option("--changes", help="updates after a change of one pod, twice")] = 140,
+    changed: Annotated[int, typer.Option("--changes", help="updates after a change of one pod, twice", min=1)] = 140,
     output: Output = Format.TEXT,
 ) -> None:
     """Demand of a large cluster: time to a plan, memory, and time to the next plan after one pod changed."""

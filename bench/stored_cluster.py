@@ -9,7 +9,14 @@ from typing import Any, Final
 
 import orjson
 
-from bench.large_cluster import GPUS, node_manifest, node_pool_manifest, running_manifest, waiting_manifest
+from bench.large_cluster import (
+    GPUS,
+    node_manifest,
+    node_pool_manifest,
+    running_manifest,
+    running_pods,
+    waiting_manifest,
+)
 from plimsoll.kube import Connection
 from plimsoll.labels import API_VERSION, SHARD
 from plimsoll.model import ObjectKey, Plan
@@ -113,12 +120,13 @@ class StoredCluster(Connection):
 
 def a_stored_cluster(nodes: int, pods: int, waiting: int, classes: int, workspaces: int, teams: int) -> StoredCluster:
     """Queues are a tree of departments of 6 teams each, with quotas and limits; each fourth team's pods are gangs."""
+    running = running_pods(pods, waiting)
     cluster = StoredCluster()
     cluster.put("Environment", _environment())
     cluster.load("Queue", _queues(teams, nodes * GPUS))
     cluster.load("NodePool", [node_pool_manifest()])
     cluster.load("Node", (_full(node_manifest(number), 40) for number in range(nodes)))
-    cluster.load("PodGroup", _pod_groups(pods - waiting, waiting))
+    cluster.load("PodGroup", _pod_groups(running, waiting))
     cluster.load("Pod", _pods(nodes, pods, waiting, classes))
     for number in range(workspaces):
         cluster.put("Workspace", _workspace(number))

@@ -23,12 +23,15 @@ from typing import Annotated, Any
 
 import psutil
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from bench.command import command
 from bench.large_cluster import waiting_manifest
 from bench.stored_cluster import StoredCluster, a_stored_cluster, pod_group, stored_pod
 from plimsoll.cli.shared import Format, Output, print_json
+from plimsoll.errors import PlimsollError
 from plimsoll.loop import Expectations, with_claims
 from plimsoll.model import Plan
 from plimsoll.plan import plan as make_plan
@@ -104,7 +107,8 @@ def settle(ticks: Ticks) -> float:
         ticks.flush()
         if not (plan.creations or plan.updates or plan.deletions or plan.signals):
             return seconds
-    raise SystemExit(f"the plan does not settle: {plan.creations[:1]} {plan.updates[:1]} {plan.deletions[:1]}")
+    left = (*plan.creations, *plan.updates, *plan.deletions)
+    raise PlimsollError(f"The plan does not settle in {SETTLED} ticks: {left[:1]}.")
 
 
 def change(cluster: StoredCluster, number: int, classes: int) -> str:
@@ -127,14 +131,15 @@ def change(cluster: StoredCluster, number: int, classes: int) -> str:
             return "one is gone"
 
 
+@command
 def main(
-    nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs")] = 10_000,
-    pods: Annotated[int, typer.Option(help="pods in all")] = 100_000,
+    nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs", min=1)] = 10_000,
+    pods: Annotated[int, typer.Option(help="pods in all", min=1)] = 100_000,
     waiting: Annotated[int, typer.Option(help="of them, pods that wait for shares")] = 5_000,
-    classes: Annotated[int, typer.Option(help="classes of pods that wait")] = 20,
+    classes: Annotated[int, typer.Option(help="classes of pods that wait", min=1)] = 20,
     workspaces: Annotated[int, typer.Option(help="Workspaces with a node or two each")] = 500,
-    teams: Annotated[int, typer.Option(help="leaves of the tree of Queues")] = 24,
-    changed: Annotated[int, typer.Option("--changes", help="ticks after a change of one pod")] = 12,
+    teams: Annotated[int, typer.Option(help="leaves of the tree of Queues", min=1)] = 24,
+    changed: Annotated[int, typer.Option("--changes", help="ticks after a change of one pod", min=1)] = 12,
     profile: Annotated[Path | None, typer.Option(help="write a profile of the ticks here, and print it")] = None,
     output: Output = Format.TEXT,
 ) -> None:
@@ -188,13 +193,14 @@ def _medians(ticks: list[dict[str, float]]) -> dict[str, float]:
 
 
 def _print(row: dict[str, Any]) -> None:
-    table = Table(*(name for name in row if name != "ms"), box=None)
-    table.add_row(*(str(value) for name, value in row.items() if name != "ms"))
-    Console().print(table)
-    parts = Table("milliseconds", *next(iter(row["ms"].values())), box=None)
-    for what, milliseconds in row["ms"].items():
-        parts.add_row(what, *map(str, milliseconds.values()))
-    Console().print(parts)
+    table = Table.grid(padding=(0, 2))
+    for name, value in row.items():
+        if name != "ms":
+            table.add_row(name, str(value))
+    parts = Table("milliseconds", *row["ms"], box=SIMPLE)
+    for part in next(iter(row["ms"].values())):
+        parts.add_row(part, *(str(milliseconds[part]) for milliseconds in row["ms"].values()))
+    Console().print(table, parts)
 
 
 def _mb() -> int:

@@ -9,6 +9,11 @@ from pathlib import Path
 from plimsoll.errors import PlimsollError
 from plimsoll.model.kai import MAX_DEVICES, WHOLE_MILLI
 
+TRACES = Path(__file__).parents[2] / "shared" / "data" / "openb"
+"""Beside the checkout; where a benchmark looks for a trace that it is not given."""
+DEFAULT_PODS = "openb_pod_list_default.csv"
+DEFAULT_NODES = "openb_node_list_gpu_node.csv"
+_SOURCE = "cluster-trace-gpu-v2023/csv of https://github.com/alibaba/clusterdata"
 _PODS = ("name", "num_gpu", "gpu_milli")
 _NODES = ("model", "gpu", "cpu_milli", "memory_mib")
 
@@ -47,6 +52,17 @@ class TraceNode:
     gpus: int
     cpu_milli: int
     memory_mib: int
+
+
+def default_pods() -> Path:
+    """The default trace of openb; raises PlimsollError that says where it can be had where it is not there."""
+    path = TRACES / DEFAULT_PODS
+    if not path.is_file():
+        raise PlimsollError(
+            f"No trace is given, and {path} is not there.",
+            f"Give the path of a CSV file of pods, such as {DEFAULT_PODS} from {_SOURCE}.",
+        )
+    return path
 
 
 def read_pods(path: Path) -> list[TracePod]:

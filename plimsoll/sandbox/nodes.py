@@ -1,8 +1,8 @@
 """Makes the nodes of a list in a sandbox and awaits that they are Ready."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -13,9 +13,11 @@ from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
 from plimsoll.sandbox.node_list import ListedNode, manifest
 
-READY_SECONDS: Final = 180
+PATIENCE_SECONDS: Final = 120.0
 _NODES: Final = "/api/v1/nodes"
 _WORKERS: Final = 8
+_WATCH_SECONDS: Final = 5
+"""How long one watch lasts; after each the deadline and the creations are looked at."""
 
 
 class Made(NamedTuple):
@@ -25,32 +27,81 @@ class Made(NamedTuple):
     present: int
 
 
+class AwaitedNodes:
+    """Which nodes of a list exist and are Ready, and how long ago that changed last.
+
+    There is no deadline for all of them, so any number of nodes may come up as slowly as the machine allows.
+    `clock` returns seconds.
+    """
+
+    def __init__(self, names: Collection[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self.names = frozenset(names)
+        self.made: set[str] = set()
+        self.ready: set[str] = set()
+        self._clock = clock
+        self._progressed = clock()
+
+    def see(self, node: Mapping[str, Any]) -> None:
+        """Takes a Node object; a node that was Ready once counts as Ready."""
+        name = node["metadata"]["name"]
+        if name not in self.names:
+            return
+        before = len(self.made) + len(self.ready)
+        self.made.add(name)
+        if _is_ready(node):
+            self.ready.add(name)
+        if len(self.made) + len(self.ready) > before:
+            self._progressed = self._clock()
+
+    @property
+    def are_ready(self) -> bool:
+        return self.ready == self.names
+
+    def check(self) -> None:
+        """Raises PlimsollError where nothing has come for PATIENCE_SECONDS."""
+        if self.are_ready or self._clock() - self._progressed < PATIENCE_SECONDS:
+            return
+        late = sorted(self.names - self.ready)
+        raise PlimsollError(
+            f"{len(late)} of {len(self.names)} nodes are not Ready, such as {late[0]}, and in {PATIENCE_SECONDS:g} s"
+            " no further one was made or became Ready.",
+            "See `plimsoll sandbox status` and `plimsoll sandbox logs kwok`.",
+        )
+
+
 def make(
-    kubeconfig: Path, nodes: Sequence[ListedNode], on_progress: Callable[[int, int], None] = lambda _c, _r: None
+    kubeconfig: Path, nodes: Sequence[ListedNode], on_progress: Callable[[int, int], None] = lambda _m, _r: None
 ) -> Made:
     """Makes those of `nodes` that are missing; returns when all are Ready. Nodes that exist are left as they are.
 
-    `on_progress` gets how many exist and how many are Ready. Raises PlimsollError if the apiserver refuses one, or
-    if they are not Ready within READY_SECONDS.
+    `on_progress` gets how many exist and how many are Ready, at least every few seconds. Raises PlimsollError if the
+    apiserver refuses one, or if for PATIENCE_SECONDS no further one was made or became Ready.
     """
     with closing(Connection.open(kubeconfig)) as connection:
-        return _make(connection, nodes, on_progress)
+        return make_with(connection, nodes, on_progress)
 
 
-def _make(connection: Connection, nodes: Sequence[ListedNode], on_progress: Callable[[int, int], None]) -> Made:
-    wanted = {n.name for n in nodes}
-    listed = connection.request("GET", _NODES, patient=True)
-    there = {n["metadata"]["name"] for n in listed["items"]} & wanted
-    ready = {n["metadata"]["name"] for n in listed["items"] if _is_ready(n)} & wanted
-    missing = [n for n in nodes if n.name not in there]
+def make_with(
+    connection: Connection,
+    nodes: Sequence[ListedNode],
+    on_progress: Callable[[int, int], None],
+    clock: Callable[[], float] = time.monotonic,
+) -> Made:
+    """As `make`, by a connection that stays open; `clock` returns seconds."""
+    awaited = AwaitedNodes({node.name for node in nodes}, clock)
+    version = _list(connection, awaited)
+    missing = [node for node in nodes if node.name not in awaited.made]
     with ThreadPoolExecutor(_WORKERS) as pool:
-        for number, _ in enumerate(pool.map(lambda n: _create(connection, n), missing), start=1):
-            on_progress(len(there) + number, len(ready))
-    for event in _events(connection, listed["metadata"]["resourceVersion"], wanted, ready):
-        if event["type"] in ("ADDED", "MODIFIED") and _is_ready(event["object"]):
-            ready.update({event["object"]["metadata"]["name"]} & wanted)
-            on_progress(len(wanted), len(ready))
-    return Made(len(missing), len(there))
+        creations = [pool.submit(_create, connection, node) for node in missing]
+        try:
+            while not awaited.are_ready:
+                version = _follow(connection, version, awaited, on_progress)
+                _raise_failure(creations)
+                awaited.check()
+                on_progress(len(awaited.made), len(awaited.ready))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    return Made(len(missing), len(nodes) - len(missing))
 
 
 def _create(connection: Connection, node: ListedNode) -> None:
@@ -62,29 +113,50 @@ def _create(connection: Connection, node: ListedNode) -> None:
             raise
 
 
-def _events(
-    connection: Connection, version: str, wanted: Collection[str], ready: Collection[str]
-) -> Iterator[dict[str, Any]]:
-    """Watch events of nodes until all that are wanted are in `ready`."""
-    deadline = time.monotonic() + READY_SECONDS
-    while len(ready) < len(wanted):
-        left = int(deadline - time.monotonic())
-        if left <= 0:
-            late = sorted(set(wanted) - set(ready))
-            raise PlimsollError(
-                f"{len(late)} of {len(wanted)} nodes are not Ready after {READY_SECONDS} s, such as {late[0]}.",
-                "See `plimsoll sandbox status` and `plimsoll sandbox logs kwok`.",
-            )
-        query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(left)}
-        with connection.stream(_NODES, query=query, read_timeout=left + 5) as answer:
+def _raise_failure(creations: Sequence[Future[None]]) -> None:
+    for creation in creations:
+        if creation.done():
+            creation.result()
+
+
+def _list(connection: Connection, awaited: AwaitedNodes) -> str:
+    """Shows `awaited` the nodes that there are; the resource version to watch from."""
+    listed = connection.request("GET", _NODES, patient=True)
+    for node in listed["items"]:
+        awaited.see(node)
+    version: str = listed["metadata"]["resourceVersion"]
+    return version
+
+
+def _follow(
+    connection: Connection, version: str, awaited: AwaitedNodes, on_progress: Callable[[int, int], None]
+) -> str:
+    """Shows `awaited` what a short watch tells; the resource version to go on from."""
+    query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(_WATCH_SECONDS)}
+    try:
+        with connection.stream(_NODES, query=query, read_timeout=_WATCH_SECONDS + 30) as answer:
             for line in _lines(answer.stream(65536)):
                 event: dict[str, Any] = orjson.loads(line)
                 if event["type"] == "ERROR":
-                    raise PlimsollError(f"The watch of nodes broke: {event['object'].get('message')}.", "Run it again.")
+                    raise _broken(event["object"])
                 version = event["object"]["metadata"]["resourceVersion"]
-                yield event
-                if len(ready) >= len(wanted):
-                    return
+                if event["type"] in ("ADDED", "MODIFIED"):
+                    awaited.see(event["object"])
+                    on_progress(len(awaited.made), len(awaited.ready))
+                if awaited.are_ready:
+                    break
+    except RequestError as error:
+        # Where much was written meanwhile, the version is too old to go on from.
+        if error.code != 410:
+            raise
+        return _list(connection, awaited)
+    return version
+
+
+def _broken(status: Mapping[str, Any]) -> RequestError:
+    """The error that a watch ends with, a Status."""
+    message = f"The watch of nodes broke: {status.get('message')}."
+    return RequestError(status.get("code", 0), status.get("reason", ""), message, "Run it again.")
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -94,6 +166,6 @@ def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield from whole
 
 
-def _is_ready(node: dict[str, Any]) -> bool:
+def _is_ready(node: Mapping[str, Any]) -> bool:
     conditions = node.get("status", {}).get("conditions", [])
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)

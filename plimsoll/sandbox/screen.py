@@ -1,9 +1,10 @@
 """What the terminal shows while something takes long."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from rich.console import Console
@@ -14,7 +15,9 @@ from plimsoll.sandbox.installing import Installation
 from plimsoll.sandbox.sandbox import Event
 
 _REDRAW_SECONDS: Final = 0.2
-_LINE_SECONDS: Final = 20
+_QUIET_SECONDS: Final = 2.0
+"""Nothing is shown of what takes less."""
+_LINE_SECONDS: Final = 10.0
 
 
 def build(installation: Installation, console: Console) -> None:
@@ -133,16 +136,34 @@ def starting(console: Console, name: str) -> Iterator[Callable[[Event], None]]:
 
 
 @contextmanager
-def making_nodes(console: Console, total: int) -> Iterator[Callable[[int, int], None]]:
-    """Two bars: nodes made, nodes Ready."""
+def making_nodes(
+    console: Console, total: int, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[int, int], None]]:
+    """What is yielded takes how many nodes are made and how many are Ready.
+
+    From the third second on, a terminal shows two bars, and anything else gets a line every ten seconds. `clock`
+    returns seconds.
+    """
     columns = (TextColumn("{task.description:8}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        made, ready = progress.add_task("made", total=total), progress.add_task("Ready", total=total)
+    bars = Progress(*columns, console=console, transient=True)
+    made, ready = bars.add_task("made", total=total), bars.add_task("Ready", total=total)
+    due = clock() + _QUIET_SECONDS
 
-        def on_progress(created: int, are_ready: int) -> None:
-            progress.update(made, completed=created)
-            progress.update(ready, completed=are_ready)
+    def on_progress(are_made: int, are_ready: int) -> None:
+        nonlocal due
+        if console.is_terminal:
+            bars.update(made, completed=are_made)
+            bars.update(ready, completed=are_ready)
+        if clock() < due:
+            return
+        if console.is_terminal:
+            shown.enter_context(bars)
+            due = math.inf
+        else:
+            console.print(f"{are_made} of {total} nodes made, {are_ready} Ready", highlight=False, soft_wrap=True)
+            due = clock() + _LINE_SECONDS
 
+    with ExitStack() as shown:
         yield on_progress
 
 

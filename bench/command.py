@@ -1,0 +1,26 @@
+"""A benchmark as a command."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
+import typer
+
+from plimsoll.cli.shared import FAILED, print_error
+from plimsoll.errors import PlimsollError
+
+P = ParamSpec("P")
+
+
+def command(measure: Callable[P, None]) -> Callable[P, None]:
+    """The function as a command of typer: a PlimsollError is printed, and ends it with exit code 1."""
+
+    @wraps(measure)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            measure(*args, **kwargs)
+        except PlimsollError as error:
+            print_error(error)
+            raise typer.Exit(FAILED) from None
+
+    return run

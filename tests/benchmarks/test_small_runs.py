@@ -1,0 +1,142 @@
+"""Every benchmark that needs no sandbox does a small run, for people and for scripts."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from bench import ledger, openb, plain_pods, plan, rounds, scale, tick, trace
+
+Main = Callable[..., None]
+SHARES = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + "".join(f"pod-{n},1000,1024,1,{n}00\n" for n in range(1, 10))
+LARGE = ("--nodes", "60", "--pods", "600", "--waiting", "60", "--classes", "3")
+SMALL = {
+    "plan": (plan.main, "--nodes", "20", "--workspaces", "4", "--rounds", "1"),
+    "ledger": (ledger.main, "--nodes", "3", "--rounds", "1"),
+    "scale": (scale.main, *LARGE, "--changes", "14"),
+    "scale of several products": (scale.main, *LARGE, "--products", "3", "--free", "300", "--changes", "14"),
+    "scale of limited queues": (scale.main, *LARGE, "--queue-limit", "4", "--changes", "14"),
+    "plain_pods": (plain_pods.main, "--plain", "100", "--nodes", "60", "--pods", "600", "--waiting", "60"),
+    "tick": (tick.main, *LARGE, "--workspaces", "4", "--changes", "3"),
+}
+
+
+def run(main: Main, *arguments: str) -> Result:
+    app = typer.Typer()
+    app.command()(main)
+    return CliRunner().invoke(app, arguments)
+
+
+def figures(main: Main, *arguments: str) -> Any:
+    result = run(main, *arguments, "--output", "json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def no_traces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder of traces, without any."""
+    monkeypatch.setattr(trace, "TRACES", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_run_prints_a_table(name: str) -> None:
+    main, *arguments = SMALL[name]
+
+    result = run(main, *arguments)
+
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) > 2
+
+
+def test_planning_is_timed_for_each_case_and_number_of_nodes() -> None:
+    main, *arguments = SMALL["plan"]
+
+    rows = figures(main, *arguments)
+
+    assert [(row["case"], row["nodes"]) for row in rows] == [(case, 20) for case in plan.CASES]
+    assert all(row["validate_ms"] > 0 and row["plan_ms"] > 0 for row in rows)
+    # Four Workspaces of 3 nodes, of whose claims a half is there.
+    assert [row["operations"] for row in rows if row["case"] == "provisioned"] == [6]
+
+
+def test_the_ledger_is_timed_for_each_way_to_have_it() -> None:
+    found = figures(ledger.main, "--nodes", "3", "--gpus", "2", "--shares", "4", "--rounds", "1")
+
+    assert (found["nodes"], found["pods"]) == (3, 3 * 2 * (1 + 4))
+    assert all(found["seconds"][each] > 0 for each in ("build", "pod", "snapshot"))
+
+
+@pytest.mark.parametrize("name", ["scale", "scale of several products", "scale of limited queues"])
+def test_each_kind_of_change_is_planned_before_and_after_asking(name: str) -> None:
+    main, *arguments = SMALL[name]
+
+    found = figures(main, *arguments)
+
+    assert found["gpus"] > 0
+    assert sum(each["changes"] for each in found["updateMs"].values()) == 2 * 14
+    assert len(found["updateMs"]) == 2 * 7
+
+
+def test_a_class_without_pods_left_is_said() -> None:
+    result = run(scale.main, "--nodes", "10", "--pods", "60", "--waiting", "3", "--classes", "3")
+
+    assert result.exit_code == 1
+    assert "more --waiting, or fewer --changes" in result.stderr
+
+
+@pytest.mark.parametrize("main", [scale.main, plain_pods.main, tick.main])
+def test_more_pods_that_wait_than_pods_are_refused(main: Main) -> None:
+    result = run(main, "--nodes", "3", "--pods", "10", "--waiting", "11")
+
+    assert result.exit_code == 1
+    assert "11 of 10 pods are to wait" in result.stderr
+
+
+def test_plain_pods_are_weighed() -> None:
+    main, *arguments = SMALL["plain_pods"]
+
+    found = figures(main, *arguments)
+
+    assert found["plain"] == 100
+    assert min(found["bytesEach"], found["readMicrosecondsEach"], found["planSeconds"], found["updateMs"]) > 0
+
+
+def test_a_tick_is_timed_part_by_part() -> None:
+    main, *arguments = SMALL["tick"]
+
+    found = figures(main, *arguments)
+
+    assert set(found["ms"]) == {"one more waits", "one is bound", "one is gone"}
+    assert {"snapshot", "validate", "plan", "planner", "rules", "report", "metrics"} < set(found["ms"]["one is gone"])
+    assert found["triggers"] > 0
+
+
+def test_a_trace_that_lies_in_its_place_is_the_default(no_traces: Path) -> None:
+    (no_traces / trace.DEFAULT_PODS).write_text(SHARES)
+
+    assert figures(openb.main)["shares"] == 9
+
+
+@pytest.mark.parametrize("main", [openb.main, rounds.main])
+def test_without_a_trace_it_is_said_where_it_can_be_had(main: Main, no_traces: Path) -> None:
+    result = run(main)
+
+    assert result.exit_code == 1
+    assert "No trace is given" in result.stderr
+    assert "https://github.com/alibaba/clusterdata" in result.stderr
+
+
+def test_a_trace_without_shares_has_no_burst(tmp_path: Path) -> None:
+    path = tmp_path / "pods.csv"
+    path.write_text("name,num_gpu,gpu_milli\nwhole,2,1000\n")
+
+    result = run(rounds.main, str(path))
+
+    assert result.exit_code == 1
+    assert "no pod asks for a share of a GPU" in result.stderr

@@ -1,0 +1,157 @@
+"""Nodes of a list are made and awaited: as long as they come, and with progress that is shown."""
+
+import io
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import orjson
+import pytest
+from rich.console import Console
+
+from plimsoll.errors import PlimsollError
+from plimsoll.kube import Connection, RequestError
+from plimsoll.sandbox import node_list, nodes, screen
+
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+WATCH_SECONDS = 50.0
+"""What the slow cluster's clock goes on by in a watch; less than a deadline."""
+
+
+class SlowCluster:
+    """The apiserver's side of a Connection. In each watch as many nodes become Ready as `comes` says next, then none.
+
+    It is patient with its creators: a watch shows nothing before all `number` nodes were made or one was refused.
+    """
+
+    def __init__(self, number: int, comes: list[int], *, present: int = 0, refused: str = "") -> None:
+        self.seconds = 0.0
+        self.watches = 0
+        self.expired = 0
+        """How many watches are refused because they begin too early."""
+        self._number, self._comes, self._refused = number, iter(comes), refused
+        self._nodes = {each.name: node_list.manifest(each) for each in listed(present)}
+        self._all_asked = threading.Event()
+
+    def request(self, method: str, path: str, body: Any = None, *, patient: bool = False) -> dict[str, Any]:
+        assert path == "/api/v1/nodes"
+        if method == "GET":
+            return {"items": list(self._nodes.values()), "metadata": {"resourceVersion": "1"}}
+        name = body["metadata"]["name"]
+        if name == self._refused:
+            self._all_asked.set()
+            raise RequestError(403, "Forbidden", f"nodes {name} is forbidden")
+        self._nodes[name] = body
+        if len(self._nodes) == self._number:
+            self._all_asked.set()
+        return {}
+
+    @contextmanager
+    def stream(self, path: str, *, query: Mapping[str, str], read_timeout: float) -> Iterator[SimpleNamespace]:
+        assert query["watch"] == "true"
+        if self.expired:
+            self.expired -= 1
+            raise RequestError(410, "Expired", "too old resource version")
+        yield SimpleNamespace(stream=lambda _size: self._events())
+
+    def _events(self) -> Iterator[bytes]:
+        assert self._all_asked.wait(10)
+        self.watches += 1
+        self.seconds += WATCH_SECONDS
+        late = [node for node in list(self._nodes.values()) if node["status"] is not READY]
+        for node in late[: next(self._comes, 0)]:
+            node["status"] = READY
+        for node in list(self._nodes.values()):
+            shown = {**node, "metadata": {**node["metadata"], "resourceVersion": "2"}}
+            yield orjson.dumps({"type": "MODIFIED", "object": shown}) + b"\n"
+
+
+def listed(number: int) -> list[node_list.ListedNode]:
+    return [node_list.ListedNode(f"n-{each}", 1000, 1024, 0, None) for each in range(number)]
+
+
+def make(
+    cluster: SlowCluster, number: int, on_progress: Callable[[int, int], None] = lambda _m, _r: None
+) -> nodes.Made:
+    return nodes.make_with(cast(Connection, cluster), listed(number), on_progress, lambda: cluster.seconds)
+
+
+def test_nodes_may_take_longer_than_the_deadline_as_long_as_they_come() -> None:
+    cluster = SlowCluster(20, [1] * 20)
+
+    assert make(cluster, 20) == nodes.Made(20, 0)
+
+    assert cluster.seconds == 20 * WATCH_SECONDS > 5 * nodes.PATIENCE_SECONDS
+
+
+def test_where_nothing_comes_the_wait_ends_and_says_how_many_are_late() -> None:
+    cluster = SlowCluster(20, [1, 0, 2])
+
+    with pytest.raises(PlimsollError, match=r"17 of 20 nodes are not Ready, such as n-10, .* in 120 s") as ended:
+        make(cluster, 20)
+
+    assert "plimsoll sandbox logs kwok" in str(ended.value)
+    # Two came in the third watch; the deadline counts from there.
+    assert 3 * WATCH_SECONDS + nodes.PATIENCE_SECONDS <= cluster.seconds < 4 * WATCH_SECONDS + nodes.PATIENCE_SECONDS
+
+
+def test_nodes_that_exist_are_awaited_and_not_made() -> None:
+    cluster = SlowCluster(5, [2, 3], present=3)
+
+    assert make(cluster, 5) == nodes.Made(2, 3)
+
+
+def test_a_watch_that_begins_too_early_begins_anew() -> None:
+    cluster = SlowCluster(5, [2, 3])
+    cluster.expired = 2
+
+    assert make(cluster, 5) == nodes.Made(5, 0)
+
+
+def test_a_refused_node_ends_the_wait_with_the_refusal() -> None:
+    with pytest.raises(RequestError, match="nodes n-3 is forbidden"):
+        make(SlowCluster(20, [1] * 20, refused="n-3"), 20)
+
+
+def test_progress_counts_up_to_the_end() -> None:
+    told: list[tuple[int, int]] = []
+
+    make(SlowCluster(10, [4, 0, 6]), 10, lambda made, ready: told.append((made, ready)))
+
+    assert told == sorted(told)
+    assert told[-1] == (10, 10)
+    assert (10, 4) in told
+
+
+def shown(console: Console, *moments: tuple[float, int, int]) -> str:
+    """What is shown of 1,000 nodes where at each of some seconds so many are made and Ready."""
+    now = 0.0
+    with screen.making_nodes(console, 1000, lambda: now) as on_progress:
+        for second, made, ready in moments:
+            now = second
+            on_progress(made, ready)
+    return cast(io.StringIO, console.file).getvalue()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_takes_no_two_seconds_shows_nothing(terminal: bool) -> None:
+    console = Console(file=io.StringIO(), force_terminal=terminal)
+
+    assert shown(console, (0.0, 1000, 3), (1.9, 1000, 1000)) == ""
+
+
+def test_a_line_now_and_then_where_there_is_no_terminal() -> None:
+    console = Console(file=io.StringIO(), force_terminal=False)
+
+    lines = shown(console, *((second, 1000, second) for second in range(30))).splitlines()
+
+    assert lines == [f"1000 of 1000 nodes made, {number} Ready" for number in (2, 12, 22)]
+
+
+def test_bars_on_a_terminal() -> None:
+    text = shown(Console(file=io.StringIO(), force_terminal=True, width=100), (2.0, 700, 300))
+
+    assert "700/1000" in text
+    assert "300/1000" in text
