@@ -214,13 +214,3 @@ def _warn_of_ended(processes: list[ProcessState]) -> None:
     for process in processes:
         if process.exit_code is not None:
             ERR.print(f"{process.name} has ended with {process.exit_code}: see `plimsoll sandbox logs {process.name}`.")
-
-
-if __name__ == "__main__":
-    from plimsoll.cli.output import FAILED, print_error
-
-    try:
-        app()
-    except PlimsollError as error:
-        print_error(error)
-        sys.exit(FAILED)
