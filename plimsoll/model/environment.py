@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from plimsoll.model.base import Declared, Observed, ObservedObject
+from plimsoll.model.base import Declared, ObservedObject, Reported
 from plimsoll.model.catalog_settings import CatalogSettings
 from plimsoll.model.condition import Condition
 from plimsoll.model.demand_settings import DemandSettings
@@ -156,7 +156,7 @@ class EnvironmentSpec(Declared):
         raise KeyError(namespace)
 
 
-class EnvironmentStatus(Observed):
+class EnvironmentStatus(Reported):
     """Written by the engine alone. While a number is above 0 the cluster refuses to delete the Environment."""
 
     observed_generation: int | None = Field(default=None, validation_alias="observedGeneration")

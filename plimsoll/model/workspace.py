@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic.aliases import AliasPath
 
 from plimsoll.model.adapter import Adapter
-from plimsoll.model.base import Declared, Observed, ObservedObject, PositiveInt
+from plimsoll.model.base import Declared, Observed, ObservedObject, PositiveInt, Reported
 from plimsoll.model.condition import Condition
 from plimsoll.model.label_selector import LabelSelector
 from plimsoll.model.partition import Partition
@@ -110,7 +110,7 @@ class ConditionType(StrEnum):
     WORKLOAD_READY = "WorkloadReady"
 
 
-class WorkspaceStatus(Observed):
+class WorkspaceStatus(Reported):
     """Written by the engine alone, by server-side apply on the status subresource."""
 
     observed_generation: int | None = Field(default=None, validation_alias="observedGeneration")
