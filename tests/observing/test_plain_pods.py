@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plimsoll.connection import Connection, RequestError
 from plimsoll.model.host_load import HostLoad
-from plimsoll.observe import kinds, watching
+from plimsoll.observe import kind_watch, kinds
 from plimsoll.observe.listing import list_objects
 from plimsoll.observe.observer import Observer
 from plimsoll.observe.reading import read_cluster
@@ -169,7 +169,7 @@ def test_any_history_ends_in_what_the_last_state_takes(history: list[tuple[str, 
 def test_without_the_right_to_see_daemon_sets_the_rest_goes_on_and_says_so(
     cluster: FakeApiserver, observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "FORBIDDEN", 0.05)
+    monkeypatch.setattr(kind_watch, "FORBIDDEN", 0.05)
     cluster.put(kinds.DAEMON_SETS.path, "agent", "kube-system", spec={"template": {"spec": {"containers": []}}})
     cluster.refusals[kinds.DAEMON_SETS.path] = [refusal(403, "Forbidden")] * 3
     start(observer)
