@@ -12,7 +12,7 @@ import structlog
 
 from plimsoll.sandbox import state
 from plimsoll.sandbox.folder import Folder
-from plimsoll.sandbox.supervisor import Supervisor
+from plimsoll.sandbox.processes import Supervisor
 
 
 def main() -> None:

@@ -14,9 +14,10 @@ from typing import Any, Final
 import psutil
 
 from plimsoll.model.errors import PlimsollError
-from plimsoll.sandbox import certificates, identities, installing, instance_types, programs, shell, state, supervisor
+from plimsoll.sandbox import certificates, identities, installing, instance_types, programs, shell, state
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.parts import names
+from plimsoll.sandbox.processes import LET_GO
 from plimsoll.sandbox.state import ProviderKind, Settings, State
 
 DEFAULT_NAME: Final = "default"
@@ -179,7 +180,7 @@ class Sandbox:
         if tied:
             _tied[self.name] = (ours, process)
         else:
-            ours.sendall(supervisor.LET_GO)
+            ours.sendall(LET_GO)
             ours.close()
 
     def _await_up(self, channel: socket.socket, on_event: Callable[[Event], None]) -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from plimsoll.model.errors import PlimsollError
-from plimsoll.sandbox import Sandbox, home, ports
+from plimsoll.sandbox import Sandbox, home
 from plimsoll.sandbox.folder import Folder
+from plimsoll.sandbox.processes import ports
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ import structlog
 from plimsoll.model.errors import PlimsollError
 from plimsoll.sandbox import state
 from plimsoll.sandbox.folder import Folder
-from plimsoll.sandbox.startup import PortTakenError, Startup, in_stopping_order
+from plimsoll.sandbox.processes.startup import PortTakenError, Startup, in_stopping_order
 from plimsoll.sandbox.state import ProcessState, Settings, State
 
 LET_GO: Final = b"g"
