@@ -61,11 +61,11 @@ class Sandbox:
 
     def state(self) -> State | None:
         """What runs, as its supervisor noted it last; None if there is no such sandbox."""
-        return state.read_state(self.folder.state)
+        return state.read(self.folder.state, State)
 
     def settings(self) -> Settings | None:
         """What it was asked for; None if there is no such sandbox."""
-        return state.read_settings(self.folder.settings)
+        return state.read(self.folder.settings, Settings)
 
     def environ(self, user: str = "admin") -> dict[str, str]:
         """Environment variables with which kubectl, pulumi and plimsoll work on this sandbox as `user`.
@@ -105,7 +105,7 @@ class Sandbox:
             if self.folder.supervised():
                 return self._stays_up(wanted)
             self._clear_leftovers()
-            fresh = state.read_settings(self.folder.settings) is None
+            fresh = state.read(self.folder.settings, Settings) is None
             with self.folder.explained():
                 self._prepare(wanted, found, fresh=fresh)
             self._supervise(tied=tied, fresh=fresh, on_event=on_event)
