@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from plimsoll import home
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.observe.cloud_types import CloudTypes
-from plimsoll.sandbox import home
 
 
 def folder() -> Path:

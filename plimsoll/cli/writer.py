@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from plimsoll.apply import Applier, ApplySettings
 from plimsoll.cli.watching import open_observer
+from plimsoll.home import state
 from plimsoll.model.base import describe_errors
 from plimsoll.model.errors import PlimsollError
 from plimsoll.observe.observer import Observer
 from plimsoll.report import Reporter
-from plimsoll.sandbox.home import state
 
 
 @dataclass(frozen=True)

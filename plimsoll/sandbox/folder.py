@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from plimsoll import home
 from plimsoll.model.errors import PlimsollError
-from plimsoll.sandbox import home
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,38}[a-z0-9])?")
 FREE_BYTES: Final = 512 * 1024**2

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll import home
 from plimsoll.model.errors import PlimsollError
-from plimsoll.sandbox import Sandbox, home
+from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.processes import ports
 

@@ -28,6 +28,6 @@ def sandboxes() -> Path:
 
 def tools() -> Path:
     """Folder of the go.mod files that pin the parts: beside the package in a checkout, inside it in a wheel."""
-    package = Path(__file__).resolve().parents[1]
+    package = Path(__file__).resolve().parent
     checkout = package.parent / "tools"
     return checkout if (checkout / "etcd" / "go.mod").is_file() else package / "tools"
