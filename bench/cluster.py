@@ -20,8 +20,7 @@ from plimsoll.errors import PlimsollError
 from plimsoll.kube import APPLY_PATCH, Connection, RequestError
 from plimsoll.labels import API_VERSION
 from plimsoll.model.api import TRIGGER_NAMESPACE
-from plimsoll.sandbox.identities import IDENTITIES
-from plimsoll.sandbox.parts import part
+from plimsoll.sandbox import IDENTITIES, part
 
 CLI = [sys.executable, "-c", "from plimsoll.cli import main; main()"]
 OURS = f"/apis/{API_VERSION}"

@@ -44,8 +44,7 @@ from bench.trace import DEFAULT_NODES, TRACES
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.kube import Connection
 from plimsoll.labels import API_VERSION
-from plimsoll.sandbox import Sandbox, node_list, screen
-from plimsoll.sandbox.nodes import make
+from plimsoll.sandbox import Sandbox, make, node_list, screen
 
 NODES = 1213
 """As many as openb's cluster has."""

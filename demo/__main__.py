@@ -20,8 +20,7 @@ from demo import brought, introduction, provisioned
 from demo.stage import PROJECT, Stage
 from plimsoll.cli.shared import print_error
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import Sandbox, installing, parts, screen
-from plimsoll.sandbox.installing import Installation
+from plimsoll.sandbox import Installation, Sandbox, installing, parts, screen
 from plimsoll.stacks import make
 
 CONSOLE = Console()

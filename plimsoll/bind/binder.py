@@ -24,6 +24,10 @@ log = structlog.get_logger(__name__)
 LOOK_AGAIN_SECONDS: Final = 60.0
 """The longest time between two rounds, in each of which KAI is looked for."""
 SYNC_SECONDS: Final = 60.0
+IDLE_SECONDS: Final = 0.02
+"""A round begins once nothing has changed for so long,"""
+BURST_SECONDS: Final = 0.2
+"""or so long after the first change."""
 RETRY_SECONDS: Final = 1.0
 """Pause after a round with steps, unless the cluster shows a change."""
 
@@ -55,10 +59,11 @@ class ShareBinder:
         """Until `stop`. Raises KaiBinderError where KAI's binder appears, and what `stop` was given."""
         refuse_beside_kai(self._connection)
         try:
-            self._cluster.start(SYNC_SECONDS)
+            self._cluster.start()
+            self._cluster.wait_synced(SYNC_SECONDS)
             log.info("binding shares")
             while not self._stopping.is_set():
-                self._cluster.wait(self._patient_round())
+                self._cluster.wait(IDLE_SECONDS, BURST_SECONDS, timeout=self._patient_round())
         finally:
             self._cluster.stop()
             self._writing.close()

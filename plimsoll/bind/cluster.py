@@ -4,13 +4,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from plimsoll.bind.pods import pods_of
 from plimsoll.kube import Connection
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.observe.cluster import NODES, Batcher, Health, Store, Watch
+from plimsoll.observe.cluster import NODES, ClusterWatch, Store
 
 _FORGET_SECONDS = 30.0
 """After that a write that no watch has shown is taken as undone."""
@@ -24,44 +23,18 @@ class _Written:
     """Whether the watch did not know the pod before; where it did and no longer does, the pod is gone."""
 
 
-class Cluster:
+class Cluster(ClusterWatch):
     """Safe to share between threads."""
 
     def __init__(
         self, connection: Connection, settings: BinderSettings, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._batcher = Batcher()
-        self._health = Health([NODES.name, "Pod"])
         self._nodes = Store(NODES)
         self._pods = Store(pods_of(settings))
-        self._watches: list[Watch[Any]] = [
-            Watch(connection, self._nodes, self._health, self._batcher.note),
-            Watch(connection, self._pods, self._health, self._batcher.note),
-        ]
+        super().__init__(connection, (self._nodes, self._pods))
         self._clock = clock
         self._written: dict[tuple[str, str], _Written] = {}
         self._lock = threading.Lock()
-
-    def start(self, timeout: float) -> None:
-        """Returns once both kinds are seen whole; raises as Health.wait_synced."""
-        for watch in self._watches:
-            watch.start()
-        self._health.wait_synced(timeout)
-
-    def stop(self) -> None:
-        for watch in self._watches:
-            watch.stop()
-        self._batcher.wake()
-        for watch in self._watches:
-            watch.join(timeout=5.0)
-
-    def wait(self, seconds: float) -> None:
-        """Until something changed that can matter, at most so long."""
-        self._batcher.wait(idle=0.02, maximum=0.2, timeout=seconds)
-
-    def wake(self) -> None:
-        """Ends the `wait` in progress, or the next one; safe in a signal handler."""
-        self._batcher.wake()
 
     def note(self, pod: Pod, *, new: bool = False) -> None:
         """A write left the pod like this, or made it (`new`): it stands until the watch shows something newer."""
@@ -73,7 +46,7 @@ class Cluster:
 
     def pods(self) -> list[Pod]:
         """Raises NotSyncedError while a watch has not seen its kind."""
-        self._health.require_synced()
+        self.require_synced()
         seen = self._pods.values()
         with self._lock:
             if not self._written:

@@ -32,7 +32,7 @@ COMMANDS = {
     "gpus": ("plimsoll.cli.gpus", "What is taken and free of every GPU."),
     "bind": ("plimsoll.cli.bind", "Bind share pods to parts of GPUs, where no KAI does."),
     "probe": ("plimsoll.cli.probe", "What runs in a reservation: find its GPU, and say which one it is."),
-    "sandbox": ("plimsoll.sandbox.cli", "A real control plane on this machine."),
+    "sandbox": ("plimsoll.cli.sandbox", "A real control plane on this machine."),
 }
 """Each command's module, which has `app`, and its line of help."""
 

@@ -13,6 +13,7 @@ from plimsoll.report.events import (
 )
 from plimsoll.report.finalized import Finalizing, finalizing
 from plimsoll.report.finalizers import TRIES, FinalizerWriter
+from plimsoll.report.latest_writer import LatestWriter
 from plimsoll.report.metrics import Metrics
 from plimsoll.report.reporter import Reporter
 
@@ -24,6 +25,7 @@ __all__ = [
     "Event",
     "FinalizerWriter",
     "Finalizing",
+    "LatestWriter",
     "Metrics",
     "Reporter",
     "capacity_events",

@@ -1,9 +1,7 @@
 """Writes GPUDemands beside the loop: made with their demand, written when it changes, deleted after it."""
 
-import threading
 import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import structlog
@@ -11,6 +9,7 @@ import structlog
 from plimsoll.kube import APPLY_PATCH, Connection, ConnectionFailedError, RequestError
 from plimsoll.labels import API_VERSION
 from plimsoll.model.api import DemandReport, GPUDemandStatus
+from plimsoll.report.latest_writer import LatestWriter
 from plimsoll.report.statuses import QUERY, TIMEOUT, path_of
 
 KIND: Final = "GPUDemand"
@@ -21,16 +20,12 @@ SHOWN_SECONDS: Final = 5.0
 log = structlog.get_logger(__name__)
 
 
-class DemandWriter:
+class DemandWriter(LatestWriter[tuple[DemandReport, bool], bool]):
     """Takes reports and writes the latest of each; what fails is logged, and taken again the next time."""
 
     def __init__(self, connection: Connection) -> None:
+        super().__init__(WRITERS, "demands")
         self._connection = connection
-        # Its threads are joined at the end of the process: what was taken by then is still written.
-        self._threads = ThreadPoolExecutor(max_workers=WRITERS, thread_name_prefix="demands")
-        self._lock = threading.Condition()
-        self._waiting: dict[str, tuple[DemandReport, bool]] = {}
-        self._busy: set[str] = set()
         self._written: dict[str, tuple[GPUDemandStatus | None, float]] = {}
         """By name: what was written last, and when."""
 
@@ -40,9 +35,7 @@ class DemandWriter:
         with self._lock:
             self._written = {name: each for name, each in self._written.items() if now - each[1] < SHOWN_SECONDS}
             taken = [each for each in reports if self._differs(each, known)]
-            self._waiting.update({each.name: (each, each.name not in known) for each in taken})
-        for _ in range(min(len(taken), WRITERS)):
-            self._threads.submit(self._drain)
+            self._take({each.name: (each, each.name not in known) for each in taken})
 
     def newest(self, known: Mapping[str, GPUDemandStatus]) -> Mapping[str, GPUDemandStatus]:
         """`known`, with what was written and no watch has shown yet."""
@@ -51,57 +44,40 @@ class DemandWriter:
         found = {**known, **written}
         return {name: status for name, status in found.items() if status is not None}
 
-    def flush(self) -> None:
-        """Returns when nothing waits or is under way."""
-        with self._lock:
-            self._lock.wait_for(lambda: not self._waiting and not self._busy)
-
-    def close(self) -> None:
-        """Returns when what was taken is written; nothing may be written afterwards."""
-        self._threads.shutdown(wait=True)
-
     def _differs(self, report: DemandReport, known: Mapping[str, GPUDemandStatus]) -> bool:
         if report.name in self._written:
             return self._written[report.name][0] != report.status
         return known.get(report.name) != report.status
 
-    def _drain(self) -> None:
-        while (taken := self._next()) is not None:
-            report, new = taken
-            written = False
-            try:
-                self._write(report, new)
-                written = True
-            except (RequestError, ConnectionFailedError) as error:
-                log.warning("demand is not written", demand=report.name, error=error.message)
-            finally:
-                with self._lock:
-                    self._busy.discard(report.name)
-                    if written:
-                        self._written[report.name] = (report.status, time.monotonic())
-                    self._lock.notify_all()
+    def _write(self, item: tuple[DemandReport, bool]) -> bool:
+        """Whether it is written."""
+        report, new = item
+        try:
+            if report.status is None:
+                self._delete(report.name)
+            else:
+                self._put(report.name, report.status, new)
+        except (RequestError, ConnectionFailedError) as error:
+            log.warning("demand is not written", demand=report.name, error=error.message)
+            return False
+        return True
 
-    def _next(self) -> tuple[DemandReport, bool] | None:
-        """One that no other thread is at."""
-        with self._lock:
-            name = next((name for name in self._waiting if name not in self._busy), None)
-            if name is None:
-                return None
-            self._busy.add(name)
-            return self._waiting.pop(name)
+    def _wrote(self, key: str, item: tuple[DemandReport, bool], result: bool) -> None:
+        if result:
+            self._written[key] = (item[0].status, time.monotonic())
 
-    def _write(self, report: DemandReport, new: bool) -> None:
-        path = path_of(KIND, "", report.name)
-        if report.status is None:
-            try:
-                self._connection.request("DELETE", path, timeout=TIMEOUT)
-            except RequestError as error:
-                if error.code != 404:
-                    raise
-            return
+    def _delete(self, name: str) -> None:
+        try:
+            self._connection.request("DELETE", path_of(KIND, "", name), timeout=TIMEOUT)
+        except RequestError as error:
+            if error.code != 404:
+                raise
+
+    def _put(self, name: str, status: GPUDemandStatus, new: bool) -> None:
+        path = path_of(KIND, "", name)
         if new:
-            self._apply(path, {**_identity(report.name), "spec": {}})
-        self._apply(f"{path}/status", {**_identity(report.name), "status": report.status.as_manifest()})
+            self._apply(path, {**_identity(name), "spec": {}})
+        self._apply(f"{path}/status", {**_identity(name), "status": status.as_manifest()})
 
     def _apply(self, path: str, manifest: dict[str, Any]) -> None:
         self._connection.request("PATCH", path, manifest, query=QUERY, content_type=APPLY_PATCH, timeout=TIMEOUT)

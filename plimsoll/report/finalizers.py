@@ -4,10 +4,8 @@ Set by server-side apply with a field manager of its own: finalizers are a set t
 Removed by a merge patch at a known version. The UID makes sure that another object of the same name is left alone.
 """
 
-import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import structlog
@@ -17,6 +15,7 @@ from plimsoll.kube import APPLY_PATCH, MERGE_PATCH, Connection, ConnectionFailed
 from plimsoll.labels import API_VERSION, CAPACITY_FINALIZER, FIELD_MANAGER
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.report.finalized import Finalizing
+from plimsoll.report.latest_writer import LatestWriter
 from plimsoll.report.statuses import TIMEOUT, path_of
 
 WRITERS: Final = 4
@@ -28,7 +27,7 @@ QUERY: Final = {"fieldManager": f"{FIELD_MANAGER}-finalizer", "force": "true"}
 log = structlog.get_logger(__name__)
 
 
-class FinalizerWriter:
+class FinalizerWriter(LatestWriter[Finalizing, bool]):
     """Takes changes and writes each once; what fails is logged, and taken again when it is asked for again.
 
     `on_written` hears of each, on another thread: the object's UID, and its new resource version where it is known.
@@ -37,11 +36,9 @@ class FinalizerWriter:
     def __init__(
         self, connection: Connection, on_written: Callable[[str, str], None] = lambda uid, version: None
     ) -> None:
+        super().__init__(WRITERS, "finalizer")
         self._connection = connection
         self._on_written = on_written
-        self._threads = ThreadPoolExecutor(max_workers=WRITERS, thread_name_prefix="finalizer")
-        self._lock = threading.Condition()
-        self._under_way: set[str] = set()
         self._written: dict[str, tuple[bool, float]] = {}
         """By UID: what was written last, and when."""
 
@@ -53,47 +50,36 @@ class FinalizerWriter:
             return [
                 each
                 for each in changes
-                if each.ref.uid not in self._under_way
+                if each.ref.uid not in self._waiting
+                and each.ref.uid not in self._busy
                 and self._written.get(each.ref.uid, (not each.wanted,))[0] != each.wanted
             ]
 
     def write(self, changes: Iterable[Finalizing]) -> None:
         """Takes changes that are due; returns at once."""
-        taken = list(changes)
-        with self._lock:
-            self._under_way |= {each.ref.uid for each in taken}
-        for change in taken:
-            self._threads.submit(self._change, change)
+        self._take({each.ref.uid: each for each in changes})
 
-    def flush(self) -> None:
-        """Returns when nothing is under way."""
-        with self._lock:
-            self._lock.wait_for(lambda: not self._under_way)
-
-    def close(self) -> None:
-        """Returns when what was taken is written; nothing may be written afterwards."""
-        self._threads.shutdown(wait=True)
-
-    def _change(self, change: Finalizing) -> None:
+    def _write(self, item: Finalizing) -> bool:
+        """Whether it is written."""
         written, version = False, ""
         try:
-            if change.wanted:
-                version = self._set(change.ref)
+            if item.wanted:
+                version = self._set(item.ref)
             else:
-                self._remove(change.ref)
+                self._remove(item.ref)
             written = True
         except RequestError as error:
             if error.code not in (404, 409):  # gone, or another one of its name
-                log.warning("finalizer is not written", workspace=str(change.ref), error=error.message)
+                log.warning("finalizer is not written", workspace=str(item.ref), error=error.message)
         except ConnectionFailedError as error:
-            log.warning("finalizer is not written", workspace=str(change.ref), error=error.message)
+            log.warning("finalizer is not written", workspace=str(item.ref), error=error.message)
         finally:
-            with self._lock:
-                self._under_way.discard(change.ref.uid)
-                if written:
-                    self._written[change.ref.uid] = (change.wanted, time.monotonic())
-                self._lock.notify_all()
-            self._on_written(change.ref.uid, version)
+            self._on_written(item.ref.uid, version)
+        return written
+
+    def _wrote(self, key: str, item: Finalizing, result: bool) -> None:
+        if result:
+            self._written[key] = (item.wanted, time.monotonic())
 
     def _set(self, ref: WorkspaceRef) -> str:
         """The new resource version."""

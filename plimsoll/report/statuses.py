@@ -3,9 +3,7 @@
 An apiserver takes a hundred or two of them a second: a burst of a thousand Workspaces must not hold up the next delta.
 """
 
-import threading
 from collections.abc import Collection, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NamedTuple
 
 import structlog
@@ -13,6 +11,7 @@ import structlog
 from plimsoll.kube import APPLY_PATCH, Connection, ConnectionFailedError, RequestError
 from plimsoll.labels import API_VERSION, FIELD_MANAGER
 from plimsoll.model.meta import identify
+from plimsoll.report.latest_writer import LatestWriter
 
 WRITERS: Final = 8
 TIMEOUT: Final = 10.0
@@ -56,16 +55,12 @@ def path_of(kind: str, namespace: str, name: str) -> str:
     return f"/apis/{API_VERSION}{within}/{kind.lower()}s/{name}"
 
 
-class StatusWriter:
+class StatusWriter(LatestWriter[StatusWrite, str]):
     """Takes statuses and writes the latest of each object; failures are logged, never raised."""
 
     def __init__(self, connection: Connection) -> None:
+        super().__init__(WRITERS, "status")
         self._connection = connection
-        # Its threads are joined at the end of the process: what was taken by then is still written.
-        self._threads = ThreadPoolExecutor(max_workers=WRITERS, thread_name_prefix="status")
-        self._lock = threading.Condition()
-        self._waiting: dict[str, StatusWrite] = {}
-        self._busy: set[str] = set()
         self._held: set[str] = set()
         """UIDs of objects that another write of ours is about to change."""
         self._promised: dict[str, StatusWrite] = {}
@@ -79,10 +74,8 @@ class StatusWriter:
         taken = {write.uid: write for write in writes}
         with self._lock:
             self._held.update(held)
-            self._waiting.update(taken)
             self._promised.update(taken)
-        for _ in range(min(len(taken), WRITERS)):
-            self._threads.submit(self._drain)
+            self._take(taken)
 
     def release(self, uid: str, version: str) -> None:
         """Lets a held status go, at the version that the object has now; an empty one is not known."""
@@ -93,7 +86,7 @@ class StatusWriter:
                 self._promised[uid] = write._replace(version=version)
                 if uid in self._waiting:
                     self._waiting[uid] = self._promised[uid]
-        self._threads.submit(self._drain)
+        self._begin(1)
 
     def promised(self, uid: str) -> StatusWrite | None:
         """The last status taken for the object, unless it could not be written."""
@@ -105,48 +98,27 @@ class StatusWriter:
         with self._lock:
             self._promised = {uid: write for uid, write in self._promised.items() if uid in uids}
 
-    def flush(self) -> None:
-        """Returns when nothing waits or is under way."""
-        with self._lock:
-            self._lock.wait_for(lambda: not self._waiting and not self._busy)
+    def _may_begin(self, key: str) -> bool:
+        return key not in self._held
 
-    def close(self) -> None:
-        """Returns when what was taken is written; nothing may be written afterwards."""
-        self._threads.shutdown(wait=True)
+    def _write(self, item: StatusWrite) -> str:
+        """The new resource version; empty where it is not written."""
+        try:
+            return self._apply(item)
+        except ConnectionFailedError as error:
+            self._give_up(error)
+        except RequestError as error:
+            if error.code not in (404, 409):  # gone, or changed again: the watch will tell
+                log.warning("status is not written", object=identify(item.manifest), error=error.message)
+        return ""
 
-    def _drain(self) -> None:
-        while (write := self._next()) is not None:
-            version = ""
-            try:
-                version = self._apply(write)
-            except ConnectionFailedError as error:
-                self._give_up(error)
-            except RequestError as error:
-                if error.code not in (404, 409):  # gone, or changed again: the watch will tell
-                    log.warning("status is not written", object=identify(write.manifest), error=error.message)
-            finally:
-                self._done(write, version)
-
-    def _next(self) -> StatusWrite | None:
-        """One that no other thread is at: two statuses of an object go one after the other."""
-        with self._lock:
-            free = (uid for uid in self._waiting if uid not in self._busy and uid not in self._held)
-            uid = next(free, None)
-            if uid is None:
-                return None
-            self._busy.add(uid)
-            return self._waiting.pop(uid)
-
-    def _done(self, write: StatusWrite, version: str) -> None:
-        with self._lock:
-            self._busy.discard(write.uid)
-            self._lock.notify_all()
-            if self._promised.get(write.uid) is not write:
-                return
-            if version:
-                self._promised[write.uid] = write._replace(version=version)
-            else:
-                del self._promised[write.uid]
+    def _wrote(self, key: str, item: StatusWrite, result: str) -> None:
+        if self._promised.get(key) is not item:
+            return
+        if result:
+            self._promised[key] = item._replace(version=result)
+        else:
+            del self._promised[key]
 
     def _give_up(self, error: ConnectionFailedError) -> None:
         """Nobody there: the rest would fail as well, each after its time."""

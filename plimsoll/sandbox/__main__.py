@@ -12,7 +12,7 @@ import structlog
 
 from plimsoll.sandbox import state
 from plimsoll.sandbox.folder import Folder
-from plimsoll.sandbox.supervisor import Supervisor
+from plimsoll.sandbox.processes import Supervisor
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     name, channel, tied, fresh = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "tied", sys.argv[4] == "fresh"
     structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stderr))
     folder = Folder(name)
-    settings = state.read_settings(folder.settings)
+    settings = state.read(folder.settings, state.Settings)
     assert settings is not None, "the caller writes them first"
     with folder.supervisor_lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

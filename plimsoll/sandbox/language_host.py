@@ -20,7 +20,7 @@ from typing import Any, Final
 import grpc
 from pulumi.runtime.proto import language_pb2
 
-from plimsoll.sandbox.child import dies_with
+from plimsoll.sandbox.processes import dies_with
 
 _SERVICE: Final = "/pulumirpc.LanguageRuntime/"
 _STREAMING: Final = frozenset({f"{_SERVICE}RunPlugin", f"{_SERVICE}InstallDependencies"})

@@ -14,9 +14,10 @@ from typing import Any, Final
 import psutil
 
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import certificates, identities, installing, instance_types, programs, shell, state, supervisor
+from plimsoll.sandbox import certificates, identities, installing, instance_types, programs, shell, state
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.parts import names
+from plimsoll.sandbox.processes import LET_GO
 from plimsoll.sandbox.state import ProviderKind, Settings, State
 
 DEFAULT_NAME: Final = "default"
@@ -60,11 +61,11 @@ class Sandbox:
 
     def state(self) -> State | None:
         """What runs, as its supervisor noted it last; None if there is no such sandbox."""
-        return state.read_state(self.folder.state)
+        return state.read(self.folder.state, State)
 
     def settings(self) -> Settings | None:
         """What it was asked for; None if there is no such sandbox."""
-        return state.read_settings(self.folder.settings)
+        return state.read(self.folder.settings, Settings)
 
     def environ(self, user: str = "admin") -> dict[str, str]:
         """Environment variables with which kubectl, pulumi and plimsoll work on this sandbox as `user`.
@@ -107,7 +108,7 @@ class Sandbox:
             if self.folder.supervised():
                 return self._stays_up(wanted)
             self._clear_leftovers()
-            fresh = state.read_settings(self.folder.settings) is None
+            fresh = state.read(self.folder.settings, Settings) is None
             with self.folder.explained():
                 self._prepare(wanted, found, fresh=fresh)
             self._supervise(tied=tied, fresh=fresh, on_event=on_event)
@@ -182,7 +183,7 @@ class Sandbox:
         if tied:
             _tied[self.name] = (ours, process)
         else:
-            ours.sendall(supervisor.LET_GO)
+            ours.sendall(LET_GO)
             ours.close()
 
     def _await_up(self, channel: socket.socket, on_event: Callable[[Event], None]) -> None:

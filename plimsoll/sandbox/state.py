@@ -1,9 +1,11 @@
 """What a sandbox was asked for, and what its supervisor runs: two small files in its folder."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
+
+T = TypeVar("T", bound=BaseModel)
 
 ProviderKind = Literal["attached", "plugin"]
 
@@ -57,17 +59,9 @@ def write(path: Path, model: BaseModel) -> None:
     new.replace(path)
 
 
-def read_state(path: Path) -> State | None:
-    """The state, or None where there is none."""
+def read(path: Path, model: type[T]) -> T | None:
+    """What the file holds, or None where there is none: no sandbox, or one whose folder was never finished."""
     try:
-        return State.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-
-
-def read_settings(path: Path) -> Settings | None:
-    """The settings, or None where the folder was never finished."""
-    try:
-        return Settings.model_validate_json(path.read_bytes())
+        return model.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None

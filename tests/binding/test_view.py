@@ -40,7 +40,8 @@ def clock() -> Clock:
 def view(apiserver: FakeApiserver, clock: Clock) -> Iterator[Cluster]:
     with listening(apiserver) as connection:
         view = Cluster(connection, SETTINGS, clock)
-        view.start(timeout=30)
+        view.start()
+        view.wait_synced(timeout=30)
         yield view
         view.stop()
 
@@ -75,3 +76,8 @@ def test_what_was_made_stands_before_the_watch_knows_it(view: Cluster, apiserver
     assert set(nodes(view)) == {"a", "new"}
     clock.now = 31.0
     assert set(nodes(view)) == {"a"}
+
+
+@pytest.mark.usefixtures("view")
+def test_only_nodes_and_pods_are_asked_for(apiserver: FakeApiserver) -> None:
+    assert {request.path for request in apiserver.requests} == {NODES, PODS}

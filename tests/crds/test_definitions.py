@@ -78,6 +78,29 @@ def test_descriptions_come_from_the_docstrings() -> None:
     spec = at(schema_of(workspace_definition()), "spec")
     assert at(spec, "queue")["description"].startswith("KAI queue")
     assert "GiB" in at(spec, "inference", "gpuMemoryGiB")["description"]
+    environment, workspace, demand = (at(schema_of(definition), "status") for definition in definitions())
+    assert "still there" in at(environment, "nodeClaims")["description"]
+    assert "failed" in at(workspace, "provisioning", "tries")["description"]
+    assert "At most 500" in at(demand, "objects")["description"]
+
+
+def test_a_fields_docstring_goes_before_that_of_its_type() -> None:
+    class Part(Declared):
+        """A part."""
+
+    class Whole(Declared):
+        described: Part = Part()
+        """The part that is described."""
+        optional: Part | None = None
+        """None: there is no part."""
+        plain: Part = Part()
+
+    properties = structural(Whole)["properties"]
+    assert {name: each["description"] for name, each in properties.items()} == {
+        "described": "The part that is described.",
+        "optional": "None: there is no part.",
+        "plain": "A part.",
+    }
 
 
 def test_status_is_a_subresource_with_conditions_by_type() -> None:

@@ -19,7 +19,7 @@ import pytest
 from demo import introduction
 from demo.introduction import DEMAND, PLAN, Explained
 from demo.stage import PROJECT
-from plimsoll.sandbox.parts import names
+from plimsoll.sandbox import names
 
 _PATIENCE_SECONDS = 120
 

@@ -22,7 +22,7 @@ from plimsoll.apply.errors import (
 )
 from plimsoll.kube import Connection, ConnectionFailedError
 from plimsoll.sandbox import Sandbox
-from plimsoll.sandbox.shell import path as sandbox_path
+from plimsoll.sandbox import path as sandbox_path
 from tests.e2e.awaiting import await_condition
 from tests.e2e.capacity import (
     NODE_CLAIM,

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plimsoll.sandbox import Sandbox, installing
-from plimsoll.sandbox.parts import part
+from plimsoll.sandbox import Sandbox, installing, part
 from tests.e2e.awaiting import await_condition
 from tests.e2e.controller import controller
 from tests.e2e.demand import EIGHT_GPUS, POOL, TRIGGERS, add_pool, add_shares, declare_demand, remove_shares

@@ -10,8 +10,7 @@ from plimsoll.model import Deletion, ObjectKey, Plan, Snapshot
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.model.cluster import Pod
 from plimsoll.report import Metrics
-from plimsoll.sandbox import installing
-from plimsoll.sandbox.parts import part
+from plimsoll.sandbox import installing, part
 from tests.builders import a_claim, a_snapshot
 from tests.metrics.prometheus import STEP, Prometheus
 

@@ -165,7 +165,7 @@ def test_any_history_ends_in_what_the_last_state_takes(history: list[tuple[str, 
 def test_without_the_right_to_see_daemon_sets_the_rest_goes_on_and_says_so(
     cluster: FakeApiserver, observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plimsoll.observe.cluster.watching.FORBIDDEN", 0.05)
+    monkeypatch.setattr("plimsoll.observe.cluster.kind_watch.FORBIDDEN", 0.05)
     cluster.put(DAEMON_SETS.path, "agent", "kube-system", spec={"template": {"spec": {"containers": []}}})
     cluster.refusals[DAEMON_SETS.path] = [refusal(403, "Forbidden")] * 3
     start(observer)

@@ -6,8 +6,8 @@ import pytest
 
 from plimsoll import home
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import Sandbox, ports
-from plimsoll.sandbox.folder import Folder
+from plimsoll.sandbox import Folder, Sandbox
+from plimsoll.sandbox.processes import ports
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,19 @@ import psutil
 import pytest
 
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import building, installing, toolchain
-from plimsoll.sandbox.go_commands import GoCommands, Stopped, log_of
-from plimsoll.sandbox.parts import PARTS, Part, Program, names, part
+from plimsoll.sandbox import (
+    PARTS,
+    GoCommands,
+    Part,
+    Program,
+    Stopped,
+    building,
+    installing,
+    log_of,
+    names,
+    part,
+    toolchain,
+)
 
 Script = Callable[[str, str], Path]
 

@@ -1,4 +1,4 @@
-from plimsoll.sandbox.instance_types import catalogue
+from plimsoll.sandbox import catalogue
 
 
 def labels_of(name: str) -> list[dict[str, str]]:

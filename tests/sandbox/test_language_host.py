@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 from pulumi.runtime.proto import language_pb2
 
-from plimsoll.sandbox.language_host import with_program
+from plimsoll.sandbox import with_program
 from tests.e2e.awaiting import await_condition
 
 

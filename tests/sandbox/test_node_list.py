@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import node_list
-from plimsoll.sandbox.gpu_models import gpu_models
+from plimsoll.sandbox import gpu_models, node_list
 
 HEADER = "sn,cpu_milli,memory_mib,gpu,model"
 

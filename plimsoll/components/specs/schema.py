@@ -4,12 +4,9 @@ The rules are those of apiextensions.k8s.io/v1: references inline, one type for 
 types of its own, `additionalProperties` beside no `properties`.
 """
 
-import ast
-import inspect
 import re
-import textwrap
 from collections.abc import Mapping
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -36,16 +33,12 @@ def structural(model: type[BaseModel], *, bounded: bool = True) -> Schema:
     Raises ValueError where a field may hold more than one type.
     """
     generated = model.model_json_schema(mode="validation", by_alias=True)
-    documented = {kind.__name__: _field_texts(kind) for kind in _models(model)}
-    return _Inlining(generated.get("$defs", {}), documented, bounded).convert(generated)
+    return _Inlining(generated.get("$defs", {}), bounded).convert(generated)
 
 
 class _Inlining:
-    def __init__(
-        self, definitions: Mapping[str, Schema], documented: Mapping[str, Mapping[str, str]], bounded: bool
-    ) -> None:
+    def __init__(self, definitions: Mapping[str, Schema], bounded: bool) -> None:
         self._definitions = definitions
-        self._documented = documented
         self._bounded = bounded
 
     def convert(self, schema: Schema) -> Schema:
@@ -72,11 +65,7 @@ class _Inlining:
 
     def _object(self, schema: Schema, converted: Schema) -> None:
         if "properties" in schema:
-            texts = self._documented.get(schema.get("title", ""), {})
-            converted["properties"] = {
-                name: self.convert(value) | ({"description": texts[name]} if name in texts else {})
-                for name, value in schema["properties"].items()
-            }
+            converted["properties"] = {name: self.convert(value) for name, value in schema["properties"].items()}
             if schema.get("required"):
                 converted["required"] = schema["required"]
         elif isinstance(schema.get("additionalProperties"), dict):
@@ -90,52 +79,16 @@ class _Inlining:
             converted.setdefault(name, bound)
 
     def _resolve(self, schema: Schema) -> Schema:
-        """Follows references, and takes `X | None` for an optional X."""
+        """Follows references, and takes `X | None` for an optional X; what stands beside them goes before."""
         if "anyOf" in schema:
             some = [each for each in schema["anyOf"] if each.get("type") != "null"]
             if len(some) == 1:
                 rest = {key: value for key, value in schema.items() if key != "anyOf"}
-                return self._resolve({**some[0], **rest} if "$ref" not in some[0] else some[0])
+                return self._resolve({**some[0], **rest})
         if "$ref" in schema:
-            return self._resolve(self._definitions[schema["$ref"].rpartition("/")[2]])
+            rest = {key: value for key, value in schema.items() if key != "$ref"}
+            return self._resolve({**self._definitions[schema["$ref"].rpartition("/")[2]], **rest})
         return schema
-
-
-def _models(model: type[BaseModel]) -> set[type[BaseModel]]:
-    """The model and all models that its fields name."""
-    found: set[type[BaseModel]] = set()
-    waiting: list[Any] = [model]
-    while waiting:
-        kind = waiting.pop()
-        waiting += get_args(kind)
-        if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in found:
-            found.add(kind)
-            waiting += [field.annotation for field in kind.model_fields.values()]
-    return found
-
-
-def _field_texts(model: type[BaseModel]) -> dict[str, str]:
-    """Alias of each field to the text that follows it in the class."""
-    try:
-        body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
-    except OSError:
-        return {}
-    if not isinstance(body, ast.ClassDef):
-        return {}
-    texts: dict[str, str] = {}
-    for statement, following in zip(body.body, body.body[1:], strict=False):
-        if (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and isinstance(following, ast.Expr)
-            and isinstance(following.value, ast.Constant)
-            and isinstance(following.value.value, str)
-            and statement.target.id in model.model_fields
-        ):
-            field = model.model_fields[statement.target.id]
-            alias = field.validation_alias if isinstance(field.validation_alias, str) else field.alias
-            texts[alias or statement.target.id] = _one_line(following.value.value)
-    return texts
 
 
 def _one_line(text: str) -> str:

@@ -10,7 +10,7 @@ from plimsoll.model.api.catalog_settings import CatalogSettings
 from plimsoll.model.api.demand_settings import DemandSettings
 from plimsoll.model.api.estimator_settings import EstimatorSettings
 from plimsoll.model.api.policies import Policies
-from plimsoll.model.meta import Condition, Declared, Observed, ObservedObject
+from plimsoll.model.meta import Condition, Declared, ObservedObject, Reported
 
 
 class Provisioner(StrEnum):
@@ -155,7 +155,7 @@ class EnvironmentSpec(Declared):
         raise KeyError(namespace)
 
 
-class EnvironmentStatus(Observed):
+class EnvironmentStatus(Reported):
     """Written by the engine alone. While a number is above 0 the cluster refuses to delete the Environment."""
 
     observed_generation: int | None = Field(default=None, validation_alias="observedGeneration")

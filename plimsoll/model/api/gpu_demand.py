@@ -21,7 +21,13 @@ MAX_HELD: Final = 5000
 class _Written(BaseModel):
     """Read from and written to the cluster with camelCase fields; a newer version's fields are ignored."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="ignore",
+        frozen=True,
+        alias_generator=to_camel,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
 
 
 class DemandPhase(StrEnum):

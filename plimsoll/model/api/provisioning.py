@@ -5,10 +5,10 @@ A claim that the provider could not launch is deleted by Karpenter: what is gone
 
 from pydantic import Field
 
-from plimsoll.model.meta import Observed
+from plimsoll.model.meta import Reported
 
 
-class PendingClaim(Observed):
+class PendingClaim(Reported):
     """A NodeClaim that is not Ready yet."""
 
     name: str
@@ -20,7 +20,7 @@ class PendingClaim(Observed):
     """What Karpenter says of the step."""
 
 
-class Provisioning(Observed):
+class Provisioning(Reported):
     """Claims on their way, and those that failed since one last became Ready."""
 
     pending: tuple[PendingClaim, ...] = ()

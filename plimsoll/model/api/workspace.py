@@ -18,6 +18,7 @@ from plimsoll.model.meta import (
     Observed,
     ObservedObject,
     PositiveInt,
+    Reported,
     check_pod_template,
 )
 
@@ -112,7 +113,7 @@ class ConditionType(StrEnum):
     WORKLOAD_READY = "WorkloadReady"
 
 
-class WorkspaceStatus(Observed):
+class WorkspaceStatus(Reported):
     """Written by the engine alone, by server-side apply on the status subresource."""
 
     observed_generation: int | None = Field(default=None, validation_alias="observedGeneration")

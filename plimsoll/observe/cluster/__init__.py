@@ -1,6 +1,7 @@
 """One cluster by list and watch: a Snapshot of what it holds now."""
 
 from plimsoll.observe.cluster.batcher import Batcher
+from plimsoll.observe.cluster.cluster_watch import ClusterWatch
 from plimsoll.observe.cluster.events import events_about
 from plimsoll.observe.cluster.health import Health, NotSyncedError
 from plimsoll.observe.cluster.kinds import (
@@ -27,7 +28,6 @@ from plimsoll.observe.cluster.queue_manifests import queue_objects
 from plimsoll.observe.cluster.reading import read_cluster
 from plimsoll.observe.cluster.snapshots import Stores
 from plimsoll.observe.cluster.store import Store
-from plimsoll.observe.cluster.watching import Watch
 
 __all__ = [
     "AUTOSCALERS",
@@ -45,6 +45,7 @@ __all__ = [
     "STATEFUL_SETS",
     "WORKSPACES",
     "Batcher",
+    "ClusterWatch",
     "Health",
     "Kind",
     "NotSyncedError",
@@ -52,7 +53,6 @@ __all__ = [
     "PodStore",
     "Store",
     "Stores",
-    "Watch",
     "events_about",
     "list_objects",
     "open_observer",

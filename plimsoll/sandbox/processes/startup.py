@@ -11,12 +11,11 @@ from urllib.parse import urlsplit
 from tenacity import AsyncRetrying, stop_after_attempt, wait_fixed
 
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import certificates, identities, job_sets, leader_worker_sets, ports, processes, webhooks
-from plimsoll.sandbox.child import Child
-from plimsoll.sandbox.folder import Folder
-from plimsoll.sandbox.parts import part
-from plimsoll.sandbox.processes import Process
-from plimsoll.sandbox.state import Settings
+from plimsoll.sandbox import Folder, Settings, certificates, identities, part
+from plimsoll.sandbox.processes import control_plane, controllers, ports
+from plimsoll.sandbox.processes.child import Child
+from plimsoll.sandbox.processes.controllers import Controller
+from plimsoll.sandbox.processes.process import Process, environment
 
 READY_SECONDS: Final = 120
 _LOOK_SECONDS: Final = 0.05
@@ -51,17 +50,18 @@ class Startup:
     async def run(self) -> None:
         """Raises PlimsollError when a process ends or is not ready in time."""
         folder, settings = self._folder, self._settings
-        self.ports = dict(zip(processes.PORTS, ports.free(len(processes.PORTS)), strict=True))
+        wanted = [*control_plane.PORTS, *(name for each in controllers.wanted(settings) for name in each.ports)]
+        self.ports = dict(zip(wanted, ports.free(len(wanted)), strict=True))
         if settings.port is not None:
             ports.require_free(settings.port)
             self.ports["kube-apiserver"] = settings.port
         identities.write_kubeconfigs(folder, self.ports["kube-apiserver"])
-        await self._start(processes.etcd(folder, self.ports))
-        await self._start(processes.kube_apiserver(folder, self.ports))
+        await self._start(control_plane.etcd(folder, self.ports))
+        await self._start(control_plane.kube_apiserver(folder, self.ports))
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._install_objects(group))
-                for process in processes.after_apiserver(folder, self.ports, settings):
+                for process in control_plane.after_apiserver(folder, self.ports, settings):
                     group.create_task(self._start(process))
         except* PlimsollError as failures:
             # The first is the cause; the group has cancelled the rest.
@@ -69,13 +69,10 @@ class Startup:
 
     async def _install_objects(self, group: asyncio.TaskGroup) -> None:
         crds = [part("kai").cached / "crds" / f"{name}.yaml" for name in _KAI_CRDS]
-        if self._settings.lws:
-            crds += [part("lws").cached / "crds"]
+        crds += [each.crds for each in controllers.wanted(self._settings)]
         if self._settings.karpenter:
             crds += [part("karpenter").cached / "crds"]
-        if self._settings.trainer:
-            crds += [part(name).cached / "crds" for name in ("jobset", "trainer")]
-        sources = [*crds, processes.resource("objects.yaml")]
+        sources = [*crds, control_plane.resource("objects.yaml")]
         self._on_event("starting", "custom resources")
         await self._kubectl("apply", "--server-side", "--recursive", *(f"--filename={s}" for s in sources))
         # A definition that nobody has looked at has null for conditions: an error to `wait`, for a moment.
@@ -84,24 +81,20 @@ class Startup:
                 established = ("--all", "--for=condition=Established", f"--timeout={READY_SECONDS}s")
                 await self._kubectl("wait", "crd", *established)
         self._on_event("ready", "custom resources")
-        if self._settings.lws:
-            group.create_task(self._start_served(processes.lws(self._folder, self.ports), leader_worker_sets.PODS))
+        for controller in controllers.wanted(self._settings):
+            group.create_task(self._start_controller(controller))
         if self._settings.karpenter:
             group.create_task(self._start_karpenter())
-        if self._settings.trainer:
-            group.create_task(self._start_served(processes.jobset(self._folder, self.ports), job_sets.PODS))
-            group.create_task(self._start_served(processes.trainer(self._folder, self.ports)))
 
     async def _start_karpenter(self) -> None:
-        await self._kubectl("apply", "--server-side", f"--filename={processes.resource('karpenter.yaml')}")
-        await self._start(processes.karpenter(self._folder, self.ports))
+        await self._kubectl("apply", "--server-side", f"--filename={control_plane.resource('karpenter.yaml')}")
+        await self._start(control_plane.karpenter(self._folder, self.ports))
 
-    async def _start_served(self, process: Process, pods: str | None = None) -> None:
-        """A controller, then the webhooks of its module; those for Pods see only Pods with the label `pods`."""
-        await self._start(process)
-        declared = part(process.name).cached / "webhooks.yaml"
-        manifest = webhooks.write(self._folder, process.name, declared, self.ports[process.name], pods)
-        await self._kubectl("apply", "--server-side", f"--filename={manifest}")
+    async def _start_controller(self, controller: Controller) -> None:
+        """The controller, then the webhooks of its module."""
+        await self._start(controller.process(self._folder, self.ports))
+        webhooks = controller.write_webhooks(self._folder, self.ports)
+        await self._kubectl("apply", "--server-side", f"--filename={webhooks}")
 
     async def _kubectl(self, *arguments: str) -> None:
         command = (
@@ -110,7 +103,7 @@ class Startup:
             f"--cache-dir={self._folder.path / 'kube-cache'}",
             *arguments,
         )
-        child = Child("kubectl", command, processes.environment({}), self._folder.logs / "kubectl.log")
+        child = Child("kubectl", command, environment({}), self._folder.logs / "kubectl.log")
         # A child like the others while it runs, so that an interrupted start ends it too.
         self.children.append(child)
         code = await child.wait()
@@ -121,8 +114,8 @@ class Startup:
     async def _start(self, process: Process) -> None:
         if process.ready_file is not None:
             process.ready_file.unlink(missing_ok=True)
-        environment = processes.environment(process.environment)
-        child = Child(process.name, process.command, environment, self._folder.logs / f"{process.name}.log")
+        whole = environment(process.environment)
+        child = Child(process.name, process.command, whole, self._folder.logs / f"{process.name}.log")
         self.children.append(child)
         if process.port is not None:
             self.ports[process.name] = process.port

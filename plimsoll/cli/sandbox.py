@@ -15,10 +15,7 @@ from rich.table import Table
 
 from plimsoll.cli.shared import ERR, OUT, Format, Output, print_json
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import installing, screen
-from plimsoll.sandbox.parts import names
-from plimsoll.sandbox.sandbox import DEFAULT_NAME, Sandbox
-from plimsoll.sandbox.state import ProcessState
+from plimsoll.sandbox import DEFAULT_NAME, ProcessState, Sandbox, installing, names, screen
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -214,13 +211,3 @@ def _warn_of_ended(processes: list[ProcessState]) -> None:
     for process in processes:
         if process.exit_code is not None:
             ERR.print(f"{process.name} has ended with {process.exit_code}: see `plimsoll sandbox logs {process.name}`.")
-
-
-if __name__ == "__main__":
-    from plimsoll.cli.shared import FAILED, print_error
-
-    try:
-        app()
-    except PlimsollError as error:
-        print_error(error)
-        sys.exit(FAILED)

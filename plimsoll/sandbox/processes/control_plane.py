@@ -1,18 +1,14 @@
-"""The processes of a sandbox and the flags each is started with."""
+"""The processes that every sandbox runs, and Karpenter, with the flags that each is started with."""
 
-import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
-from plimsoll.sandbox import certificates, job_sets, kubeflow_trainer, leader_worker_sets, shell
-from plimsoll.sandbox.folder import Folder
-from plimsoll.sandbox.ports import LOOPBACK
-from plimsoll.sandbox.state import Settings
+from plimsoll.sandbox import Folder, Settings, certificates, shell
+from plimsoll.sandbox.processes.ports import LOOPBACK
+from plimsoll.sandbox.processes.process import Process
 
 PORTS: Final = (
     "etcd",
@@ -23,26 +19,8 @@ PORTS: Final = (
     "kwok",
     "karpenter",
     "karpenter-metrics",
-    "lws",
-    "lws-health",
-    "jobset",
-    "jobset-health",
-    "trainer",
-    "trainer-health",
 )
-"""Names of the ports that a sandbox chooses before its processes start."""
-
-
-@dataclass(frozen=True)
-class Process:
-    """How one process is started, and how it is seen to be ready: a URL that answers 200, or a file that appears."""
-
-    name: str
-    command: tuple[str, ...]
-    port: int | None = None
-    ready_url: str | None = None
-    ready_file: Path | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
+"""Names of the ports that these processes take."""
 
 
 def etcd(folder: Folder, ports: Mapping[str, int]) -> Process:
@@ -156,43 +134,6 @@ def karpenter(folder: Folder, ports: Mapping[str, int]) -> Process:
     )
 
 
-def lws(folder: Folder, ports: Mapping[str, int]) -> Process:
-    """LeaderWorkerSet's controller."""
-    return _controller(
-        folder,
-        "lws",
-        str(folder.bin() / "lws-controller"),
-        f"--config={leader_worker_sets.configure(folder, ports['lws'], ports['lws-health'])}",
-        port=ports["lws"],
-        ready_path=leader_worker_sets.READY_PATH,
-    )
-
-
-def jobset(folder: Folder, ports: Mapping[str, int]) -> Process:
-    """JobSet's controller."""
-    return _controller(
-        folder,
-        "jobset",
-        str(folder.bin() / "jobset-controller"),
-        f"--config={job_sets.configure(folder, ports['jobset'], ports['jobset-health'])}",
-        port=ports["jobset"],
-        ready_path=job_sets.READY_PATH,
-    )
-
-
-def trainer(folder: Folder, ports: Mapping[str, int]) -> Process:
-    """Kubeflow Trainer's controller."""
-    return _controller(
-        folder,
-        "trainer",
-        str(folder.bin() / "trainer-controller-manager"),
-        f"--config={kubeflow_trainer.configure(folder, ports['trainer'], ports['trainer-health'])}",
-        port=ports["trainer"],
-        ready_path=kubeflow_trainer.READY_PATH,
-        environment=kubeflow_trainer.environment(folder),
-    )
-
-
 def provider(folder: Folder, user: str) -> Process:
     """The Kubernetes provider that Pulumi attaches to, acting as `user`. It writes its port into a file."""
     name = "provider" if user == "admin" else f"provider-{user}"
@@ -213,30 +154,6 @@ def after_apiserver(folder: Folder, ports: Mapping[str, int], settings: Settings
     if settings.provider == "attached":
         started += [provider(folder, "admin"), provider(folder, "controller")]
     return started
-
-
-def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """A process's whole environment: of the caller's only what a program cannot do without."""
-    kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH") if key in os.environ}
-    return kept | dict(extra)
-
-
-def _controller(
-    folder: Folder,
-    name: str,
-    *command: str,
-    port: int,
-    ready_path: str,
-    environment: Mapping[str, str] = MappingProxyType({}),
-) -> Process:
-    """A controller with webhooks; a stand-in for one that a cloud runs, with as broad a role."""
-    return Process(
-        name,
-        command,
-        port=port,
-        ready_url=f"https://{LOOPBACK}:{port}{ready_path}",
-        environment={"KUBECONFIG": str(folder.kubeconfig("controller-manager")), **environment},
-    )
 
 
 def _kube_component(folder: Folder, ports: Mapping[str, int], name: str, user: str, *flags: str) -> Process:
@@ -278,4 +195,4 @@ def _serving(folder: Folder) -> tuple[str, str]:
 
 def resource(name: str) -> Path:
     """A file of this package."""
-    return Path(str(files("plimsoll.sandbox").joinpath(name)))
+    return Path(str(files("plimsoll.sandbox.processes").joinpath(name)))

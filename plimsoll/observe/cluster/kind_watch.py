@@ -47,7 +47,7 @@ class StreamBrokenError(PlimsollError):
     """The watch said something that cannot be followed: only a new list tells the state."""
 
 
-class Watch(Generic[T]):
+class KindWatch(Generic[T]):
     """Keeps a store at the cluster's state, on a thread of its own.
 
     `on_change` is called after each change of the store that can matter. With a `presence`, a kind that is not defined

@@ -1,0 +1,79 @@
+"""What the writers beside the loop have in common: the latest of each object, several objects at a time."""
+
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class LatestWriter(Generic[T, R]):
+    """Takes items by key and writes each on one of its threads, two of one key one after the other.
+
+    An item that still waits when another one of its key is taken is not written. What subclasses keep beside is
+    guarded by `_lock`.
+    """
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._lock = threading.Condition()
+        self._waiting: dict[str, T] = {}
+        self._busy: set[str] = set()
+        self._most = threads
+        # Its threads are joined at the end of the process: what was taken by then is still written.
+        self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=name)
+
+    def flush(self) -> None:
+        """Returns when nothing waits or is under way."""
+        with self._lock:
+            self._lock.wait_for(lambda: not self._waiting and not self._busy)
+
+    def close(self) -> None:
+        """Returns when what was taken is written; nothing may be written afterwards."""
+        self._threads.shutdown(wait=True)
+
+    def _write(self, item: T) -> R:
+        """Writes one item, on one of the threads; logs what fails instead of raising it."""
+        raise NotImplementedError
+
+    def _wrote(self, key: str, item: T, result: R) -> None:
+        """Hears what `_write` returned, with the lock held, before another item of the key is begun."""
+
+    def _may_begin(self, key: str) -> bool:
+        """Whether the waiting item of that key may be written now; asked with the lock held."""
+        return True
+
+    def _take(self, items: Mapping[str, T]) -> None:
+        """Returns at once."""
+        with self._lock:
+            self._waiting.update(items)
+        self._begin(len(items))
+
+    def _begin(self, items: int) -> None:
+        """Lets threads look for so many items that may be written."""
+        for _ in range(min(items, self._most)):
+            self._threads.submit(self._drain)
+
+    def _drain(self) -> None:
+        while (taken := self._next()) is not None:
+            key, item = taken
+            written = False
+            try:
+                result = self._write(item)
+                written = True
+            finally:
+                with self._lock:
+                    self._busy.discard(key)
+                    if written:
+                        self._wrote(key, item, result)
+                    self._lock.notify_all()
+
+    def _next(self) -> tuple[str, T] | None:
+        """One that no other thread is at."""
+        with self._lock:
+            key = next((key for key in self._waiting if key not in self._busy and self._may_begin(key)), None)
+            if key is None:
+                return None
+            self._busy.add(key)
+            return key, self._waiting.pop(key)

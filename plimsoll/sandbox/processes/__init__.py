@@ -1,0 +1,16 @@
+"""The processes of a sandbox: what runs, with which flags, in which order, and who keeps it running."""
+
+from plimsoll.sandbox.processes.child import dies_with
+from plimsoll.sandbox.processes.controllers import JOB_SET, LEADER_WORKER_SET, TRAINER, Controller, wanted
+from plimsoll.sandbox.processes.supervisor import LET_GO, Supervisor
+
+__all__ = [
+    "JOB_SET",
+    "LEADER_WORKER_SET",
+    "LET_GO",
+    "TRAINER",
+    "Controller",
+    "Supervisor",
+    "dies_with",
+    "wanted",
+]
