@@ -1,10 +1,10 @@
 """From a Plan to updates of the capacity stacks."""
 
 from plimsoll.apply.applier import Applier
+from plimsoll.apply.delta.outcome import Outcome, Timing
 from plimsoll.apply.errors import ApplyError, Failure, FailureKind, LeaseHeldError, LeaseLostError
-from plimsoll.apply.outcome import Outcome, Timing
-from plimsoll.apply.owned_resource import OwnedResource
 from plimsoll.apply.settings import ApplySettings, LeaseSettings
+from plimsoll.apply.state.owned_resource import OwnedResource
 
 __all__ = [
     "Applier",

@@ -9,25 +9,25 @@ from typing import Self, TypeVar
 
 import structlog
 
-from plimsoll.apply.capacity_stacks import CapacityStacks
-from plimsoll.apply.cluster_provider import ClusterProvider, open_provider
-from plimsoll.apply.delta import check, stacks_for
-from plimsoll.apply.environment import check_passphrase, make_work_folder
+from plimsoll.apply.delta.outcome import Outcome
+from plimsoll.apply.delta.parts import check, stacks_for
+from plimsoll.apply.delta.review import Reviewer, is_going
+from plimsoll.apply.engine.cluster_provider import ClusterProvider, open_provider
+from plimsoll.apply.engine.environment import check_passphrase, make_work_folder
+from plimsoll.apply.engine.stack import CapacityStack
 from plimsoll.apply.errors import LeaseLostError, LockedError, UpdateInterruptedError
 from plimsoll.apply.execution import Execution
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.leaving import mark_leaving
 from plimsoll.apply.lifting import lift_gates
-from plimsoll.apply.locks import break_stale
-from plimsoll.apply.outcome import Outcome
-from plimsoll.apply.owned_resource import OWNED_KINDS, OwnedResource, owned
-from plimsoll.apply.review import Reviewer, is_going
-from plimsoll.apply.roster import Roster
 from plimsoll.apply.settings import ApplySettings
-from plimsoll.apply.shard import Shard
 from plimsoll.apply.signals import Arming, send
-from plimsoll.apply.stack import CapacityStack
-from plimsoll.apply.state import Manifest
+from plimsoll.apply.stacks.capacity_stacks import CapacityStacks
+from plimsoll.apply.stacks.locks import break_stale
+from plimsoll.apply.stacks.roster import Roster
+from plimsoll.apply.stacks.shard import Shard
+from plimsoll.apply.state.owned_resource import OWNED_KINDS, OwnedResource, owned
+from plimsoll.apply.state.state import Manifest
 from plimsoll.connection import Connection
 from plimsoll.model.labels import SHARD
 from plimsoll.model.plan import Lift, ObjectKey, Plan, Signal

@@ -6,7 +6,8 @@ from typing import Final
 
 import tenacity
 
-from plimsoll.apply.delta import assign, only
+from plimsoll.apply.delta.outcome import Outcome
+from plimsoll.apply.delta.parts import assign, only
 from plimsoll.apply.errors import (
     RETRYABLE,
     BackendUnreachableError,
@@ -15,8 +16,7 @@ from plimsoll.apply.errors import (
     FailureKind,
     StateChangedError,
 )
-from plimsoll.apply.outcome import Outcome
-from plimsoll.apply.roster import Roster
+from plimsoll.apply.stacks.roster import Roster
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.plan import ObjectKey, Plan
 

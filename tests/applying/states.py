@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from plimsoll.apply.review import stamped
-from plimsoll.apply.state import State, declare, provider_urn, stack_urn, urn_of
+from plimsoll.apply.delta.review import stamped
+from plimsoll.apply.state.state import State, declare, provider_urn, stack_urn, urn_of
 from plimsoll.connection import RequestError
 from plimsoll.model import labels
 from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update

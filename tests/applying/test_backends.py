@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from plimsoll.apply import ApplySettings, LeaseSettings
-from plimsoll.apply.backend import FolderBackend, S3Backend, open_backend
 from plimsoll.apply.errors import BackendUnreachableError, StateFolderFullError, StateUnreadableError
+from plimsoll.apply.state.backend import FolderBackend, S3Backend, open_backend
 from tests.applying.states import STACK, a_claim, a_state, live
 
 STACKS = ".pulumi/stacks/plimsoll"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.apply.engine_home import make_engine_home
+from plimsoll.apply.engine.home import make_engine_home
 from plimsoll.apply.errors import StateFolderFullError
 from plimsoll.apply.settings import ApplySettings
 

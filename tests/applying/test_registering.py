@@ -10,9 +10,9 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import language_pb2, resource_pb2, resource_pb2_grpc
 
-from plimsoll.apply.language import InlineLanguage
-from plimsoll.apply.program import Order, Program
-from plimsoll.apply.registration import Declared
+from plimsoll.apply.engine.language import InlineLanguage
+from plimsoll.apply.engine.program import Order, Program
+from plimsoll.apply.engine.registration import Declared
 from plimsoll.provider.values import decode
 
 

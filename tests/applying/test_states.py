@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 import pytest
 
+from plimsoll.apply.delta.review import Reviewer
 from plimsoll.apply.errors import LeaseLostError, LockedError, StateUnreadableError
-from plimsoll.apply.keeper import StateKeeper
-from plimsoll.apply.review import Reviewer
-from plimsoll.apply.state import State, declare, importable
+from plimsoll.apply.stacks.keeper import StateKeeper
+from plimsoll.apply.state.state import State, declare, importable
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.plan import ObjectKey
 from tests.applying.states import STACK, FakeCluster, a_claim, a_deployment, a_record, a_state, live

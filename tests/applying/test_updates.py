@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from plimsoll.apply.engine.program import CalledOffError, Order, Program
+from plimsoll.apply.engine.stack import EngineEvent
 from plimsoll.apply.errors import (
     ApplyError,
     FailureKind,
@@ -16,10 +18,8 @@ from plimsoll.apply.errors import (
     UpdateFailedError,
     UpdateInterruptedError,
 )
-from plimsoll.apply.program import CalledOffError, Order, Program
-from plimsoll.apply.stack import EngineEvent
-from plimsoll.apply.state import provider_urn, stack_urn
-from plimsoll.apply.update import Operation, Update
+from plimsoll.apply.stacks.update import Operation, Update
+from plimsoll.apply.state.state import provider_urn, stack_urn
 from tests.applying.states import STACK
 
 A, B, C = (f"urn:pulumi:s::p::kubernetes:x:Y::{name}" for name in "abc")

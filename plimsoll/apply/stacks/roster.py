@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from plimsoll.apply.settings import ApplySettings
-from plimsoll.apply.shard import Shard
+from plimsoll.apply.stacks.shard import Shard
 
 
 class Roster:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from plimsoll.apply.backend import Backend
+from plimsoll.apply.delta.review import Reviewer
+from plimsoll.apply.engine.stack import CapacityStack
 from plimsoll.apply.errors import LockedError
-from plimsoll.apply.review import Reviewer
-from plimsoll.apply.stack import CapacityStack
-from plimsoll.apply.state import Manifest, State
+from plimsoll.apply.state.backend import Backend
+from plimsoll.apply.state.state import Manifest, State
 from plimsoll.model.plan import ObjectKey
 from plimsoll.provider.identity import kind_of
 

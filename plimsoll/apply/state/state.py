@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import orjson
 
+from plimsoll.apply.engine.program import PROVIDER_NAME
+from plimsoll.apply.engine.registration import Declared
 from plimsoll.apply.errors import StateUnreadableError
-from plimsoll.apply.program import PROVIDER_NAME
-from plimsoll.apply.registration import Declared
 from plimsoll.apply.settings import PROJECT
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.labels import DEMAND, FIELD_MANAGER, HEADROOM, WORKSPACE, WORKSPACE_NAMESPACE

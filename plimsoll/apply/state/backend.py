@@ -13,7 +13,7 @@ import orjson
 
 from plimsoll.apply.errors import ApplyError, BackendUnreachableError, StateFolderFullError
 from plimsoll.apply.settings import PROJECT
-from plimsoll.apply.state import State
+from plimsoll.apply.state.state import State
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

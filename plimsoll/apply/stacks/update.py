@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import structlog
 
+from plimsoll.apply.engine.program import Order, Program
+from plimsoll.apply.engine.stack import CapacityStack, EngineEvent
 from plimsoll.apply.errors import ApplyError, Failure, FailureKind, PlanMismatchError, UpdateFailedError, object_failure
-from plimsoll.apply.program import Order, Program
-from plimsoll.apply.stack import CapacityStack, EngineEvent
-from plimsoll.apply.state import provider_urn, stack_urn
+from plimsoll.apply.state.state import provider_urn, stack_urn
 
 _HARMLESS: Final = frozenset({"same", "read", "refresh"})
 _SETTING_UP: Final = frozenset({"same", "create", "update"})

@@ -1,7 +1,7 @@
 """What the engine's processes are told, and what must be there before one is started."""
 
-from plimsoll.apply.engine import HOLDER
-from plimsoll.apply.engine_home import make_engine_home
+from plimsoll.apply.engine.home import make_engine_home
+from plimsoll.apply.engine.process import HOLDER
 from plimsoll.apply.errors import PassphraseError, StateFolderFullError
 from plimsoll.apply.settings import ApplySettings
 

@@ -9,9 +9,9 @@ from typing import Final
 import psutil
 import structlog
 
-from plimsoll.apply.engine import HOLDER
+from plimsoll.apply.engine.process import HOLDER
+from plimsoll.apply.engine.stack import CapacityStack
 from plimsoll.apply.errors import LockedError, LockHolder
-from plimsoll.apply.stack import CapacityStack
 
 _END_SECONDS: Final = 20.0
 

@@ -8,12 +8,12 @@ from typing import Final
 
 from semver import VersionInfo
 
-from plimsoll.apply.backend import Backend, open_backend
-from plimsoll.apply.engine import Engine, find_pulumi
-from plimsoll.apply.environment import engine_environment
+from plimsoll.apply.engine.environment import engine_environment
+from plimsoll.apply.engine.process import Engine, find_pulumi
+from plimsoll.apply.engine.stack import CapacityStack
 from plimsoll.apply.settings import ApplySettings
-from plimsoll.apply.stack import CapacityStack
-from plimsoll.apply.state import State
+from plimsoll.apply.state.backend import Backend, open_backend
+from plimsoll.apply.state.state import State
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 

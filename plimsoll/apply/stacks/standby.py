@@ -4,11 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from plimsoll.apply.cluster_provider import ClusterProvider
+from plimsoll.apply.engine.cluster_provider import ClusterProvider
+from plimsoll.apply.engine.stack import CapacityStack
 from plimsoll.apply.errors import ApplyError, PlanMismatchError
-from plimsoll.apply.keeper import StateKeeper
-from plimsoll.apply.stack import CapacityStack
-from plimsoll.apply.update import Update
+from plimsoll.apply.stacks.keeper import StateKeeper
+from plimsoll.apply.stacks.update import Update
 
 MOST_MENDS: Final = 4
 """A state that does not come in order after so many tries never will."""

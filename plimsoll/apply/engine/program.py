@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import pulumi
 
-from plimsoll.apply.registration import Declared, Registration
+from plimsoll.apply.engine.registration import Declared, Registration
 
 PROVIDER_NAME: Final = "cluster"
 

@@ -8,9 +8,11 @@ from typing import Final
 
 import structlog
 
-from plimsoll.apply.backend import Backend
-from plimsoll.apply.cluster_provider import ClusterProvider
-from plimsoll.apply.delta import Part
+from plimsoll.apply.delta.outcome import Outcome, Timing
+from plimsoll.apply.delta.parts import Part
+from plimsoll.apply.delta.review import Review, Reviewer, outcome_of
+from plimsoll.apply.engine.cluster_provider import ClusterProvider
+from plimsoll.apply.engine.stack import CapacityStack
 from plimsoll.apply.errors import (
     ApplyError,
     LeaseLostError,
@@ -18,14 +20,12 @@ from plimsoll.apply.errors import (
     StateChangedError,
     UpdateInterruptedError,
 )
-from plimsoll.apply.keeper import StateKeeper
-from plimsoll.apply.outcome import Outcome, Timing
-from plimsoll.apply.review import Review, Reviewer, outcome_of
-from plimsoll.apply.stack import CapacityStack
-from plimsoll.apply.standby import MOST_MENDS, Standby
-from plimsoll.apply.state import Manifest, State, importable
-from plimsoll.apply.update import Operation, Update
-from plimsoll.apply.worker import Worker
+from plimsoll.apply.stacks.keeper import StateKeeper
+from plimsoll.apply.stacks.standby import MOST_MENDS, Standby
+from plimsoll.apply.stacks.update import Operation, Update
+from plimsoll.apply.stacks.worker import Worker
+from plimsoll.apply.state.backend import Backend
+from plimsoll.apply.state.state import Manifest, State, importable
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.plan import ObjectKey
 

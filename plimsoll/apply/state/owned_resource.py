@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.apply.state import State
+from plimsoll.apply.state.state import State
 from plimsoll.model.plan import ObjectKey
 from plimsoll.provider.identity import Kind
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from plimsoll.apply.delta import Part
+from plimsoll.apply.delta.outcome import Outcome, Timing
+from plimsoll.apply.delta.parts import Part
+from plimsoll.apply.engine.program import Order
+from plimsoll.apply.engine.registration import Declared
 from plimsoll.apply.errors import (
     ClusterUnreachableError,
     Failure,
@@ -15,11 +18,8 @@ from plimsoll.apply.errors import (
     PlanMismatchError,
     object_failure,
 )
-from plimsoll.apply.outcome import Outcome, Timing
-from plimsoll.apply.program import Order
-from plimsoll.apply.registration import Declared
-from plimsoll.apply.state import Manifest, State, declare, importable, urn_of
-from plimsoll.apply.update import Operation
+from plimsoll.apply.stacks.update import Operation
+from plimsoll.apply.state.state import Manifest, State, declare, importable, urn_of
 from plimsoll.connection import ConnectionFailedError, RequestError
 from plimsoll.model.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
 from plimsoll.model.owner import Owner

@@ -1,0 +1,1 @@
+"""One delta: its parts for the stacks, what they come to, and what became of them."""

@@ -1,0 +1,1 @@
+"""Pulumi's engine as processes: what one is told, and what it says."""

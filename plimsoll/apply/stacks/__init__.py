@@ -1,0 +1,1 @@
+"""The capacity stacks of an environment, each with a thread of its own."""

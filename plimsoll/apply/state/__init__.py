@@ -1,0 +1,1 @@
+"""States of capacity stacks, and where they lie."""
