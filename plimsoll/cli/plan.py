@@ -11,7 +11,7 @@ from rich.text import Text
 from plimsoll.cli.options import Context, Kubeconfig
 from plimsoll.cli.output import OUT, REFUSED, SETTLED, Format, Output, print_json
 from plimsoll.cli.queues_report import next_as_json, next_line
-from plimsoll.model.plan import Creation, Plan, Update
+from plimsoll.model.plan import Change, Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
 from plimsoll.plan.node_ask import NodeAsk
@@ -140,7 +140,7 @@ def _print_text(plan: Plan) -> None:
     OUT.print(Text(_summary(plan), style="bold"))
 
 
-def _print_change(sign: str, style: str, change: Creation | Update) -> None:
+def _print_change(sign: str, style: str, change: Change) -> None:
     _print_line(sign, style, str(change.key), change.reason)
     spec = yaml.safe_dump(_telling(change.manifest), sort_keys=False, width=110)
     for line in spec.splitlines():

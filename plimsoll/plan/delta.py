@@ -8,7 +8,7 @@ from plimsoll.model.capacity_buffer import CapacityBuffer
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_pool import NodePool
 from plimsoll.model.owner import Owner
-from plimsoll.model.plan import Creation, Deletion, ObjectKey, Signal, SignalReason, Update
+from plimsoll.model.plan import Change, Deletion, ObjectKey, Signal, SignalReason
 from plimsoll.model.pod import Pod
 from plimsoll.model.provisioning_request import ProvisioningRequest
 from plimsoll.model.template import PodTemplate
@@ -31,18 +31,18 @@ class Delta:
     """Operations, warnings, and the times at which they may change by themselves; in the order they were found."""
 
     def __init__(self) -> None:
-        self.creations: list[Creation] = []
-        self.updates: list[Update] = []
+        self.creations: list[Change] = []
+        self.updates: list[Change] = []
         self.deletions: list[Deletion] = []
         self.signals: list[Signal] = []
         self.warnings: list[str] = []
         self.looks: list[datetime] = []
 
     def create(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
-        self.creations.append(Creation(manifest=manifest, owner=owner, reason=reason))
+        self.creations.append(Change(manifest=manifest, owner=owner, reason=reason))
 
     def update(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
-        self.updates.append(Update(manifest=manifest, owner=owner, reason=reason))
+        self.updates.append(Change(manifest=manifest, owner=owner, reason=reason))
 
     def delete(self, thing: Owned | Asking, reason: str) -> None:
         """Nothing where the object is being deleted already."""

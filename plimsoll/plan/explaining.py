@@ -10,7 +10,7 @@ from plimsoll.model.node import Node
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.node_gpus import NodeGpus
 from plimsoll.model.owner import Owner
-from plimsoll.model.plan import Creation, Deletion, Plan, Update
+from plimsoll.model.plan import Change, Deletion, Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.verdict import Verdict
 from plimsoll.model.workload import Workload
@@ -33,7 +33,7 @@ from plimsoll.plan.tolerations import Tolerances
 from plimsoll.plan.usability import short_of_devices, why_unusable
 from plimsoll.plan.validating import validate
 
-Operation = TypeVar("Operation", Creation, Update, Deletion)
+Operation = TypeVar("Operation", Change, Deletion)
 
 
 class NodeStory(NamedTuple):
@@ -86,8 +86,8 @@ class Story(NamedTuple):
     workloads: tuple[Workload, ...] = ()
     bounds: tuple[str, ...] = ()
     """Limits and access that apply, one sentence each."""
-    creations: tuple[Creation, ...] = ()
-    updates: tuple[Update, ...] = ()
+    creations: tuple[Change, ...] = ()
+    updates: tuple[Change, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     warnings: tuple[str, ...] = ()
     """What the plan says of this Workspace."""

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from plimsoll.model.node_claim import NodeClaim
-from plimsoll.model.plan import Creation
+from plimsoll.model.plan import Change
 from plimsoll.model.snapshot import Snapshot
 
 
-def with_claims(snapshot: Snapshot, creations: Iterable[Creation], now: datetime) -> Snapshot:
+def with_claims(snapshot: Snapshot, creations: Iterable[Change], now: datetime) -> Snapshot:
     """Adds the NodeClaims among the creations: a status that counts them need not be written again when they show."""
     known = {claim.name for claim in snapshot.node_claims}
     made = [

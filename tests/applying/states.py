@@ -10,7 +10,7 @@ from plimsoll.apply.delta.review import stamped
 from plimsoll.apply.state.state import State, declare, provider_urn, stack_urn, urn_of
 from plimsoll.connection import RequestError
 from plimsoll.model import labels
-from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update
+from plimsoll.model.plan import Change, Deletion, ObjectKey
 from plimsoll.model.workspace import WorkspaceRef
 from plimsoll.provider.identity import Kind, kind_of
 from plimsoll.provider.objects import Mapping, NoSuchKindError, Objects
@@ -44,12 +44,8 @@ def ownership(workspace: str) -> dict[str, str]:
     }
 
 
-def creation(manifest: dict[str, Any]) -> Creation:
-    return Creation(manifest=manifest, owner=_owner(manifest), reason="test")
-
-
-def update(manifest: dict[str, Any]) -> Update:
-    return Update(manifest=manifest, owner=_owner(manifest), reason="test")
+def change(manifest: dict[str, Any]) -> Change:
+    return Change(manifest=manifest, owner=_owner(manifest), reason="test")
 
 
 def deletion(manifest: dict[str, Any], uid: str) -> Deletion:

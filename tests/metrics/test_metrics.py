@@ -21,7 +21,7 @@ from plimsoll.model.gpu_demand import ClaimStage, DemandClaim, DemandPhase, Dema
 from plimsoll.model.monitoring import MonitoringSpec
 from plimsoll.model.node_claim import NodeClaim
 from plimsoll.model.owner import DemandRef
-from plimsoll.model.plan import Creation, Deletion, Lift, ObjectKey, Plan
+from plimsoll.model.plan import Change, Deletion, Lift, ObjectKey, Plan
 from plimsoll.model.snapshot import Snapshot
 from plimsoll.model.workspace import WorkspaceRef
 from plimsoll.plan.planning import plan as make_plan
@@ -123,9 +123,9 @@ def test_a_claim_that_is_ready_before_it_is_seen_counts() -> None:
 
 
 def test_operations_and_triggers_count_what_was_done() -> None:
-    def a_trigger(name: str) -> Creation:
+    def a_trigger(name: str) -> Change:
         manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "plimsoll-triggers"}}
-        return Creation(manifest=manifest, owner=DemandRef(name="demand"), reason="demand")
+        return Change(manifest=manifest, owner=DemandRef(name="demand"), reason="demand")
 
     plan = Plan(creations=(a_trigger("a"), a_trigger("b")), deletions=deleting(a_claim("c")).deletions)
     metrics = Metrics()

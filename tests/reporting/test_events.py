@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from plimsoll.model.owner import DemandRef
-from plimsoll.model.plan import Creation, Deletion, ObjectKey, Plan
+from plimsoll.model.plan import Change, Deletion, ObjectKey, Plan
 from plimsoll.model.verdict import Reason, Verdict
 from plimsoll.model.workspace import WorkspaceRef, WorkspaceStatus
 from plimsoll.report.events import CROWD, Event, capacity_events, provisioning_event, summed_up, verdict_event
@@ -55,9 +55,9 @@ def test_a_refusal_is_a_warning_that_says_what_to_change() -> None:
     assert (event.type, event.note) == ("Warning", "NonUniformNodes: so it is")
 
 
-def a_creation(name: str) -> Creation:
+def a_creation(name: str) -> Change:
     manifest = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": name}}
-    return Creation(manifest=manifest, owner=WS, reason="missing")
+    return Change(manifest=manifest, owner=WS, reason="missing")
 
 
 def test_capacity_is_told_once_for_each_workspace_and_kind() -> None:

@@ -23,7 +23,7 @@ from plimsoll.apply.state.state import Manifest, State, declare, importable, urn
 from plimsoll.connection import ConnectionFailedError, RequestError
 from plimsoll.model.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
 from plimsoll.model.owner import Owner
-from plimsoll.model.plan import Creation, Deletion, ObjectKey, Update
+from plimsoll.model.plan import Change, Deletion, ObjectKey
 from plimsoll.model.workspace import WorkspaceRef
 from plimsoll.provider.awaiting import SKIP_AWAIT
 from plimsoll.provider.identity import Kind, kind_of
@@ -165,10 +165,10 @@ class Reviewer:
             return False
         return True
 
-    def _look_and_create(self, review: Review, state: State, creation: Creation) -> None:
+    def _look_and_create(self, review: Review, state: State, creation: Change) -> None:
         self._creation(review, state, creation, self._get(creation.key))
 
-    def _creation(self, review: Review, state: State, creation: Creation, live: Manifest | None) -> None:
+    def _creation(self, review: Review, state: State, creation: Change, live: Manifest | None) -> None:
         key, known = creation.key, state.resources.get(creation.key)
         manifest = stamped(creation.manifest, state.stack)
         if live is None and not self._is_served(key):
@@ -191,7 +191,7 @@ class Reviewer:
                 review.drop.add(key)
             review.failed[key] = _not_ours(key)
 
-    def _update(self, review: Review, state: State, update: Update) -> None:
+    def _update(self, review: Review, state: State, update: Change) -> None:
         key, known = update.key, state.resources.get(update.key)
         live = self._get(key)
         manifest = stamped(update.manifest, state.stack)
