@@ -1,10 +1,11 @@
 """From a Plan to updates of the capacity stacks."""
 
 from plimsoll.apply.applier import Applier
-from plimsoll.apply.delta.outcome import Outcome, Timing
+from plimsoll.apply.delta import Outcome, Timing
 from plimsoll.apply.errors import ApplyError, Failure, FailureKind, LeaseHeldError, LeaseLostError
+from plimsoll.apply.lease import Lease
 from plimsoll.apply.settings import ApplySettings, LeaseSettings
-from plimsoll.apply.state.owned_resource import OwnedResource
+from plimsoll.apply.state import OwnedResource
 
 __all__ = [
     "Applier",
@@ -12,6 +13,7 @@ __all__ = [
     "ApplySettings",
     "Failure",
     "FailureKind",
+    "Lease",
     "LeaseHeldError",
     "LeaseLostError",
     "LeaseSettings",

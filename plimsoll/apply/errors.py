@@ -65,6 +65,13 @@ class UpdateInterruptedError(ApplyError):
     """The update was asked to stop; what it had begun is finished, the rest not started."""
 
 
+class WriterStoppingError(UpdateInterruptedError):
+    """The writer was told to stop."""
+
+    def __init__(self) -> None:
+        super().__init__("the writer is stopping", "what was begun is finished; start it again to go on")
+
+
 class UpdateFailedError(ApplyError):
     """The engine failed for a reason that has no type of its own."""
 

@@ -1,4 +1,4 @@
-"""The execution of one delta: its parts side by side on the shards, what failed in passing once more."""
+"""The execution of one delta: its parts side by side on the stacks, what failed in passing once more."""
 
 from collections.abc import Callable
 from types import MappingProxyType
@@ -6,8 +6,7 @@ from typing import Final
 
 import tenacity
 
-from plimsoll.apply.delta.outcome import Outcome
-from plimsoll.apply.delta.parts import assign, only
+from plimsoll.apply.delta import Outcome, assign, only
 from plimsoll.apply.errors import (
     RETRYABLE,
     BackendUnreachableError,
@@ -16,7 +15,8 @@ from plimsoll.apply.errors import (
     FailureKind,
     StateChangedError,
 )
-from plimsoll.apply.stacks.roster import Roster
+from plimsoll.apply.lease import Lease
+from plimsoll.apply.stacks import Stacks
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.plan import ObjectKey, Plan
 
@@ -24,15 +24,13 @@ _TRIES: Final = 3
 
 
 class Execution:
-    """Of one Plan. `gate` raises where nothing may be begun any more; `created` is told of each object as soon as its
-    creation is confirmed, on a thread of its shard. `room` is how many objects a shard takes."""
+    """Of one Plan. `created` is told of each object as soon as its creation is confirmed, on a thread of its stack's.
+    `room` is how many objects a stack takes."""
 
-    def __init__(
-        self, shards: Roster, *, room: int, gate: Callable[[], None], created: Callable[[ObjectKey], None]
-    ) -> None:
-        self._shards = shards
+    def __init__(self, stacks: Stacks, room: int, lease: Lease, created: Callable[[ObjectKey], None]) -> None:
+        self._stacks = stacks
         self._room = room
-        self._gate = gate
+        self._lease = lease
         self._created = created
         self._errors: list[PlimsollError] = []
         """Of the last try."""
@@ -58,11 +56,11 @@ class Execution:
 
     def _try(self, plan: Plan) -> Outcome:
         self._errors = []
-        self._gate()
-        states = {shard.name: shard.state for shard in self._shards}
-        parts = assign(plan, states, self._shards.ready(), self._room)
-        futures = {name: self._shards[name].apply(part, self._created) for name, part in parts.items()}
-        self._shards.begun()
+        self._lease.require()
+        states = {shard.name: shard.state for shard in self._stacks}
+        parts = assign(plan, states, self._stacks.ready(), self._room)
+        futures = {name: self._stacks[name].apply(part, self._created) for name, part in parts.items()}
+        self._stacks.begun()
         outcomes = []
         for name, future in futures.items():
             try:
@@ -71,15 +69,11 @@ class Execution:
                 self._errors.append(error)
                 failure = _failure_of(error)
                 outcomes.append(Outcome(failed=MappingProxyType(dict.fromkeys(parts[name].keys, failure))))
-        self._shards.arrange()
+        self._stacks.arrange()
         return Outcome.merged(outcomes)
 
     def _worth_another(self, outcome: Outcome) -> bool:
-        try:
-            self._gate()
-        except PlimsollError:
-            return False
-        return any(failure.kind in RETRYABLE for failure in outcome.failed.values())
+        return self._lease.usable and any(failure.kind in RETRYABLE for failure in outcome.failed.values())
 
 
 def _failure_of(error: PlimsollError) -> Failure:

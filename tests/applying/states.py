@@ -7,7 +7,9 @@ from typing import Any
 import orjson
 
 from plimsoll.apply.delta.review import stamped
-from plimsoll.apply.state.state import State, declare, provider_urn, stack_urn, urn_of
+from plimsoll.apply.engine import provider_urn, stack_urn, urn_of
+from plimsoll.apply.errors import LeaseLostError
+from plimsoll.apply.state import State, declare
 from plimsoll.connection import RequestError
 from plimsoll.model import labels
 from plimsoll.model.plan import Change, Deletion, ObjectKey
@@ -134,3 +136,17 @@ class FakeCluster(Objects):
             for each in self.objects.values()
             if kind_of(each) == kind and (found := each["metadata"]["labels"].get(key)) and value in ("", found)
         ]
+
+
+class FakeLease:
+    """A Lease that is held, or lost."""
+
+    identity = "here_1_a"
+    expired_holders: tuple[str, ...] = ()
+
+    def __init__(self, held: bool = True) -> None:
+        self.held = held
+
+    def require(self) -> None:
+        if not self.held:
+            raise LeaseLostError("lost")

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.apply.delta.parts import Part, assign, check
+from plimsoll.apply.delta import Part, assign, check
 from plimsoll.apply.errors import DeletionCapError, PlanMismatchError
-from plimsoll.apply.state.state import State
+from plimsoll.apply.state import State
 from plimsoll.model.plan import ObjectKey, Plan
 from tests.applying.states import a_claim, a_deployment, a_state, change, deletion, live
 

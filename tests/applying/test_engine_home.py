@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.apply.engine.home import make_engine_home
+from plimsoll.apply import ApplySettings
+from plimsoll.apply.engine.environment import make_engine_home
 from plimsoll.apply.errors import StateFolderFullError
-from plimsoll.apply.settings import ApplySettings
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from plimsoll.apply.leaving import mark_leaving
+from plimsoll.apply.pods import PodWriter
 from plimsoll.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.plan import LeavingPod
@@ -28,7 +28,7 @@ class Recording(Connection):
 
 def test_each_is_marked_by_its_uid() -> None:
     connection = Recording()
-    mark_leaving(connection, PODS)
+    PodWriter(connection).mark_leaving(PODS)
     assert [call[1] for call in connection.calls] == [f"/api/v1/namespaces/team/pods/{name}" for name in "ab"]
     method, _, body, content_type = connection.calls[0]
     assert (method, content_type) == ("PATCH", MERGE_PATCH)
@@ -46,5 +46,5 @@ def test_each_is_marked_by_its_uid() -> None:
 )
 def test_what_cannot_be_marked_is_no_error(error: PlimsollError, asked: int) -> None:
     connection = Recording(error)
-    mark_leaving(connection, PODS)
+    PodWriter(connection).mark_leaving(PODS)
     assert len(connection.calls) == asked

@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from plimsoll.apply.engine.process import HOLDER
+from plimsoll.apply.engine import HOLDER
 from plimsoll.apply.errors import LockedError, LockHolder
 from plimsoll.apply.stacks.locks import break_stale
 from tests.e2e.awaiting import await_condition

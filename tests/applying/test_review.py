@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.apply.delta.parts import Part
-from plimsoll.apply.delta.review import Review, Reviewer
+from plimsoll.apply.delta import Part, Review, Reviewer
+from plimsoll.apply.engine import Operation
 from plimsoll.apply.errors import FailureKind, PlanMismatchError
-from plimsoll.apply.stacks.update import Operation
-from plimsoll.apply.state.state import State
+from plimsoll.apply.state import State
 from plimsoll.connection import RequestError
 from plimsoll.model.labels import NODEPOOL, SHARD
 from plimsoll.model.plan import ObjectKey

@@ -49,10 +49,10 @@ def test_states_lie_in_the_bucket_and_another_host_goes_on_with_them(
 ) -> None:
     with a_writer(settings) as writer:
         for index in range(5):
-            await_condition(lambda: writer.armed)
+            await_condition(lambda: writer.pre_started)
             outcome = writer.apply(creating(a_claim(f"bucket-{index}", workspace=f"ws-{index}")))
-            assert [timing.armed for timing in outcome.timings] == [True]
-        await_condition(lambda: writer.armed)
+            assert [timing.pre_started for timing in outcome.timings] == [True]
+        await_condition(lambda: writer.pre_started)
     assert any(key.startswith("plimsoll/.pulumi/stacks/plimsoll/capacity-") for key in keys(endpoint))
     history = [key for key in keys(endpoint) if key.endswith(".history.json")]
     assert len(history) <= 2 * settings.shards + 2

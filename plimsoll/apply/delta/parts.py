@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll.apply.errors import DeletionCapError, PlanMismatchError
-from plimsoll.apply.state.state import State, owner_of
+from plimsoll.apply.state import State, owner_of
 from plimsoll.model.labels import SHARD
 from plimsoll.model.owner import DemandRef
 from plimsoll.model.plan import Change, Deletion, ObjectKey, Plan

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from plimsoll.apply.delta.outcome import Outcome, Timing
 from plimsoll.apply.delta.parts import Part
-from plimsoll.apply.engine.program import Order
-from plimsoll.apply.engine.registration import Declared
+from plimsoll.apply.engine import Declared, Operation, Order, urn_of
 from plimsoll.apply.errors import (
     ClusterUnreachableError,
     Failure,
@@ -18,8 +17,7 @@ from plimsoll.apply.errors import (
     PlanMismatchError,
     object_failure,
 )
-from plimsoll.apply.stacks.update import Operation
-from plimsoll.apply.state.state import Manifest, State, declare, importable, urn_of
+from plimsoll.apply.state import Manifest, State, declare, importable
 from plimsoll.connection import ConnectionFailedError, RequestError
 from plimsoll.model.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
 from plimsoll.model.owner import Owner

@@ -1,1 +1,32 @@
-"""Pulumi's engine as processes: what one is told, and what it says."""
+"""Pulumi's engine as processes: one runs a program for one stack, and tells in its event log what it does."""
+
+from plimsoll.apply.engine.cluster_provider import ClusterProvider, open_provider
+from plimsoll.apply.engine.environment import check_passphrase, engine_environment, make_work_folder
+from plimsoll.apply.engine.process import HOLDER, Engine, find_pulumi
+from plimsoll.apply.engine.program import PROVIDER_TYPE, STACK_TYPE, Order, Program, provider_urn, stack_urn, urn_of
+from plimsoll.apply.engine.progress import EngineEvent, Operation, Progress
+from plimsoll.apply.engine.registration import Declared
+from plimsoll.apply.engine.stack import CapacityStack
+
+__all__ = [
+    "HOLDER",
+    "PROVIDER_TYPE",
+    "STACK_TYPE",
+    "CapacityStack",
+    "ClusterProvider",
+    "Declared",
+    "Engine",
+    "EngineEvent",
+    "Operation",
+    "Order",
+    "Program",
+    "Progress",
+    "check_passphrase",
+    "engine_environment",
+    "find_pulumi",
+    "make_work_folder",
+    "open_provider",
+    "provider_urn",
+    "stack_urn",
+    "urn_of",
+]

@@ -8,8 +8,11 @@ from typing import Final, NamedTuple
 import pulumi
 
 from plimsoll.apply.engine.registration import Declared, Registration
+from plimsoll.apply.settings import PROJECT
 
 PROVIDER_NAME: Final = "cluster"
+STACK_TYPE: Final = "pulumi:pulumi:Stack"
+PROVIDER_TYPE: Final = "pulumi:providers:kubernetes"
 
 
 class Order(NamedTuple):
@@ -31,10 +34,10 @@ class CalledOffError(pulumi.RunError):
 class Program:
     """One run of the capacity program. `release` and `call_off` may come from any thread, before or after its start."""
 
-    def __init__(self, provider_inputs: Mapping[str, str], version: str, on_armed: Callable[[], None]) -> None:
+    def __init__(self, provider_inputs: Mapping[str, str], version: str, on_ready: Callable[[], None]) -> None:
         self._provider_inputs = dict(provider_inputs)
         self._version = version
-        self._on_armed = on_armed
+        self._on_ready = on_ready
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._given: asyncio.Future[Order] | None = None
@@ -58,7 +61,7 @@ class Program:
             "kubernetes", PROVIDER_NAME, self._provider_inputs, pulumi.ResourceOptions(version=self._version)
         )
         await provider.id.future()
-        self._on_armed()
+        self._on_ready()
         order = await self._given
         register = await Registration.of(provider)
         # The rest is registered afterwards: a hundred registrations ahead would cost the new objects a second. One that
@@ -85,3 +88,19 @@ def _settle(given: "asyncio.Future[Order]", decision: Order | CalledOffError) ->
         given.set_exception(decision)
     else:
         given.set_result(decision)
+
+
+def urn_of(stack: str, declared: Declared) -> str:
+    return _urn(stack, declared.token, declared.name)
+
+
+def provider_urn(stack: str) -> str:
+    return _urn(stack, PROVIDER_TYPE, PROVIDER_NAME)
+
+
+def stack_urn(stack: str) -> str:
+    return _urn(stack, STACK_TYPE, f"{PROJECT}-{stack}")
+
+
+def _urn(stack: str, token: str, name: str) -> str:
+    return f"urn:pulumi:{stack}::{PROJECT}::{token}::{name}"

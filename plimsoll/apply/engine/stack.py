@@ -24,12 +24,11 @@ from pulumi.runtime.proto import events_pb2_grpc, language_pb2_grpc
 from plimsoll.apply.engine.language import InlineLanguage
 from plimsoll.apply.engine.process import Engine
 from plimsoll.apply.engine.program import Program
+from plimsoll.apply.engine.progress import EngineEvent
 from plimsoll.apply.errors import StateFolderFullError, engine_error
 from plimsoll.apply.settings import PROJECT
 
 _UNLIMITED: Final = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
-EngineEvent = Mapping[str, Any]
-"""One line of the engine's event log, see apitype.EngineEvent."""
 
 
 class CapacityStack(Stack):

@@ -9,8 +9,7 @@ from typing import Final
 import psutil
 import structlog
 
-from plimsoll.apply.engine.process import HOLDER
-from plimsoll.apply.engine.stack import CapacityStack
+from plimsoll.apply.engine import HOLDER, CapacityStack
 from plimsoll.apply.errors import LockedError, LockHolder
 
 _END_SECONDS: Final = 20.0

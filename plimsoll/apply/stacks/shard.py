@@ -1,72 +1,75 @@
 """One capacity stack and the single thread that works on it."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from pathlib import Path
-from typing import Final
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, TypeVar
 
 import structlog
 
-from plimsoll.apply.delta.outcome import Outcome, Timing
-from plimsoll.apply.delta.parts import Part
-from plimsoll.apply.delta.review import Review, Reviewer, outcome_of
-from plimsoll.apply.engine.cluster_provider import ClusterProvider
-from plimsoll.apply.engine.stack import CapacityStack
+from plimsoll.apply.delta import Outcome, Part, Review, Reviewer, Timing, outcome_of
+from plimsoll.apply.engine import CapacityStack, ClusterProvider, Operation
 from plimsoll.apply.errors import (
     ApplyError,
     LeaseLostError,
-    LockedError,
+    PlanMismatchError,
     StateChangedError,
     UpdateInterruptedError,
 )
+from plimsoll.apply.lease import Lease
+from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.stacks.keeper import StateKeeper
-from plimsoll.apply.stacks.standby import MOST_MENDS, Standby
-from plimsoll.apply.stacks.update import Operation, Update
-from plimsoll.apply.stacks.worker import Worker
-from plimsoll.apply.state.backend import Backend
-from plimsoll.apply.state.state import Manifest, State, importable
+from plimsoll.apply.stacks.life import Phase
+from plimsoll.apply.stacks.update import Updates
+from plimsoll.apply.state import Backend, Manifest, State, importable
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.plan import ObjectKey
 
+T = TypeVar("T")
+
+_MOST_TRIES: Final = 4
+"""A state that does not come in order after so many tries never will."""
 _REST_SECONDS: Final = 30.0
-"""After arming failed: deltas are applied cold meanwhile."""
+"""After no update could be pre-started: deltas are applied without meanwhile."""
 
 log = structlog.get_logger(__name__)
 
 
 class Shard:
-    """A stack's life: armed, given its part of a delta, settled, armed again. Its methods return futures.
+    """Its thread does one task after the other: an update is pre-started, given its part of a delta, settled.
 
-    `gate` raises where nothing may be begun any more (the Lease is lost, the writer stops); `on_idle` is called when
-    the last task has ended.
+    What an update goes through is its `life`; methods that return futures may be called from anywhere. `on_idle` is
+    called, on the thread, when the last task has ended.
     """
 
     def __init__(
         self,
         stack: CapacityStack,
+        *,
         backend: Backend,
         reviewer: Reviewer,
         provider: ClusterProvider,
-        *,
-        policy_packs: tuple[Path, ...],
-        history: int,
-        gate: Callable[[], None],
-        unlock: Callable[[CapacityStack, LockedError], None],
+        settings: ApplySettings,
+        lease: Lease,
         on_idle: Callable[[], None],
     ) -> None:
         self.name = stack.name
         self._stack = stack
-        self._keeper = StateKeeper(stack, backend, reviewer, gate=gate, unlock=unlock)
-        self._standby = Standby(stack, self._keeper, provider, policy_packs=policy_packs, gate=gate)
         self._backend = backend
         self._reviewer = reviewer
-        self._history = history
-        self._gate = gate
+        self._history = settings.history
+        self._lease = lease
+        self._keeper = StateKeeper(stack, backend, reviewer, lease)
+        self._updates = Updates(stack, provider, settings.policy_packs)
         self._ready_at = 0.0
-        self._arming = False
-        self._arm_after = 0.0
-        self._worker = Worker(stack.name, on_idle)
+        self._pre_starting = False
+        self._rests_until = 0.0
+        self._on_idle = on_idle
+        self._due = 0
+        """How many tasks run or wait."""
+        self._counting = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=stack.name)
 
     @property
     def state(self) -> State:
@@ -74,102 +77,131 @@ class Shard:
         return self._keeper.state
 
     @property
-    def rank(self) -> int:
-        """How soon it can begin: 0 at once, 1 when it is armed in a moment, 2 after a start, 3 when it is done."""
-        if self.idle:
-            return 0 if self.armed else 2
-        return 1 if self._arming and self._worker.tasks == 1 else 3
-
-    @property
-    def idle(self) -> bool:
-        """No task is running or waiting; an armed update may be."""
-        return self._worker.tasks == 0
-
-    @property
-    def armed(self) -> bool:
-        return self._standby.armed
-
-    @property
     def pid(self) -> int | None:
         """The running engine."""
         return self._stack.engine.pid
 
-    def apply(self, part: Part, created: Callable[[ObjectKey], None] = lambda _: None) -> "Future[Outcome]":
+    @property
+    def idle(self) -> bool:
+        """No task is running or waiting; a pre-started update may be."""
+        return self._due == 0
+
+    @property
+    def pre_started(self) -> bool:
+        """Its engine waits for a delta."""
+        return self._updates.phase is Phase.READY
+
+    @property
+    def standing(self) -> bool:
+        """An update is pre-started, or about to be."""
+        return self._pre_starting or self.pre_started
+
+    @property
+    def rests(self) -> bool:
+        """It is too soon after no update could be pre-started."""
+        return time.monotonic() < self._rests_until
+
+    @property
+    def rank(self) -> int:
+        """How soon it can begin: 0 at once, 1 when its engine has started, 2 after a start, 3 when it is done."""
+        if self.idle:
+            return 0 if self.pre_started else 2
+        return 1 if self._pre_starting and self._due == 1 else 3
+
+    def pre_start(self) -> "Future[None]":
+        """Starts an update ahead of need."""
+        self._pre_starting = True
+        return self._submit(self._pre_start)
+
+    def call_off(self) -> "Future[None]":
+        """Ends a pre-started update unchanged; one that is running is awaited."""
+        return self._submit(self._call_off)
+
+    def apply(self, part: Part, created: Callable[[ObjectKey], None]) -> "Future[Outcome]":
         """Does its part of a Plan; the future is there as soon as the engine has confirmed every operation.
 
         `created` is told of each object as soon as its creation is confirmed, on a thread of the update.
         """
-        began, armed = time.monotonic(), self.armed
-        future = self._worker.submit(lambda: self._apply(part, began, armed, created))
-        self._worker.submit(self._settle)
+        began, pre_started = time.monotonic(), self.pre_started
+        future = self._submit(lambda: self._apply(part, began, pre_started, created))
+        self._submit(self._settle)
         return future
-
-    @property
-    def standing(self) -> bool:
-        """An update is armed, or about to be."""
-        return self._arming or self.armed
-
-    @property
-    def may_arm(self) -> bool:
-        """Not so soon after arming failed."""
-        return time.monotonic() >= self._arm_after
-
-    def arm(self) -> "Future[None]":
-        """Starts an update ahead of need."""
-        self._arming = True
-        return self._worker.submit(self._arm)
-
-    def disarm(self) -> "Future[None]":
-        """Ends an armed update unchanged; one that is running is awaited."""
-        return self._worker.submit(self._disarm)
 
     def recover(self) -> "Future[None]":
         """Clears what a killed writer left: locks and pending operations."""
-        return self._worker.submit(self._recover)
+        return self._submit(self._recover)
 
     def adopt(self, objects: list[Manifest]) -> "Future[None]":
         """Writes live objects of ours into the state, which lost them."""
-        return self._worker.submit(lambda: self._adopt(objects))
+        return self._submit(lambda: self._adopt(objects))
 
     def drain(self) -> "Future[tuple[ObjectKey, ...]]":
         """Deletes every object of the stack, then the stack. The keys of the objects."""
-        return self._worker.submit(self._drain)
+        return self._submit(self._drain)
 
-    def abort(self, error: ApplyError) -> None:
-        """Interrupts what runs: an armed update ends untouched, a running one finishes what it has begun."""
-        self._standby.abort(error)
+    def stop(self, error: ApplyError) -> None:
+        """Begins nothing more: a pre-started update ends untouched, a running one finishes what it has begun."""
+        self._updates.stop(error)
 
     def interrupt(self) -> None:
         """SIGINT to the engine, whatever it does, unless it is about to end. Takes no lock."""
-        self._standby.interrupt()
+        self._updates.interrupt()
 
     def close(self) -> None:
-        """Ends the update that was aborted, and awaits the tasks."""
-        self._worker.close(self._disarm)
+        """Awaits the tasks, and the end of the update."""
+        self._thread.submit(self._call_off)
+        self._thread.shutdown(wait=True)
 
-    def _apply(self, part: Part, began: float, armed: bool, created: Callable[[ObjectKey], None]) -> Outcome:
-        if not self.armed and not (review := self._reviewer.review(part, self._keeper.read())).begins:
+    def _submit(self, task: Callable[[], T]) -> "Future[T]":
+        with self._counting:
+            self._due += 1
+        return self._thread.submit(self._perform, task)
+
+    def _perform(self, task: Callable[[], T]) -> T:
+        try:
+            return task()
+        finally:
+            with self._counting:
+                self._due -= 1
+                idle = self.idle
+            if idle:
+                self._on_idle()
+
+    def _take(self) -> None:
+        """Sees to a pre-started update, on a state without pending operations."""
+        for _ in range(_MOST_TRIES):
+            if self.pre_started:
+                return
+            self._updates.end()
+            self._lease.require()
+            self._keeper.prepare()
+            self._keeper.unlocking(self._updates.start)
+            if self._keeper.read().interrupted:
+                self._updates.end()
+                self._keeper.clear_pending()
+        raise PlanMismatchError(f"stack {self.name}: pending operations come back; run `pulumi refresh` on it")
+
+    def _apply(self, part: Part, began: float, pre_started: bool, created: Callable[[ObjectKey], None]) -> Outcome:
+        if not self.pre_started and not (review := self._reviewer.review(part, self._keeper.read())).begins:
             return outcome_of(part, review)
-        update, state, review = self._reviewed(part)
+        state, review = self._reviewed(part)
         reviewed = time.monotonic()
         if not review.begins:
             return outcome_of(part, review)
         self._backend.check_room()
-        self._gate()
+        self._lease.require()
         operations = review.operations(state)
         deletions = {key: urn for key, (urn, operation) in operations.items() if operation is Operation.DELETE}
         made_by = {urn: key for key, (urn, operation) in operations.items() if operation is Operation.CREATE}
         released = time.monotonic()
-        progress = update.execute(
+        progress = self._updates.execute(
             review.order(state),
             dict(operations.values()),
             lambda: self._confirmed(deletions),
             lambda urn: created(made_by[urn]),
         )
         failures = {
-            key: failure
-            for key, (urn, operation) in operations.items()
-            if (failure := update.failure(urn, operation)) is not None
+            key: failure for key, (urn, _) in operations.items() if (failure := progress.failure(urn)) is not None
         }
         # The next delta is assigned by it, and may come before the engine has written it.
         made = {key: each for key, each in (review.creations | review.updates).items() if key not in failures}
@@ -180,60 +212,60 @@ class Shard:
         first = progress.first_operation_at or released
         timing = Timing(
             stack=self.name,
-            armed=armed,
-            start=0.0 if armed else self._ready_at - began,
-            review=reviewed - (began if armed else self._ready_at),
+            pre_started=pre_started,
+            start=0.0 if pre_started else self._ready_at - began,
+            review=reviewed - (began if pre_started else self._ready_at),
             engine=first - released,
             provider=(progress.last_operation_at or first) - first,
         )
         return outcome_of(part, review, failures, timing)
 
-    def _reviewed(self, part: Part) -> tuple[Update, State, Review]:
-        """An armed update, the state that its engine has, and what the part comes to on it."""
-        for _ in range(MOST_MENDS):
-            update = self._standby.take()
+    def _reviewed(self, part: Part) -> tuple[State, Review]:
+        """What the part comes to on the state that the engine of a pre-started update has."""
+        for _ in range(_MOST_TRIES):
+            self._take()
             self._ready_at = time.monotonic()
             state = self.state
             review = self._reviewer.review(part, state)
             if review.mends:
-                self._standby.call_off()
+                self._updates.end()
                 self._keeper.mend(review.drop, review.adopt.values())
             elif self._keeper.changed():
                 log.warning("the state was changed by others: starting anew", stack=self.name)
-                self._standby.abandon()
+                self._updates.abandon()
             else:
-                return update, state, review
+                return state, review
         raise StateChangedError(
             f"stack {self.name}: its state does not stay as it is read; nothing was changed",
             "see who else changes it: `pulumi stack history`",
         )
 
-    def _arm(self) -> None:
+    def _pre_start(self) -> None:
         try:
-            self._standby.take()
+            self._take()
         except (LeaseLostError, UpdateInterruptedError) as error:
-            log.debug("not armed", stack=self.name, reason=error.message)
+            log.debug("not pre-started", stack=self.name, reason=error.message)
         except PlimsollError as error:
-            self._arm_after = time.monotonic() + _REST_SECONDS
-            log.warning("no update could be armed", stack=self.name, error=error.message)
+            self._rests_until = time.monotonic() + _REST_SECONDS
+            log.warning("no update could be pre-started", stack=self.name, error=error.message)
         finally:
-            self._arming = False
+            self._pre_starting = False
 
-    def _disarm(self) -> None:
+    def _call_off(self) -> None:
         self._settle()
-        self._standby.call_off()
+        self._updates.end()
 
     def _settle(self) -> None:
         """After an update: awaits its end, brings the state and the history in order."""
-        update = self._standby.ended()
-        if update is None:
+        progress = self._updates.ended()
+        if progress is None:
             return
-        if update.error is not None and not update.told:
-            log.warning("the update did not end well", stack=self.name, error=update.error.message)
+        if progress.error is not None and not progress.failed:  # those were told
+            log.warning("the update did not end well", stack=self.name, error=progress.error.message)
         try:
             self._keeper.read()
             self._backend.prune(self.name, self._history)
-            self._gate()
+            self._lease.require()
             self._recover()
         except (LeaseLostError, UpdateInterruptedError) as error:
             log.debug("left as it is", stack=self.name, reason=error.message)
@@ -241,18 +273,18 @@ class Shard:
             log.warning("the stack could not be settled", stack=self.name, error=error.message)
 
     def _recover(self) -> None:
-        self._standby.call_off()
+        self._updates.end()
         self._keeper.recover()
 
     def _adopt(self, objects: list[Manifest]) -> None:
         if not self.state.adoptable:
-            self._standby.take()  # makes the stack and its provider
-        self._standby.call_off()
+            self._take()  # makes the stack and its provider
+        self._updates.end()
         self._keeper.read()
         self._keeper.mend((), [(live, importable(live)) for live in objects])
 
     def _drain(self) -> tuple[ObjectKey, ...]:
-        self._disarm()
+        self._call_off()
         return self._keeper.remove()
 
     def _confirmed(self, keys: Mapping[ObjectKey, str]) -> set[str]:

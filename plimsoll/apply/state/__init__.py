@@ -1,1 +1,26 @@
-"""States of capacity stacks, and where they lie."""
+"""States of capacity stacks: what the engine believes to exist, and the backends where they lie."""
+
+from plimsoll.apply.state.backend import Backend, open_backend
+from plimsoll.apply.state.state import (
+    OWNED_KINDS,
+    Manifest,
+    OwnedResource,
+    State,
+    declare,
+    importable,
+    owned,
+    owner_of,
+)
+
+__all__ = [
+    "OWNED_KINDS",
+    "Backend",
+    "Manifest",
+    "OwnedResource",
+    "State",
+    "declare",
+    "importable",
+    "open_backend",
+    "owned",
+    "owner_of",
+]
