@@ -54,7 +54,7 @@ class FakeStack:
             raise self.refusal
         program._on_ready()
         while not self.released.wait(0.01):
-            if isinstance(program._decision, CalledOffError):
+            if program._order.done() and isinstance(program._order.exception(), CalledOffError):
                 raise UpdateFailedError("called off")
             if self.engine.interrupted.is_set():
                 raise UpdateInterruptedError("interrupted")

@@ -3,9 +3,17 @@
 from plimsoll.apply.engine.cluster_provider import ClusterProvider, open_provider
 from plimsoll.apply.engine.environment import check_passphrase, engine_environment, make_work_folder
 from plimsoll.apply.engine.process import HOLDER, Engine, find_pulumi
-from plimsoll.apply.engine.program import PROVIDER_TYPE, STACK_TYPE, Order, Program, provider_urn, stack_urn, urn_of
+from plimsoll.apply.engine.program import (
+    PROVIDER_TYPE,
+    STACK_TYPE,
+    Declared,
+    Order,
+    Program,
+    provider_urn,
+    stack_urn,
+    urn_of,
+)
 from plimsoll.apply.engine.progress import EngineEvent, Operation, Progress
-from plimsoll.apply.engine.registration import Declared
 from plimsoll.apply.engine.stack import CapacityStack
 
 __all__ = [

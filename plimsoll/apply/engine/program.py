@@ -1,18 +1,34 @@
 """The capacity program: blocks until a delta comes, registers what is new, then what stays."""
 
 import asyncio
-import threading
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
+import grpc
 import pulumi
+from pulumi.runtime import get_root_resource
+from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.settings import get_monitor
 
-from plimsoll.apply.engine.registration import Declared, Registration
 from plimsoll.apply.settings import PROJECT
+from plimsoll.provider.values import encode
 
 PROVIDER_NAME: Final = "cluster"
 STACK_TYPE: Final = "pulumi:pulumi:Stack"
 PROVIDER_TYPE: Final = "pulumi:providers:kubernetes"
+
+
+class Declared(NamedTuple):
+    """One resource of the program."""
+
+    token: str
+    """Such as `kubernetes:apps/v1:Deployment`."""
+    name: str
+    """Logical name, stable over the life of the object."""
+    inputs: Mapping[str, Any]
 
 
 class Order(NamedTuple):
@@ -38,31 +54,26 @@ class Program:
         self._provider_inputs = dict(provider_inputs)
         self._version = version
         self._on_ready = on_ready
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._given: asyncio.Future[Order] | None = None
-        self._decision: Order | CalledOffError | None = None
+        self._order: Future[Order] = Future()
+        """Of threads: the first decision holds."""
 
-    def release(self, order: Order) -> bool:
-        """Gives the program its order; False where it was called off before."""
-        return self._decide(order)
+    def release(self, order: Order) -> None:
+        """Gives the program its order, unless it was called off before."""
+        with contextlib.suppress(InvalidStateError):
+            self._order.set_result(order)
 
-    def call_off(self) -> bool:
-        """Ends the program unchanged; False where it was released before."""
-        return self._decide(CalledOffError())
+    def call_off(self) -> None:
+        """Ends the program unchanged, unless it was released before."""
+        with contextlib.suppress(InvalidStateError):
+            self._order.set_exception(CalledOffError())
 
     async def __call__(self) -> None:
-        with self._lock:
-            self._loop = asyncio.get_running_loop()
-            self._given = self._loop.create_future()
-            if self._decision is not None:
-                _settle(self._given, self._decision)
         provider = pulumi.ProviderResource(
             "kubernetes", PROVIDER_NAME, self._provider_inputs, pulumi.ResourceOptions(version=self._version)
         )
         await provider.id.future()
         self._on_ready()
-        order = await self._given
+        order = await asyncio.wrap_future(self._order)
         register = await Registration.of(provider)
         # The rest is registered afterwards: a hundred registrations ahead would cost the new objects a second. One that
         # is refused is no reason to leave the others out, but the program must fail then: else the engine would delete
@@ -71,23 +82,65 @@ class Program:
         if refused:
             raise pulumi.RunError(refused[0])
 
-    def _decide(self, decision: Order | CalledOffError) -> bool:
-        with self._lock:
-            if self._decision is not None:
-                return isinstance(self._decision, Order) == isinstance(decision, Order)
-            self._decision = decision
-            if self._loop is not None and self._given is not None and not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(_settle, self._given, decision)
-        return True
+
+@dataclass(frozen=True)
+class Registration:
+    """Where resources of one program go: the engine's monitor, below its stack, by its provider.
+
+    There is no object of the library for each: its own way takes several times as long for a resource, since it keeps
+    an output for every field, and sends the engine a debug message for every step. Nobody reads outputs here.
+    """
+
+    monitor: Any
+    parent: str
+    provider: str
+
+    @classmethod
+    async def of(cls, provider: pulumi.ProviderResource) -> "Registration":
+        """Within a running program, once its provider is registered."""
+        root = get_root_resource()
+        assert root is not None
+        reference = f"{await provider.urn.future()}::{await provider.id.future()}"
+        return cls(get_monitor(), str(await root.urn.future()), reference)
+
+    async def all(self, resources: Iterable[Declared]) -> list[str]:
+        """Returns when the engine is done with each: what it has not taken, and why.
+
+        An operation that failed is none of these: the engine has taken the resource, and reports by itself.
+        """
+        answers = await asyncio.gather(*map(self._answer, resources))
+        return [answer for answer in answers if answer is not None]
+
+    async def _answer(self, declared: Declared) -> str | None:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[str | None] = loop.create_future()
+
+        def tell(call: grpc.Future) -> None:
+            refusal = None if call.code() is grpc.StatusCode.OK else f"{declared.name}: {call.details()}"
+            with contextlib.suppress(RuntimeError):  # the program has ended before
+                loop.call_soon_threadsafe(_set, done, refusal)
+
+        self.monitor.RegisterResource.future(self._request(declared)).add_done_callback(tell)
+        return await done
+
+    def _request(self, declared: Declared) -> resource_pb2.RegisterResourceRequest:
+        return resource_pb2.RegisterResourceRequest(
+            type=declared.token,
+            name=declared.name,
+            parent=self.parent,
+            custom=True,
+            object=encode(dict(declared.inputs)),
+            provider=self.provider,
+            acceptSecrets=True,
+            acceptResources=True,
+            supportsPartialValues=True,
+            supportsResultReporting=True,
+        )
 
 
-def _settle(given: "asyncio.Future[Order]", decision: Order | CalledOffError) -> None:
-    if given.done():
-        return
-    if isinstance(decision, CalledOffError):
-        given.set_exception(decision)
-    else:
-        given.set_result(decision)
+def _set(done: "asyncio.Future[str | None]", refusal: str | None) -> None:
+    if not done.done():
+        done.set_result(refusal)
 
 
 def urn_of(stack: str, declared: Declared) -> str:

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import structlog
 from semver import VersionInfo
@@ -31,8 +30,6 @@ from plimsoll.model.labels import SHARD
 from plimsoll.model.plan import ObjectKey
 
 T = TypeVar("T")
-
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 log = structlog.get_logger(__name__)
 
@@ -96,9 +93,6 @@ class Stacks:
 
     def __iter__(self) -> Iterator[Shard]:
         return iter(self._shards.values())
-
-    def __len__(self) -> int:
-        return len(self._shards)
 
     def __getitem__(self, stack: str) -> Shard:
         return self._shards[stack]
@@ -178,11 +172,11 @@ class Stacks:
     def _backend(self) -> Backend:
         return open_backend(
             self._settings.backend_url,
-            export=lambda name: self._stack(name).export(),
-            names=lambda: self._stack(self._settings.stack_name(0)).list_names(),
+            export=lambda name: self._stack(name, {}).export(),
+            names=lambda: self._stack(self._settings.stack_name(0), {}).list_names(),
         )
 
-    def _stack(self, name: str, variables: Mapping[str, str] = _NONE) -> CapacityStack:
+    def _stack(self, name: str, variables: Mapping[str, str]) -> CapacityStack:
         """`variables` are further ones of its engine's environment."""
         settings = self._settings
         environment = engine_environment(settings, self._lease.identity) | dict(variables)
