@@ -74,7 +74,8 @@ class Applier:
         """Makes the Plan's operations and signals happen, and nothing else; returns as soon as they are confirmed.
 
         What fails for one object is in `Outcome.failed`. Raises a PlimsollError where nothing was done at all, such as
-        PlanMismatchError, DeletionCapError, LeaseLostError, LockedError, StateFolderFullError.
+        PlanMismatchError, DeletionCapError, LockedError, StateFolderFullError; and UpdateInterruptedError or
+        LeaseLostError where it was interrupted, whatever part of it was done: that is in the states.
         """
         check(plan, self._settings.deletion_cap)
         if plan.empty and not plan.signals:

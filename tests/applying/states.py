@@ -145,8 +145,8 @@ class FakeLease:
     expired_holders: tuple[str, ...] = ()
 
     def __init__(self, held: bool = True) -> None:
-        self.held = held
+        self.usable = held
 
     def require(self) -> None:
-        if not self.held:
+        if not self.usable:
             raise LeaseLostError("lost")

@@ -46,10 +46,13 @@ class FakeStack:
     def __init__(self) -> None:
         self.engine = FakeEngine()
         self.released = threading.Event()
+        self.runs = 0
         self.script: Callable[[Callable[[EngineEvent], None]], None] = lambda _: None
         self.refusal: ApplyError | None = None
 
     def update(self, program: Program, on_event: Callable[[EngineEvent], None], _: tuple[Path, ...]) -> None:
+        self.runs += 1
+        self.engine.interrupted.clear()
         if self.refusal is not None:
             raise self.refusal
         program._on_ready()
@@ -250,6 +253,57 @@ def test_an_abort_says_why(updates: Updates, stack: FakeStack) -> None:
     stack.script = script
     with pytest.raises(LeaseLostError, match="was lost"):
         execute(updates, stack, {A: Operation.CREATE})
+
+
+def test_an_interrupted_update_says_so_though_the_provider_broke_off_what_it_had_begun(
+    updates: Updates, stack: FakeStack
+) -> None:
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        for event in (began(A, "create"), began(B, "create"), ended(A, "create")):
+            on_event(event)
+        updates.interrupt()
+        for event in (diagnosed(B, "context canceled"), failed(B)):
+            on_event(event)
+        raise UpdateInterruptedError("interrupted")
+
+    stack.script = script
+    with pytest.raises(UpdateInterruptedError):
+        execute(updates, stack, {A: Operation.CREATE, B: Operation.CREATE})
+
+
+def test_an_abort_says_why_though_the_provider_broke_off_what_it_had_begun(updates: Updates, stack: FakeStack) -> None:
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        on_event(began(A, "create"))
+        updates.stop(LeaseLostError("the Lease was lost"))
+        for event in (diagnosed(A, "context canceled"), failed(A)):
+            on_event(event)
+        raise UpdateFailedError("1 errored")
+
+    stack.script = script
+    with pytest.raises(LeaseLostError, match="was lost"):
+        execute(updates, stack, {A: Operation.CREATE})
+
+
+def test_nothing_is_started_after_a_stop(updates: Updates, stack: FakeStack) -> None:
+    updates.start()
+    updates.stop(LeaseLostError("the Lease was lost"))
+    updates.end()
+    assert updates.phase is Phase.IDLE
+    with pytest.raises(LeaseLostError, match="was lost"):
+        updates.start()
+    with pytest.raises(LeaseLostError, match="was lost"):
+        updates.execute(NOTHING, {A: Operation.CREATE}, tuple)
+    assert stack.runs == 1
+
+
+def test_there_is_one_engine_at_a_time(updates: Updates, stack: FakeStack) -> None:
+    updates.start()
+    with pytest.raises(ApplyError):
+        updates.start()
+    assert stack.runs == 1
+    updates.end()
+    updates.start()
+    assert updates.phase is Phase.READY
 
 
 def test_one_that_cannot_start_says_why(updates: Updates, stack: FakeStack) -> None:

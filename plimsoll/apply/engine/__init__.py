@@ -1,8 +1,9 @@
 """Pulumi's engine as processes: one runs a program for one stack, and tells in its event log what it does."""
 
 from plimsoll.apply.engine.cluster_provider import ClusterProvider, open_provider
-from plimsoll.apply.engine.environment import check_passphrase, engine_environment, make_work_folder
-from plimsoll.apply.engine.process import HOLDER, Engine, find_pulumi
+from plimsoll.apply.engine.environment import check_passphrase, engine_environment, engine_home, make_work_folder
+from plimsoll.apply.engine.orphans import end_orphans, lives
+from plimsoll.apply.engine.process import HOLDER, Engine, end_session, find_pulumi
 from plimsoll.apply.engine.program import (
     PROVIDER_TYPE,
     STACK_TYPE,
@@ -30,8 +31,12 @@ __all__ = [
     "Program",
     "Progress",
     "check_passphrase",
+    "end_orphans",
+    "end_session",
     "engine_environment",
+    "engine_home",
     "find_pulumi",
+    "lives",
     "make_work_folder",
     "open_provider",
     "provider_urn",

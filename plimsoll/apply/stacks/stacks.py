@@ -16,7 +16,9 @@ from plimsoll.apply.engine import (
     ClusterProvider,
     Engine,
     check_passphrase,
+    end_orphans,
     engine_environment,
+    engine_home,
     find_pulumi,
     make_work_folder,
     open_provider,
@@ -104,7 +106,8 @@ class Stacks:
         return [state for name in self._there() if (state := self._backend.read(name)) is not None]
 
     def recover(self) -> None:
-        """Clears what a killed writer left behind: locks, pending operations, objects that no state knows."""
+        """Clears what a killed writer left behind: plugins, locks, pending operations, objects that no state knows."""
+        end_orphans(engine_home(self._settings))
         _all_of(shard.recover() for shard in self)
         known = {key for shard in self for key in shard.state.resources}
         lost: dict[str, list[Manifest]] = {}

@@ -16,7 +16,13 @@ from plimsoll.apply.engine import (
     Program,
     Progress,
 )
-from plimsoll.apply.errors import ApplyError, PlanMismatchError, UpdateFailedError
+from plimsoll.apply.errors import (
+    ApplyError,
+    LeaseLostError,
+    PlanMismatchError,
+    UpdateFailedError,
+    UpdateInterruptedError,
+)
 from plimsoll.apply.stacks.life import Act, Event, Life, Phase
 
 _START_SECONDS: Final = 120.0
@@ -25,6 +31,9 @@ _CALLED_OFF_SECONDS: Final = 5.0
 _FINISHING_SECONDS: Final = 5.0
 _INTERRUPT_SECONDS: Final = 30.0
 """An engine that has not ended so long after an interrupt is interrupted again, then killed."""
+
+_STOPPED: Final = (UpdateInterruptedError, LeaseLostError, PlanMismatchError)
+"""What an update is ended for by its writer."""
 
 log = structlog.get_logger(__name__)
 
@@ -86,13 +95,14 @@ class Updates:
 
         `gone` is asked now and then for URNs whose deletion has begun, whether the engine still waits for its end or
         not; `created` is told the URN of each creation once it is confirmed. The engine may still be registering what
-        stays; `ended` awaits its end. Raises the ApplyError that ended it before all of them were done, unless
-        operations failed: then the progress tells which and why.
+        stays; `ended` awaits its end. Raises the ApplyError that ended it before all of them were done. Where
+        operations failed the progress tells which and why instead, unless it was stopped or interrupted: then a failure
+        may come of that, as a provider may break off what it has begun.
         """
         with self._condition:
             update = self._update
             if update is None or not self._on(Event.RELEASE):
-                error = update.progress.error if update is not None else None
+                error = update.progress.error if update is not None else self._stopped_by
                 raise error or UpdateFailedError(f"stack {self._stack.name}: the update was called off")
             progress = update.progress
             progress.expected, update.created, update.released = dict(expected), created, True
@@ -106,7 +116,8 @@ class Updates:
                 with self._condition:
                     progress.done.update((urn, {}) for urn in found)
         with self._condition:
-            if progress.error is not None and not progress.failed and not progress.confirmed:
+            told = progress.failed and not isinstance(progress.error, _STOPPED)
+            if progress.error is not None and not told and not progress.confirmed:
                 raise progress.error
             return progress
 

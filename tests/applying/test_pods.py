@@ -1,4 +1,4 @@
-"""Pods on nodes that are to go are marked, and what cannot be marked holds nothing up."""
+"""Pods are written beside the stack updates, and what cannot be written holds nothing up."""
 
 from typing import Any
 
@@ -6,9 +6,10 @@ import pytest
 from kubernetes import client
 
 from plimsoll.apply.pods import PodWriter
-from plimsoll.connection import MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.connection import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.model.capacity_gate import CAPACITY_GATE, LIFTED
 from plimsoll.model.errors import PlimsollError
-from plimsoll.model.plan import LeavingPod
+from plimsoll.model.plan import LeavingPod, Lift, ObjectKey
 
 PODS = [LeavingPod(namespace="team", name=name, uid=f"uid-{name}") for name in ("a", "b")]
 
@@ -48,3 +49,31 @@ def test_what_cannot_be_marked_is_no_error(error: PlimsollError, asked: int) -> 
     connection = Recording(error)
     PodWriter(connection).mark_leaving(PODS)
     assert len(connection.calls) == asked
+
+
+def test_a_gate_is_taken_off_that_very_pod_and_the_gates_of_others_stay() -> None:
+    connection = Recording()
+    key = ObjectKey(api_version="v1", kind="Pod", namespace="team", name="p")
+    PodWriter(connection).lift([Lift(key=key, uid="uid-p", message="its GPUs are free")])
+    assert connection.calls == [
+        (
+            "PATCH",
+            "/api/v1/namespaces/team/pods/p",
+            {
+                "metadata": {"uid": "uid-p", "annotations": {LIFTED: "its GPUs are free"}},
+                "spec": {"schedulingGates": [{"$patch": "delete", "name": CAPACITY_GATE}]},
+            },
+            STRATEGIC_MERGE_PATCH,
+        )
+    ]
+
+
+@pytest.mark.parametrize("error", [RequestError(409, "Conflict", "another UID"), ConnectionFailedError("nobody there")])
+def test_a_gate_that_cannot_be_taken_off_is_no_error(error: PlimsollError) -> None:
+    connection = Recording(error)
+    lifts = [
+        Lift(key=ObjectKey(api_version="v1", kind="Pod", namespace="team", name=name), uid="", message="free")
+        for name in "ab"
+    ]
+    PodWriter(connection).lift(lifts)
+    assert sorted(path for _, path, *_ in connection.calls) == [f"/api/v1/namespaces/team/pods/{name}" for name in "ab"]
