@@ -121,7 +121,7 @@ def _elsewhere(line: str) -> str:
 def test_a_cluster_that_goes_away_under_a_pre_started_update(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         await_condition(lambda: writer.pre_started)
-        writer._reviewer._objects.connection.server = "https://127.0.0.1:9"  # the review's connection alone
+        writer._stacks._reviewer._objects.connection.server = "https://127.0.0.1:9"  # the review's connection alone
 
         with pytest.raises(ClusterUnreachableError, match="nothing was changed"):
             writer.apply(creating(a_claim("away-0")))
