@@ -1,21 +1,73 @@
 """From a Plan to updates of the capacity stacks."""
 
 from plimsoll.apply.applier import Applier
-from plimsoll.apply.errors import ApplyError, Failure, FailureKind, LeaseHeldError, LeaseLostError
-from plimsoll.apply.outcome import Outcome, Timing
-from plimsoll.apply.owned_resource import OwnedResource
-from plimsoll.apply.settings import ApplySettings, LeaseSettings
+from plimsoll.apply.delta import Outcome, Timing
+from plimsoll.apply.errors import (
+    ApplyError,
+    BackendUnreachableError,
+    ClusterUnreachableError,
+    DeletionCapError,
+    EngineMissingError,
+    Failure,
+    FailureKind,
+    LeaseHeldError,
+    LeaseLostError,
+    LockedError,
+    LockHolder,
+    PassphraseError,
+    PlanMismatchError,
+    ProviderMissingError,
+    StateChangedError,
+    StateFolderFullError,
+    StateUnreadableError,
+    UpdateFailedError,
+    UpdateInterruptedError,
+    WriterStoppingError,
+    engine_error,
+    interrupted_error,
+    object_failure,
+)
+from plimsoll.apply.execution import Execution
+from plimsoll.apply.lease import EXPIRED_HOLDERS, Lease
+from plimsoll.apply.pods import CreationSignals, PodWriter
+from plimsoll.apply.settings import PROJECT, ApplySettings, LeaseSettings, plugin_version
+from plimsoll.apply.state import OwnedResource
 
 __all__ = [
+    "EXPIRED_HOLDERS",
+    "PROJECT",
     "Applier",
     "ApplyError",
     "ApplySettings",
+    "BackendUnreachableError",
+    "ClusterUnreachableError",
+    "CreationSignals",
+    "DeletionCapError",
+    "EngineMissingError",
+    "Execution",
     "Failure",
     "FailureKind",
+    "Lease",
     "LeaseHeldError",
     "LeaseLostError",
     "LeaseSettings",
+    "LockHolder",
+    "LockedError",
     "Outcome",
     "OwnedResource",
+    "PassphraseError",
+    "PlanMismatchError",
+    "PodWriter",
+    "ProviderMissingError",
+    "StateChangedError",
+    "StateFolderFullError",
+    "StateUnreadableError",
     "Timing",
+    "UpdateFailedError",
+    "UpdateInterruptedError",
+    "WriterStoppingError",
+    "engine_error",
+    "interrupted_error",
+    "object_failure",
+    "plugin_version",
 ]

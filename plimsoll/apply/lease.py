@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import structlog
 
-from plimsoll.apply.errors import LeaseHeldError, LeaseLostError
+from plimsoll.apply.errors import LeaseHeldError, LeaseLostError, WriterStoppingError
 from plimsoll.apply.settings import LeaseSettings
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
@@ -68,6 +68,8 @@ class Lease:
         self._observed: _Observation | None = None
         self._renewed_at = 0.0
         self._holding = False
+        # No Event: a signal handler that sets one may meet its own thread inside it.
+        self._given_up = False
         self._released = threading.Event()
         self._thread: threading.Thread | None = None
         self._writing = threading.Lock()
@@ -76,6 +78,25 @@ class Lease:
     def held(self) -> bool:
         """Whether it is ours for sure. False after a long sleep of this process too, before any thread notices."""
         return self._holding and self._clock() - self._renewed_at < self._settings.renew_deadline
+
+    @property
+    def usable(self) -> bool:
+        """Whether something may be begun under it."""
+        return self.held and not self._given_up
+
+    def require(self) -> None:
+        """Raises WriterStoppingError or LeaseLostError where nothing may be begun under it."""
+        if self._given_up:
+            raise WriterStoppingError
+        if not self.held:
+            raise LeaseLostError(
+                f"the Lease {self._settings.namespace}/{self.name} is not held",
+                "nothing is applied until it is held again",
+            )
+
+    def give_up(self) -> None:
+        """From now on nothing is begun under it, nor is it waited for; `release` gives it back. Takes no lock."""
+        self._given_up = True
 
     @property
     def expired_holders(self) -> tuple[str, ...]:
@@ -88,7 +109,7 @@ class Lease:
 
         A holder that is silent is waited for as long as its Lease lasts, whatever `wait` says: only then it is known
         to be dead. `go_on` is called while waiting, and may raise to end it. Raises LeaseHeldError naming the holder,
-        or PlimsollError where the cluster refuses.
+        WriterStoppingError where it is given up, or PlimsollError where the cluster refuses.
         """
         began = self._clock()
         self._released.clear()
@@ -106,6 +127,8 @@ class Lease:
                 log.info("waiting for the Lease", lease=self.name, holder=holder)
                 announced = True
             go_on()
+            if self._given_up:
+                self.require()
             time.sleep(min(1.0, self._settings.retry_period))
         self._holding = True
         log.info("holding the Lease", lease=self.name, identity=self.identity)

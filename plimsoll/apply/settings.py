@@ -47,7 +47,7 @@ class ApplySettings(Declared):
     secrets_provider: str = "passphrase"
     shards: int = Field(default=4, ge=1, le=64)
     """Stacks that new owners are spread over; those that exist already are served too."""
-    armed_shards: int = Field(default=1, ge=0, le=64)
+    pre_started_shards: int = Field(default=1, ge=0, le=64)
     """Updates kept started ahead of need; each costs about 110 MB."""
     objects_per_shard: int = Field(default=150, ge=1)
     """A stack that holds this many takes no new objects while another has room."""

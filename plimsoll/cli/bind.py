@@ -34,8 +34,7 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
 
     Refuses to run where KAI's binder does. Exit code 0: stopped; 1: an error, KAI's binder among them.
     """
-    from plimsoll.apply.lease import Lease
-    from plimsoll.apply.settings import LeaseSettings
+    from plimsoll.apply import Lease, LeaseSettings
     from plimsoll.bind import ShareBinder, refuse_beside_kai
     from plimsoll.kube import Connection
 

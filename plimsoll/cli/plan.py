@@ -10,7 +10,7 @@ from rich.text import Text
 
 from plimsoll.cli.queues_report import next_as_json, next_line
 from plimsoll.cli.shared import OUT, REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_json
-from plimsoll.model import Creation, Plan, Snapshot, Update, Verdict
+from plimsoll.model import Change, Plan, Snapshot, Verdict
 from plimsoll.plan import plan as plan_round
 from plimsoll.plan import validate
 from plimsoll.plan.queues import NextGpu, next_gpu, standing
@@ -136,7 +136,7 @@ def _print_text(plan: Plan) -> None:
     OUT.print(Text(_summary(plan), style="bold"))
 
 
-def _print_change(sign: str, style: str, change: Creation | Update) -> None:
+def _print_change(sign: str, style: str, change: Change) -> None:
     _print_line(sign, style, str(change.key), change.reason)
     spec = yaml.safe_dump(_telling(change.manifest), sort_keys=False, width=110)
     for line in spec.splitlines():

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.model import Creation, Snapshot
+from plimsoll.model import Change, Snapshot
 from plimsoll.model.karpenter import NodeClaim
 
 
-def with_claims(snapshot: Snapshot, creations: Iterable[Creation], now: datetime) -> Snapshot:
+def with_claims(snapshot: Snapshot, creations: Iterable[Change], now: datetime) -> Snapshot:
     """Adds the NodeClaims among the creations: a status that counts them need not be written again when they show."""
     known = {claim.name for claim in snapshot.node_claims}
     made = [

@@ -4,24 +4,13 @@ Nothing here reads a clock, a network or a file.
 """
 
 from plimsoll.model.owner import DemandRef, Owner
-from plimsoll.model.plan import (
-    Creation,
-    Deletion,
-    LeavingPod,
-    Lift,
-    ObjectKey,
-    Plan,
-    Signal,
-    SignalReason,
-    Update,
-    Withheld,
-)
+from plimsoll.model.plan import Change, Deletion, LeavingPod, Lift, ObjectKey, Plan, Signal, SignalReason, Withheld
 from plimsoll.model.refusal import Refusal
 from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.model.verdict import Reason, Verdict
 
 __all__ = [
-    "Creation",
+    "Change",
     "Deletion",
     "DemandRef",
     "InvalidWorkspace",
@@ -35,7 +24,6 @@ __all__ = [
     "Signal",
     "SignalReason",
     "Snapshot",
-    "Update",
     "Verdict",
     "Withheld",
 ]

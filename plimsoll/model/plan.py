@@ -19,20 +19,11 @@ class SignalReason(StrEnum):
     """Disarmed: nothing waits for the node any more. The pod goes with the update, which takes a second or more."""
 
 
-class Creation(Observed):
-    """An object to create. Its name is a function of the snapshot, so that a repeated plan creates nothing twice."""
+class Change(Observed):
+    """An object to create, or one of ours to change in place. A NodeClaim is never changed: its spec cannot be.
 
-    manifest: dict[str, Any]
-    owner: Owner
-    reason: str
-
-    @property
-    def key(self) -> "ObjectKey":
-        return ObjectKey.of(self.manifest)
-
-
-class Update(Observed):
-    """An object of ours to change in place; never a NodeClaim, whose spec cannot change."""
+    The name of a new one is a function of the snapshot, so that a repeated plan creates nothing twice.
+    """
 
     manifest: dict[str, Any]
     owner: Owner
@@ -122,8 +113,8 @@ class Plan(Observed):
     """
 
     verdicts: tuple[Verdict, ...] = ()
-    creations: tuple[Creation, ...] = ()
-    updates: tuple[Update, ...] = ()
+    creations: tuple[Change, ...] = ()
+    updates: tuple[Change, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     signals: tuple[Signal, ...] = ()
     """Written after the operations; they make no Plan worth an update by themselves."""

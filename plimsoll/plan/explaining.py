@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 from plimsoll.labels import as_label_value
-from plimsoll.model import Creation, Deletion, Owner, Plan, Snapshot, Update, Verdict
+from plimsoll.model import Change, Deletion, Owner, Plan, Snapshot, Verdict
 from plimsoll.model.api import Environment, EnvironmentSpec, Workspace, WorkspaceRef
 from plimsoll.model.cluster import Node, NodeGpus, Workload
 from plimsoll.model.karpenter import NodeClaim
@@ -28,7 +28,7 @@ from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import Holders, Holdings
 from plimsoll.text import shortlist
 
-Operation = TypeVar("Operation", Creation, Update, Deletion)
+Operation = TypeVar("Operation", Change, Deletion)
 
 
 class NodeStory(NamedTuple):
@@ -81,8 +81,8 @@ class Story(NamedTuple):
     workloads: tuple[Workload, ...] = ()
     bounds: tuple[str, ...] = ()
     """Limits and access that apply, one sentence each."""
-    creations: tuple[Creation, ...] = ()
-    updates: tuple[Update, ...] = ()
+    creations: tuple[Change, ...] = ()
+    updates: tuple[Change, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     warnings: tuple[str, ...] = ()
     """What the plan says of this Workspace."""

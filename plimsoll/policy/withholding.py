@@ -1,16 +1,13 @@
 """Withholding: a planned object that breaks a rule is not applied, and the rest of the plan is."""
 
 from datetime import UTC, datetime
-from typing import TypeVar
 
-from plimsoll.model import Creation, ObjectKey, Plan, Snapshot, Update, Withheld
+from plimsoll.model import Change, ObjectKey, Plan, Snapshot, Withheld
 from plimsoll.model.api import Policies
 from plimsoll.model.meta import Finding, Severity
 from plimsoll.policy.checking import Checker
 from plimsoll.policy.rule_set import RULES, InvalidPoliciesError
 from plimsoll.policy.world import World
-
-Change = TypeVar("Change", Creation, Update)
 
 
 def withhold(plan: Plan, snapshot: Snapshot, now: datetime) -> Plan:
@@ -33,7 +30,7 @@ def withhold(plan: Plan, snapshot: Snapshot, now: datetime) -> Plan:
     def kept(changes: tuple[Change, ...]) -> tuple[Change, ...]:
         return tuple(change for change in changes if not _refused(change))
 
-    def _refused(change: Creation | Update) -> bool:
+    def _refused(change: Change) -> bool:
         found = [each for each in checker.broken_by(change.manifest) if RULES[each.rule].loop]
         errors = tuple(each for each in found if each.severity is Severity.ERROR)
         warnings.extend(_told(each) for each in found if each.severity is Severity.WARNING)

@@ -6,11 +6,12 @@ from typing import Any
 
 import orjson
 
-from plimsoll import labels
-from plimsoll.apply.review import stamped
-from plimsoll.apply.state import State, declare, provider_urn, stack_urn, urn_of
+from plimsoll.apply import LeaseLostError
+from plimsoll.apply.delta import stamped
+from plimsoll.apply.engine import provider_urn, stack_urn, urn_of
+from plimsoll.apply.state import State, declare
 from plimsoll.kube import Kind, Mapping, NoSuchKindError, Objects, RequestError, kind_of
-from plimsoll.model import Creation, Deletion, ObjectKey, Update
+from plimsoll.model import Change, Deletion, ObjectKey, labels
 from plimsoll.model.api import WorkspaceRef
 
 STACK = "capacity-test-0"
@@ -42,12 +43,8 @@ def ownership(workspace: str) -> dict[str, str]:
     }
 
 
-def creation(manifest: dict[str, Any]) -> Creation:
-    return Creation(manifest=manifest, owner=_owner(manifest), reason="test")
-
-
-def update(manifest: dict[str, Any]) -> Update:
-    return Update(manifest=manifest, owner=_owner(manifest), reason="test")
+def change(manifest: dict[str, Any]) -> Change:
+    return Change(manifest=manifest, owner=_owner(manifest), reason="test")
 
 
 def deletion(manifest: dict[str, Any], uid: str) -> Deletion:
@@ -136,3 +133,17 @@ class FakeCluster(Objects):
             for each in self.objects.values()
             if kind_of(each) == kind and (found := each["metadata"]["labels"].get(key)) and value in ("", found)
         ]
+
+
+class FakeLease:
+    """A Lease that is held, or lost."""
+
+    identity = "here_1_a"
+    expired_holders: tuple[str, ...] = ()
+
+    def __init__(self, held: bool = True) -> None:
+        self.usable = held
+
+    def require(self) -> None:
+        if not self.usable:
+            raise LeaseLostError("lost")

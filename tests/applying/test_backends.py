@@ -7,9 +7,14 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
-from plimsoll.apply import ApplySettings, LeaseSettings
-from plimsoll.apply.backend import FolderBackend, S3Backend, open_backend
-from plimsoll.apply.errors import BackendUnreachableError, StateFolderFullError, StateUnreadableError
+from plimsoll.apply import (
+    ApplySettings,
+    BackendUnreachableError,
+    LeaseSettings,
+    StateFolderFullError,
+    StateUnreadableError,
+)
+from plimsoll.apply.state import FolderBackend, S3Backend, open_backend
 from tests.applying.states import STACK, a_claim, a_state, live
 
 STACKS = ".pulumi/stacks/plimsoll"

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.apply import DeletionCapError, PlanMismatchError
 from plimsoll.apply.delta import Part, assign, check
-from plimsoll.apply.errors import DeletionCapError, PlanMismatchError
 from plimsoll.apply.state import State
 from plimsoll.model import ObjectKey, Plan
-from tests.applying.states import a_claim, a_deployment, a_state, creation, deletion, live, update
+from tests.applying.states import a_claim, a_deployment, a_state, change, deletion, live
 
 STACKS = [f"capacity-test-{number}" for number in range(4)]
 
@@ -28,23 +28,23 @@ def names(parts: dict[str, Part]) -> dict[str, list[str]]:
 
 
 def test_new_objects_go_to_the_stack_that_is_ready_first() -> None:
-    plan = Plan(creations=(creation(a_claim("a")), creation(a_claim("b", "other"))))
+    plan = Plan(creations=(change(a_claim("a")), change(a_claim("b", "other"))))
     assert names(assign(plan, states(), STACKS[2:], 100)) == {STACKS[2]: ["a", "b"]}
 
 
 def test_an_owner_keeps_its_stack() -> None:
-    plan = Plan(creations=(creation(a_claim("b", "ws-a")),))
+    plan = Plan(creations=(change(a_claim("b", "ws-a")),))
     assert names(assign(plan, states(s1=["a"]), STACKS, 100)) == {STACKS[1]: ["b"]}
 
 
 def test_a_full_stack_takes_no_more() -> None:
-    plan = Plan(creations=(creation(a_claim("b", "ws-a")), creation(a_claim("c", "ws-a"))))
+    plan = Plan(creations=(change(a_claim("b", "ws-a")), change(a_claim("c", "ws-a"))))
     assert names(assign(plan, states(s1=["a"]), STACKS, 2)) == {STACKS[1]: ["b"], STACKS[0]: ["c"]}
 
 
 def test_an_object_is_changed_and_deleted_where_it_is() -> None:
     held = states(s3=["a"]) | {STACKS[2]: a_state(live(a_deployment("w"), stack=STACKS[2]), stack=STACKS[2])}
-    plan = Plan(updates=(update(a_deployment("w")),), deletions=(deletion(a_claim("a"), "uid-a"),))
+    plan = Plan(updates=(change(a_deployment("w")),), deletions=(deletion(a_claim("a"), "uid-a"),))
     assert names(assign(plan, held, STACKS, 100)) == {STACKS[2]: ["w"], STACKS[3]: ["a"]}
 
 
@@ -53,7 +53,7 @@ def test_an_object_is_changed_and_deleted_where_it_is() -> None:
     [(250, 200, [125, 125]), (300, 200, [100] * 3), (200, 60, [60, 60, 40, 40]), (100, 200, [100])],
 )
 def test_a_burst_is_spread_evenly_over_as_many_stacks_as_it_is_worth(burst: int, room: int, parts: list[int]) -> None:
-    plan = Plan(creations=tuple(creation(a_claim(f"c{number}")) for number in range(burst)))
+    plan = Plan(creations=tuple(change(a_claim(f"c{number}")) for number in range(burst)))
     assert [len(part.creations) for part in assign(plan, states(), STACKS, room).values()] == parts
 
 
@@ -70,7 +70,7 @@ def test_every_operation_has_one_stack_and_what_exists_never_moves(
     before = states(**{f"s{shard}": [name for name, at in placed.items() if at == shard] for shard in range(4)})
     deleted = list(placed)[:gone]
     plan = Plan(
-        creations=tuple(creation(a_claim(f"new-{number}", f"ws-{owner}")) for number, (owner, _) in enumerate(fresh)),
+        creations=tuple(change(a_claim(f"new-{number}", f"ws-{owner}")) for number, (owner, _) in enumerate(fresh)),
         deletions=tuple(deletion(a_claim(name), f"uid-{name}") for name in deleted),
     )
 
@@ -93,9 +93,9 @@ def test_a_plan_deletes_no_more_than_the_cap() -> None:
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        (Plan(updates=(update(a_claim("c")),)), "NodeClaim cannot change"),
-        (Plan(creations=(creation(a_claim("c")), creation(a_claim("c")))), "two operations"),
-        (Plan(creations=(creation(a_claim("c") | {"apiVersion": "v1", "kind": "Secret"}),)), "no Secrets"),
+        (Plan(updates=(change(a_claim("c")),)), "NodeClaim cannot change"),
+        (Plan(creations=(change(a_claim("c")), change(a_claim("c")))), "two operations"),
+        (Plan(creations=(change(a_claim("c") | {"apiVersion": "v1", "kind": "Secret"}),)), "no Secrets"),
     ],
 )
 def test_plans_that_no_update_may_equal(plan: Plan, message: str) -> None:
@@ -104,5 +104,5 @@ def test_plans_that_no_update_may_equal(plan: Plan, message: str) -> None:
 
 
 def test_keys_are_those_of_all_operations() -> None:
-    part = Part([creation(a_claim("a"))], [update(a_deployment("b"))], [deletion(a_claim("c"), "")])
+    part = Part([change(a_claim("a"))], [change(a_deployment("b"))], [deletion(a_claim("c"), "")])
     assert part.keys == [ObjectKey.of(each) for each in (a_claim("a"), a_deployment("b"), a_claim("c"))]

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.apply.engine_home import make_engine_home
-from plimsoll.apply.errors import StateFolderFullError
-from plimsoll.apply.settings import ApplySettings
+from plimsoll.apply import ApplySettings, StateFolderFullError
+from plimsoll.apply.engine import make_engine_home
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.apply.errors import (
+from plimsoll.apply import (
     BackendUnreachableError,
     FailureKind,
     LockedError,

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.apply.errors import LeaseHeldError, LeaseLostError
-from plimsoll.apply.lease import EXPIRED_HOLDERS, Lease
-from plimsoll.apply.settings import LeaseSettings
+from plimsoll.apply import EXPIRED_HOLDERS, Lease, LeaseHeldError, LeaseLostError, LeaseSettings, WriterStoppingError
 from plimsoll.kube import ConnectionFailedError, RequestError
 from tests.e2e.awaiting import await_condition
 
@@ -147,6 +145,26 @@ def test_waiting_can_be_ended(server: FakeApiserver) -> None:
 
     with pytest.raises(LeaseLostError, match="stopped"):
         a_lease(server).acquire(None, go_on=stop)
+
+
+def test_one_that_is_given_up_is_neither_waited_for_nor_used(server: FakeApiserver) -> None:
+    with acquired(a_lease(server)) as lease:
+        assert lease.usable
+        lease.require()
+        lease.give_up()
+        assert lease.held and not lease.usable
+        with pytest.raises(WriterStoppingError):
+            lease.require()
+    server.held_by("there_1_b")
+    with pytest.raises(WriterStoppingError):
+        lease.acquire(None)
+
+
+def test_nothing_is_begun_without_it(server: FakeApiserver) -> None:
+    lease = a_lease(server)
+    assert not lease.usable
+    with pytest.raises(LeaseLostError):
+        lease.require()
 
 
 def test_no_namespace_is_said_with_what_to_do(server: FakeApiserver) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import psutil
 import pytest
 
+from plimsoll.apply import LockedError, LockHolder
 from plimsoll.apply.engine import HOLDER
-from plimsoll.apply.errors import LockedError, LockHolder
-from plimsoll.apply.locks import break_stale
+from plimsoll.apply.stacks import break_stale
 from tests.e2e.awaiting import await_condition
 
 HERE = socket.gethostname()

@@ -10,9 +10,7 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import language_pb2, resource_pb2, resource_pb2_grpc
 
-from plimsoll.apply.language import InlineLanguage
-from plimsoll.apply.program import Order, Program
-from plimsoll.apply.registration import Declared
+from plimsoll.apply.engine import Declared, InlineLanguage, Order, Program
 from plimsoll.provider import decode
 
 
@@ -58,8 +56,8 @@ def declared(name: str) -> Declared:
 
 def run(monitor: Monitor, order: Order) -> str:
     """The error that a program with this order ends in; empty where there is none."""
-    armed = threading.Event()
-    program = Program({}, "4.0.0", armed.set)
+    ready = threading.Event()
+    program = Program({}, "4.0.0", ready.set)
     program.release(order)
     request = language_pb2.RunRequest(
         project="p",
@@ -68,7 +66,7 @@ def run(monitor: Monitor, order: Order) -> str:
         parallel=8,
     )
     answer = InlineLanguage(program).Run(request, None)
-    assert armed.is_set()
+    assert ready.is_set()
     return str(answer.error)
 
 

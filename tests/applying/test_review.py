@@ -4,15 +4,23 @@ from typing import Any
 
 import pytest
 
-from plimsoll.apply.delta import Part
-from plimsoll.apply.errors import FailureKind, PlanMismatchError
-from plimsoll.apply.review import Review, Reviewer
+from plimsoll.apply import FailureKind, PlanMismatchError
+from plimsoll.apply.delta import Part, Review, Reviewer
+from plimsoll.apply.engine import Operation
 from plimsoll.apply.state import State
-from plimsoll.apply.update import Operation
 from plimsoll.kube import RequestError
 from plimsoll.labels import NODEPOOL, SHARD
 from plimsoll.model import ObjectKey
-from tests.applying.states import STACK, FakeCluster, a_claim, a_deployment, a_state, creation, deletion, live, update
+from tests.applying.states import (
+    STACK,
+    FakeCluster,
+    a_claim,
+    a_deployment,
+    a_state,
+    change,
+    deletion,
+    live,
+)
 
 CLAIM = a_claim("claim")
 KEY = ObjectKey.of(CLAIM)
@@ -34,7 +42,7 @@ def test_a_new_object_is_created_first_and_the_rest_stays_as_it_is() -> None:
     other = live(a_claim("other"))
     state = a_state(other)
 
-    review = reviewed(Part(creations=[creation(CLAIM)]), state, other)
+    review = reviewed(Part(creations=[change(CLAIM)]), state, other)
 
     assert operations(review, state) == {"claim": Operation.CREATE}
     order = review.order(state)
@@ -46,20 +54,20 @@ def test_a_new_object_is_created_first_and_the_rest_stays_as_it_is() -> None:
 
 def test_an_object_that_is_there_already_is_not_touched() -> None:
     state = a_state(live(CLAIM))
-    review = reviewed(Part(creations=[creation(a_claim("claim", instance_type="changed"))]), state, live(CLAIM))
+    review = reviewed(Part(creations=[change(a_claim("claim", instance_type="changed"))]), state, live(CLAIM))
     assert not review.begins
     assert review.done == {KEY}
 
 
 def test_a_stale_entry_is_dropped_before_its_name_is_used_again() -> None:
     state = a_state(live(CLAIM, uid="old"))
-    review = reviewed(Part(creations=[creation(CLAIM)]), state)
+    review = reviewed(Part(creations=[change(CLAIM)]), state)
     assert review.mends
     assert review.drop == {KEY}
 
 
 def test_an_object_of_ours_without_state_is_adopted() -> None:
-    review = reviewed(Part(creations=[creation(CLAIM)]), a_state(), live(CLAIM))
+    review = reviewed(Part(creations=[change(CLAIM)]), a_state(), live(CLAIM))
     assert review.adopt.keys() == {KEY}
     assert not review.creations
 
@@ -68,13 +76,13 @@ def test_an_object_of_ours_without_state_is_adopted() -> None:
 def test_an_object_of_somebody_else_is_left_alone(entry: tuple[dict[str, Any], ...]) -> None:
     theirs = live(CLAIM, uid="theirs")
     del theirs["metadata"]["labels"][SHARD]
-    review = reviewed(Part(creations=[creation(CLAIM)]), a_state(*entry), theirs)
+    review = reviewed(Part(creations=[change(CLAIM)]), a_state(*entry), theirs)
     assert review.failed[KEY].kind is FailureKind.NOT_OURS
     assert not review.creations
 
 
 def test_an_object_on_its_way_out_is_waited_for() -> None:
-    review = reviewed(Part(creations=[creation(CLAIM)]), a_state(), live(CLAIM, deleting=True))
+    review = reviewed(Part(creations=[change(CLAIM)]), a_state(), live(CLAIM, deleting=True))
     assert review.failed[KEY].kind is FailureKind.BEING_DELETED
     assert not review.begins
 
@@ -86,7 +94,7 @@ def test_of_many_new_objects_only_those_whose_names_are_taken_are_looked_at() ->
     cluster = FakeCluster(theirs, ours)
     stale = live(many[9], uid="old")
 
-    review = Reviewer(cluster).review(Part(creations=[creation(each) for each in many]), a_state(stale))
+    review = Reviewer(cluster).review(Part(creations=[change(each) for each in many]), a_state(stale))
 
     assert sorted(cluster.looked_at) == ["c07", "c08"]
     assert len(review.creations) == 38
@@ -97,7 +105,7 @@ def test_of_many_new_objects_only_those_whose_names_are_taken_are_looked_at() ->
 
 def test_a_kind_that_is_not_served_is_said_before_the_engine_tries() -> None:
     odd = a_claim("odd") | {"apiVersion": "example.com/v1", "kind": "Widget"}
-    review = reviewed(Part(creations=[creation(odd)]), a_state())
+    review = reviewed(Part(creations=[change(odd)]), a_state())
     assert review.failed[ObjectKey.of(odd)].kind is FailureKind.NO_SUCH_KIND
 
 
@@ -150,7 +158,7 @@ def test_an_update_that_the_apiserver_would_not_take_in_place_is_refused() -> No
     state = a_state(live(workload))
     immutable = RequestError(422, "Invalid", "spec.selector: field is immutable")
 
-    review = reviewed(Part(updates=[update(workload)]), state, live(workload), refusal=immutable)
+    review = reviewed(Part(updates=[change(workload)]), state, live(workload), refusal=immutable)
 
     assert review.failed[ObjectKey.of(workload)].kind is FailureKind.REFUSED
     assert kept(review, state) == {"default/serve"}
@@ -160,7 +168,7 @@ def test_an_update_carries_its_new_inputs_and_its_shard() -> None:
     state = a_state(live(a_deployment("serve")))
     changed = a_deployment("serve", image="two")
 
-    review = reviewed(Part(updates=[update(changed)]), state, live(a_deployment("serve")))
+    review = reviewed(Part(updates=[change(changed)]), state, live(a_deployment("serve")))
 
     assert operations(review, state) == {"serve": Operation.UPDATE}
     (declared,) = review.order(state).first
@@ -171,7 +179,7 @@ def test_an_update_carries_its_new_inputs_and_its_shard() -> None:
 
 def test_an_update_of_what_has_gone_fails() -> None:
     workload = a_deployment("serve")
-    review = reviewed(Part(updates=[update(workload)]), a_state(live(workload)))
+    review = reviewed(Part(updates=[change(workload)]), a_state(live(workload)))
     assert review.failed[ObjectKey.of(workload)].kind is FailureKind.GONE
 
 
@@ -179,4 +187,4 @@ def test_an_update_of_what_has_gone_fails() -> None:
 def test_a_resource_that_the_engine_would_replace_stops_the_update(mark: str) -> None:
     state = a_state(live(CLAIM), **{mark: True})
     with pytest.raises(PlanMismatchError, match="NodeClaim claim"):
-        reviewed(Part(creations=[creation(a_claim("new"))]), state, live(CLAIM))
+        reviewed(Part(creations=[change(a_claim("new"))]), state, live(CLAIM))

@@ -1,29 +1,30 @@
 """A stack's state is read, mended and kept in accord with the cluster."""
 
+import socket
 from collections.abc import Mapping
 from typing import Any
 
 import orjson
 import pytest
 
-from plimsoll.apply.errors import LeaseLostError, LockedError, StateUnreadableError
-from plimsoll.apply.keeper import StateKeeper
-from plimsoll.apply.review import Reviewer
+from plimsoll.apply import LeaseLostError, LockedError, LockHolder, StateUnreadableError
+from plimsoll.apply.delta import Reviewer
+from plimsoll.apply.stacks import StateKeeper
 from plimsoll.apply.state import State, declare, importable
 from plimsoll.errors import PlimsollError
 from plimsoll.model import ObjectKey
-from tests.applying.states import STACK, FakeCluster, a_claim, a_deployment, a_record, a_state, live
+from tests.applying.states import STACK, FakeCluster, FakeLease, a_claim, a_deployment, a_record, a_state, live
 
 CLAIM = a_claim("claim")
 KEY = ObjectKey.of(CLAIM)
 
 
 class FakeStack:
-    """A stack whose state is in memory; `locked` is how often a command meets a lock."""
+    """A stack whose state is in memory; `locked` is the host of a dead process whose lock a command meets."""
 
     name = STACK
 
-    def __init__(self, state: State | None, locked: int = 0) -> None:
+    def __init__(self, state: State | None, locked: str = "") -> None:
         self.state = state
         self.locked = locked
         self.commands: list[str] = []
@@ -31,10 +32,13 @@ class FakeStack:
     def replace_state(self, deployment: Mapping[str, Any]) -> None:
         self.commands.append("import")
         if self.locked:
-            self.locked -= 1
-            raise LockedError(self.name, ())
+            raise LockedError(self.name, (LockHolder("root", self.locked, 2**22 - 1, "2026-01-01T00:00:00Z"),))
         content = orjson.dumps({"version": 3, "deployment": deployment})
         self.state = State.read(self.name, content, f"tag-{len(self.commands)}")
+
+    def break_lock(self) -> None:
+        self.commands.append("cancel")
+        self.locked = ""
 
     def mend(self, stack: str) -> None:
         """Nothing is cut short in memory."""
@@ -54,9 +58,10 @@ class FakeStack:
         return self.state.tag if self.state else "missing"
 
 
-def a_keeper(stack: FakeStack, *objects: dict[str, Any], gate: Any = lambda: None, unlock: Any = None) -> StateKeeper:
-    reviewer = Reviewer(FakeCluster(*objects))
-    keeper = StateKeeper(stack, stack, reviewer, gate=gate, unlock=unlock)  # type: ignore[arg-type]
+def a_keeper(stack: FakeStack, *objects: dict[str, Any], held: bool = True) -> StateKeeper:
+    fake: Any = stack
+    lease: Any = FakeLease(held)
+    keeper = StateKeeper(fake, fake, Reviewer(FakeCluster(*objects)), lease)
     keeper.read()
     return keeper
 
@@ -145,30 +150,24 @@ def test_a_state_in_accord_is_not_written() -> None:
 
 
 def test_mending_breaks_a_dead_lock_once_and_only_then() -> None:
-    broken: list[LockedError] = []
-    stack = FakeStack(a_state(live(CLAIM)), locked=1)
-    a_keeper(stack, unlock=lambda _, error: broken.append(error)).mend([KEY], ())
-    assert len(broken) == 1
+    stack = FakeStack(a_state(live(CLAIM)), locked=socket.gethostname())
+    a_keeper(stack).mend([KEY], ())
+    assert stack.commands.count("cancel") == 1
     assert stack.state is not None
     assert names(stack.state) == set()
 
-    def refuse(_: object, error: LockedError) -> None:
-        raise error
-
-    stack = FakeStack(a_state(live(CLAIM)), locked=1)
+    stack = FakeStack(a_state(live(CLAIM)), locked="elsewhere")
     with pytest.raises(LockedError):
-        a_keeper(stack, unlock=refuse).mend([KEY], ())
+        a_keeper(stack).mend([KEY], ())
+    assert "cancel" not in stack.commands
     assert stack.state is not None
     assert names(stack.state) == {"claim"}
 
 
 def test_nothing_is_mended_without_the_lease() -> None:
-    def closed() -> None:
-        raise LeaseLostError("lost")
-
     stack = FakeStack(a_state(live(CLAIM)))
     with pytest.raises(LeaseLostError):
-        a_keeper(stack, gate=closed).recover()
+        a_keeper(stack, held=False).recover()
     assert stack.commands == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.apply.errors import (
+from plimsoll.apply import (
     ApplyError,
     FailureKind,
     LeaseLostError,
@@ -16,10 +16,17 @@ from plimsoll.apply.errors import (
     UpdateFailedError,
     UpdateInterruptedError,
 )
-from plimsoll.apply.program import CalledOffError, Order, Program
-from plimsoll.apply.stack import EngineEvent
-from plimsoll.apply.state import provider_urn, stack_urn
-from plimsoll.apply.update import Operation, Update
+from plimsoll.apply.engine import (
+    CalledOffError,
+    ClusterProvider,
+    EngineEvent,
+    Operation,
+    Order,
+    Program,
+    provider_urn,
+    stack_urn,
+)
+from plimsoll.apply.stacks import Phase, Updates
 from tests.applying.states import STACK
 
 A, B, C = (f"urn:pulumi:s::p::kubernetes:x:Y::{name}" for name in "abc")
@@ -46,15 +53,18 @@ class FakeStack:
     def __init__(self) -> None:
         self.engine = FakeEngine()
         self.released = threading.Event()
+        self.runs = 0
         self.script: Callable[[Callable[[EngineEvent], None]], None] = lambda _: None
         self.refusal: ApplyError | None = None
 
     def update(self, program: Program, on_event: Callable[[EngineEvent], None], _: tuple[Path, ...]) -> None:
+        self.runs += 1
+        self.engine.interrupted.clear()
         if self.refusal is not None:
             raise self.refusal
-        program._on_armed()
+        program._on_ready()
         while not self.released.wait(0.01):
-            if isinstance(program._decision, CalledOffError):
+            if program._order.done() and isinstance(program._order.exception(), CalledOffError):
                 raise UpdateFailedError("called off")
             if self.engine.interrupted.is_set():
                 raise UpdateInterruptedError("interrupted")
@@ -67,9 +77,9 @@ def stack() -> FakeStack:
 
 
 @pytest.fixture
-def update(stack: FakeStack) -> Iterator[Update]:
+def updates(stack: FakeStack) -> Iterator[Updates]:
     fake: Any = stack
-    made = Update(fake, {}, "4.34.0", ())
+    made = Updates(fake, ClusterProvider({}, {}, "4.34.0", lambda: None), ())
     yield made
     stack.released.set()
     stack.engine.interrupt()
@@ -92,17 +102,16 @@ def diagnosed(urn: str, message: str) -> EngineEvent:
 
 
 def execute(
-    update: Update, stack: FakeStack, expected: dict[str, Operation], gone: Callable[[], Iterable[str]] = tuple
+    updates: Updates, stack: FakeStack, expected: dict[str, Operation], gone: Callable[[], Iterable[str]] = tuple
 ) -> Any:
-    update.start()
-    update.wait_armed(10)
-    assert update.armed
+    updates.start()
+    assert updates.phase is Phase.READY
     stack.released.set()
-    return update.execute(NOTHING, expected, gone)
+    return updates.execute(NOTHING, expected, gone)
 
 
 def test_it_returns_when_every_operation_is_confirmed_not_when_the_engine_ends(
-    update: Update, stack: FakeStack
+    updates: Updates, stack: FakeStack
 ) -> None:
     def script(on_event: Callable[[EngineEvent], None]) -> None:
         for event in (began(A, "create"), ended(A, "create", id="x"), began(B, "same")):
@@ -110,19 +119,19 @@ def test_it_returns_when_every_operation_is_confirmed_not_when_the_engine_ends(
         stack.engine.interrupted.wait(10)
 
     stack.script = script
-    progress = execute(update, stack, {A: Operation.CREATE})
+    progress = execute(updates, stack, {A: Operation.CREATE})
 
     assert progress.done == {A: {"id": "x"}}
-    assert update.failure(A, Operation.CREATE) is None
+    assert progress.failure(A) is None
     assert not stack.engine.interrupted.is_set()
     stack.engine.interrupt()
-    update.join()
-    assert update.error is None
+    last = updates.ended()
+    assert last is not None and last.error is None
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.DELETE])
 def test_an_engine_that_only_writes_its_state_is_not_interrupted(
-    update: Update, stack: FakeStack, operation: Operation
+    updates: Updates, stack: FakeStack, operation: Operation
 ) -> None:
     may_end = threading.Event()
 
@@ -131,16 +140,17 @@ def test_an_engine_that_only_writes_its_state_is_not_interrupted(
         may_end.wait(10)
 
     stack.script = script
-    execute(update, stack, {A: operation})
-    update.abort(UpdateInterruptedError("stopping"))
+    execute(updates, stack, {A: operation})
+    updates.stop(UpdateInterruptedError("stopping"))
     # The engine may wait for the end of a deletion for long after it is on its way.
     assert stack.engine.interrupted.is_set() is (operation is Operation.DELETE)
     may_end.set()
-    update.join()
-    assert (update.error is None) is (operation is Operation.CREATE)
+    last = updates.ended()
+    assert last is not None
+    assert (last.error is None) is (operation is Operation.CREATE)
 
 
-def test_each_creation_is_told_as_it_is_confirmed(update: Update, stack: FakeStack) -> None:
+def test_each_creation_is_told_as_it_is_confirmed(updates: Updates, stack: FakeStack) -> None:
     told: list[str] = []
     first = threading.Event()
 
@@ -156,10 +166,9 @@ def test_each_creation_is_told_as_it_is_confirmed(update: Update, stack: FakeSta
 
     stack.script = script
     expected = {A: Operation.CREATE, B: Operation.UPDATE, C: Operation.CREATE}
-    update.start()
-    update.wait_armed(10)
+    updates.start()
     stack.released.set()
-    update.execute(NOTHING, expected, tuple, created)
+    updates.execute(NOTHING, expected, tuple, created)
     assert told == [A]
 
 
@@ -168,7 +177,7 @@ def test_each_creation_is_told_as_it_is_confirmed(update: Update, stack: FakeSta
     [(B, "delete"), (A, "replace"), (A, "delete-replaced"), (A, "update"), (provider_urn(STACK), "replace")],
 )
 def test_an_operation_that_was_not_planned_interrupts_it(
-    update: Update, stack: FakeStack, urn: str, operation: str
+    updates: Updates, stack: FakeStack, urn: str, operation: str
 ) -> None:
     def script(on_event: Callable[[EngineEvent], None]) -> None:
         on_event(began(urn, operation))
@@ -177,19 +186,19 @@ def test_an_operation_that_was_not_planned_interrupts_it(
 
     stack.script = script
     with pytest.raises(PlanMismatchError, match=operation):
-        execute(update, stack, {A: Operation.CREATE})
+        execute(updates, stack, {A: Operation.CREATE})
 
 
-def test_setting_up_its_stack_and_provider_is_planned(update: Update, stack: FakeStack) -> None:
+def test_setting_up_its_stack_and_provider_is_planned(updates: Updates, stack: FakeStack) -> None:
     def script(on_event: Callable[[EngineEvent], None]) -> None:
         for event in (began(stack_urn(STACK), "create"), began(provider_urn(STACK), "update"), ended(A, "same")):
             on_event(event)
 
     stack.script = script
-    assert A in execute(update, stack, {A: Operation.UPDATE}).done
+    assert A in execute(updates, stack, {A: Operation.UPDATE}).done
 
 
-def test_a_failed_operation_tells_why_and_does_not_hide_the_others(update: Update, stack: FakeStack) -> None:
+def test_a_failed_operation_tells_why_and_does_not_hide_the_others(updates: Updates, stack: FakeStack) -> None:
     def script(on_event: Callable[[EngineEvent], None]) -> None:
         for event in (began(A, "create"), began(B, "create"), failed(A), ended(B, "create")):
             on_event(event)
@@ -197,65 +206,114 @@ def test_a_failed_operation_tells_why_and_does_not_hide_the_others(update: Updat
         raise UpdateFailedError("1 errored")
 
     stack.script = script
-    progress = execute(update, stack, {A: Operation.CREATE, B: Operation.CREATE})
+    progress = execute(updates, stack, {A: Operation.CREATE, B: Operation.CREATE})
 
     assert progress.done.keys() == {B}
-    failure = update.failure(A, Operation.CREATE)
+    failure = progress.failure(A)
     assert failure is not None
     assert failure.kind is FailureKind.REFUSED
     assert "Required value" in failure.message
-    assert update.told
+    assert progress.failed
 
 
-def test_a_creation_that_met_an_object_on_its_way_out_failed(update: Update, stack: FakeStack) -> None:
+def test_a_creation_that_met_an_object_on_its_way_out_failed(updates: Updates, stack: FakeStack) -> None:
     stack.script = lambda on_event: on_event(ended(A, "create", metadata={"deletionTimestamp": "then"}))
-    execute(update, stack, {A: Operation.CREATE})
-    failure = update.failure(A, Operation.CREATE)
+    progress = execute(updates, stack, {A: Operation.CREATE})
+    failure = progress.failure(A)
     assert failure is not None
     assert failure.kind is FailureKind.BEING_DELETED
 
 
-def test_an_engine_that_dies_is_an_error_and_nothing_counts_as_done(update: Update, stack: FakeStack) -> None:
+def test_an_engine_that_dies_is_an_error_and_nothing_counts_as_done(updates: Updates, stack: FakeStack) -> None:
     def script(_: Callable[[EngineEvent], None]) -> None:
         raise UpdateFailedError("killed")
 
     stack.script = script
     with pytest.raises(UpdateFailedError, match="killed"):
-        execute(update, stack, {A: Operation.CREATE})
+        execute(updates, stack, {A: Operation.CREATE})
 
 
-def test_a_deletion_that_the_provider_waits_for_is_confirmed_by_a_look(update: Update, stack: FakeStack) -> None:
+def test_a_deletion_that_the_provider_waits_for_is_confirmed_by_a_look(updates: Updates, stack: FakeStack) -> None:
     def script(on_event: Callable[[EngineEvent], None]) -> None:
         on_event(began(A, "delete"))
         stack.engine.interrupted.wait(30)
 
     stack.script = script
-    progress = execute(update, stack, {A: Operation.DELETE}, gone=lambda: [A])
+    progress = execute(updates, stack, {A: Operation.DELETE}, gone=lambda: [A])
     assert progress.done.keys() == {A}
 
 
-def test_one_that_is_called_off_executes_nothing(update: Update, stack: FakeStack) -> None:
-    update.start()
-    update.wait_armed(10)
-    update.call_off()
+def test_one_that_is_called_off_executes_nothing(updates: Updates, stack: FakeStack) -> None:
+    updates.start()
+    updates.end()
     with pytest.raises(ApplyError):
-        update.execute(NOTHING, {A: Operation.CREATE}, tuple)
-    assert not update.armed
+        updates.execute(NOTHING, {A: Operation.CREATE}, tuple)
+    assert updates.phase is Phase.IDLE
 
 
-def test_an_abort_says_why(update: Update, stack: FakeStack) -> None:
+def test_an_abort_says_why(updates: Updates, stack: FakeStack) -> None:
     def script(_: Callable[[EngineEvent], None]) -> None:
-        update.abort(LeaseLostError("the Lease was lost"))
+        updates.stop(LeaseLostError("the Lease was lost"))
         assert stack.engine.interrupted.wait(10)
         raise UpdateInterruptedError("interrupted")
 
     stack.script = script
     with pytest.raises(LeaseLostError, match="was lost"):
-        execute(update, stack, {A: Operation.CREATE})
+        execute(updates, stack, {A: Operation.CREATE})
 
 
-def test_one_that_cannot_start_says_why(update: Update, stack: FakeStack) -> None:
+def test_an_interrupted_update_says_so_though_the_provider_broke_off_what_it_had_begun(
+    updates: Updates, stack: FakeStack
+) -> None:
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        for event in (began(A, "create"), began(B, "create"), ended(A, "create")):
+            on_event(event)
+        updates.interrupt()
+        for event in (diagnosed(B, "context canceled"), failed(B)):
+            on_event(event)
+        raise UpdateInterruptedError("interrupted")
+
+    stack.script = script
+    with pytest.raises(UpdateInterruptedError):
+        execute(updates, stack, {A: Operation.CREATE, B: Operation.CREATE})
+
+
+def test_an_abort_says_why_though_the_provider_broke_off_what_it_had_begun(updates: Updates, stack: FakeStack) -> None:
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        on_event(began(A, "create"))
+        updates.stop(LeaseLostError("the Lease was lost"))
+        for event in (diagnosed(A, "context canceled"), failed(A)):
+            on_event(event)
+        raise UpdateFailedError("1 errored")
+
+    stack.script = script
+    with pytest.raises(LeaseLostError, match="was lost"):
+        execute(updates, stack, {A: Operation.CREATE})
+
+
+def test_nothing_is_started_after_a_stop(updates: Updates, stack: FakeStack) -> None:
+    updates.start()
+    updates.stop(LeaseLostError("the Lease was lost"))
+    updates.end()
+    assert updates.phase is Phase.IDLE
+    with pytest.raises(LeaseLostError, match="was lost"):
+        updates.start()
+    with pytest.raises(LeaseLostError, match="was lost"):
+        updates.execute(NOTHING, {A: Operation.CREATE}, tuple)
+    assert stack.runs == 1
+
+
+def test_there_is_one_engine_at_a_time(updates: Updates, stack: FakeStack) -> None:
+    updates.start()
+    with pytest.raises(ApplyError):
+        updates.start()
+    assert stack.runs == 1
+    updates.end()
+    updates.start()
+    assert updates.phase is Phase.READY
+
+
+def test_one_that_cannot_start_says_why(updates: Updates, stack: FakeStack) -> None:
     stack.refusal = LockedError(STACK, ())
-    update.start()
     with pytest.raises(LockedError, match=STACK):
-        update.wait_armed(10)
+        updates.start()

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from plimsoll.apply.signals import Arming, send
+from plimsoll.apply import CreationSignals, PodWriter
 from plimsoll.kube import Connection, RequestError
 from plimsoll.model import DemandRef, ObjectKey, Signal, SignalReason
 from plimsoll.model.api import DemandPhase, DemandReport, GPUDemandStatus
@@ -45,7 +45,7 @@ def written(writer: DemandWriter, apiserver: Apiserver) -> list[tuple[str, str]]
 
 def test_a_signal_is_a_condition_of_that_very_pod() -> None:
     apiserver = Apiserver()
-    assert send(apiserver.connection, [signal("a")]) == (signal("a"),)
+    assert PodWriter(apiserver.connection).signal([signal("a")]) == (signal("a"),)
     ((method, path, body),) = apiserver.requests
     assert (method, path) == ("PATCH", "/api/v1/namespaces/plimsoll-triggers/pods/a/status")
     assert body["metadata"] == {"uid": "uid"}
@@ -57,13 +57,13 @@ def test_a_pod_is_armed_as_soon_as_it_is_there_and_once() -> None:
     apiserver = Apiserver()
     apiserver.refusals["/api/v1/namespaces/plimsoll-triggers/pods/c/status"] = 500
     a, b, c, d = (signal(name, uid="") for name in "abcd")
-    with Arming(apiserver.connection, [a, b, c, d]) as arming:
-        arming.created(a.key)
-        arming.created(a.key)
-        arming.created(signal("foreign").key)
+    with CreationSignals(PodWriter(apiserver.connection), [a, b, c, d]) as signals:
+        signals.created(a.key)
+        signals.created(a.key)
+        signals.created(signal("foreign").key)
         # What an earlier delta had made is told only at the end; what was not made is not armed.
-        assert arming.finish([a.key, b.key, c.key]) == (a, b)
-    arming.created(d.key)
+        assert signals.finish([a.key, b.key, c.key]) == (a, b)
+    signals.created(d.key)
     assert sorted(path.split("/")[-2] for _, path, _ in apiserver.requests) == ["a", "b", "c"]
 
 
@@ -71,7 +71,7 @@ def test_a_pod_is_armed_as_soon_as_it_is_there_and_once() -> None:
 def test_a_signal_that_is_not_taken_is_left_to_the_next_plan(code: int) -> None:
     apiserver = Apiserver()
     apiserver.refusals["/api/v1/namespaces/plimsoll-triggers/pods/b/status"] = code
-    assert send(apiserver.connection, [signal("a"), signal("b")]) == (signal("a"),)
+    assert PodWriter(apiserver.connection).signal([signal("a"), signal("b")]) == (signal("a"),)
 
 
 def test_a_demand_is_made_once_and_written_when_it_changes() -> None:

@@ -11,7 +11,7 @@ import orjson
 from plimsoll import labels
 from plimsoll.apply import Applier, ApplySettings, LeaseSettings
 from plimsoll.kube import Connection
-from plimsoll.model import Creation, Deletion, ObjectKey, Plan, Update
+from plimsoll.model import Change, Deletion, ObjectKey, Plan
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.sandbox import Sandbox
 
@@ -63,11 +63,11 @@ def key_of(manifest: dict[str, Any]) -> ObjectKey:
 
 
 def creating(*manifests: dict[str, Any]) -> Plan:
-    return Plan(creations=tuple(Creation(manifest=each, owner=_owner_of(each), reason="test") for each in manifests))
+    return Plan(creations=tuple(Change(manifest=each, owner=_owner_of(each), reason="test") for each in manifests))
 
 
 def updating(*manifests: dict[str, Any]) -> Plan:
-    return Plan(updates=tuple(Update(manifest=each, owner=_owner_of(each), reason="test") for each in manifests))
+    return Plan(updates=tuple(Change(manifest=each, owner=_owner_of(each), reason="test") for each in manifests))
 
 
 def deleting(*manifests: dict[str, Any], uid: str) -> Plan:

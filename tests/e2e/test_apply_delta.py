@@ -46,8 +46,8 @@ def cluster(claims_sandbox: Sandbox, kube: Callable[..., Kube]) -> Kube:
     return kube(claims_sandbox)
 
 
-def armed(writer: Applier) -> None:
-    await_condition(lambda: writer.armed, message="an armed update")
+def pre_started(writer: Applier) -> None:
+    await_condition(lambda: writer.pre_started, message="a pre-started update")
 
 
 def uid(cluster: Kube, name: str) -> str:
@@ -69,16 +69,16 @@ def test_creates_what_is_planned_and_records_its_shard(writer: Applier, cluster:
     assert {claim["metadata"]["labels"][SHARD], workload["metadata"]["labels"][SHARD]} == {owned["made"].stack}
 
 
-def test_an_armed_update_does_it_without_starting_an_engine(writer: Applier, cluster: Kube) -> None:
-    armed(writer)
+def test_a_pre_started_update_does_it_without_starting_an_engine(writer: Applier, cluster: Kube) -> None:
+    pre_started(writer)
     engine = writer.engines
 
     outcome = writer.apply(creating(a_claim("quick-0")))
 
-    assert [timing.armed for timing in outcome.timings] == [True]
+    assert [timing.pre_started for timing in outcome.timings] == [True]
     assert len(engine) == 1
     assert cluster.get(*NODE_CLAIM, "quick-0") is not None
-    armed(writer)
+    pre_started(writer)
     assert len(writer.engines) <= 2
 
 
@@ -157,7 +157,7 @@ def test_an_object_that_others_removed_is_made_again(writer: Applier, cluster: K
     other = cluster.get(*NODE_CLAIM, "back-1")
     cluster.delete(*NODE_CLAIM, "back-0")
     await_condition(lambda: cluster.get(*NODE_CLAIM, "back-0") is None)
-    armed(writer)
+    pre_started(writer)
 
     outcome = writer.apply(creating(a_claim("back-0")))
 
@@ -229,17 +229,17 @@ def test_engines_start_for_a_burst_that_is_awaited_and_end_where_it_does_not_com
     settings: ApplySettings, cluster: Kube
 ) -> None:
     with a_writer(settings) as writer:
-        armed(writer)
+        pre_started(writer)
         with writer.expecting(250):
-            await_condition(lambda: writer.armed == 2, message="two engines")
-        await_condition(lambda: len(writer.engines) == writer.armed == 1, message="one engine")
+            await_condition(lambda: writer.pre_started == 2, message="two engines")
+        await_condition(lambda: len(writer.engines) == writer.pre_started == 1, message="one engine")
         with writer.expecting(250):
-            await_condition(lambda: writer.armed == 2, message="two engines")
+            await_condition(lambda: writer.pre_started == 2, message="two engines")
             burst = [a_claim(f"awaited-{index}") for index in range(130)]
             outcome = writer.apply(creating(*burst))
             assert len(outcome.created) == 130
-            assert [timing.armed for timing in outcome.timings] == [True, True]
-        await_condition(lambda: len(writer.engines) == writer.armed == 1, message="one engine")
+            assert [timing.pre_started for timing in outcome.timings] == [True, True]
+        await_condition(lambda: len(writer.engines) == writer.pre_started == 1, message="one engine")
         writer.drain()
 
 
@@ -260,7 +260,7 @@ def test_the_history_keeps_the_newest_updates(settings: ApplySettings) -> None:
     with a_writer(settings.model_copy(update={"history": 2, "shards": 1})) as writer:
         for index in range(4):
             writer.apply(creating(a_claim(f"old-{index}")))
-            armed(writer)
+            pre_started(writer)
         state = Path(settings.backend_url.removeprefix("file://"))
         kept = [path.name for path in (state / ".pulumi/history").rglob("*.history.json")]
         assert len(kept) == 2
@@ -271,7 +271,7 @@ def test_at_rest_there_is_one_engine_and_no_request_but_the_lease(
     settings: ApplySettings, claims_sandbox: Sandbox
 ) -> None:
     with a_writer(settings) as writer:
-        armed(writer)
+        pre_started(writer)
         (engine,) = writer.engines
         process = psutil.Process(engine)
         assert process.memory_info().rss < 150 * 1024 * 1024

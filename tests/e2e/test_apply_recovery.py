@@ -11,8 +11,15 @@ from typing import Any
 import psutil
 import pytest
 
-from plimsoll.apply import Applier, ApplySettings, LeaseHeldError, LeaseLostError
-from plimsoll.apply.errors import ApplyError, LockedError, UpdateInterruptedError
+from plimsoll.apply import (
+    Applier,
+    ApplyError,
+    ApplySettings,
+    LeaseHeldError,
+    LeaseLostError,
+    LockedError,
+    UpdateInterruptedError,
+)
 from plimsoll.sandbox import Sandbox
 from tests.e2e.awaiting import await_condition
 from tests.e2e.capacity import (
@@ -62,8 +69,8 @@ def engines_of(settings: ApplySettings) -> list[psutil.Process]:
     return found
 
 
-def armed(writer: Applier) -> None:
-    await_condition(lambda: writer.armed, message="an armed update")
+def pre_started(writer: Applier) -> None:
+    await_condition(lambda: writer.pre_started, message="a pre-started update")
 
 
 @pytest.mark.parametrize("engine_too", [False, True], ids=["writer", "writer and engine"])
@@ -101,7 +108,7 @@ def test_a_writer_killed_in_the_middle_of_an_update_loses_and_doubles_nothing(
 
 def test_the_engine_of_a_dead_writer_ends(settings: ApplySettings, tmp_path: Path) -> None:
     with writer_process(settings, creating(), tmp_path / "victim") as victim:
-        await_condition(lambda: engines_of(settings) and locks(settings), message="an armed engine")
+        await_condition(lambda: engines_of(settings) and locks(settings), message="a pre-started engine")
         victim.send_signal(signal.SIGKILL)
         victim.wait()
 
@@ -128,7 +135,7 @@ def test_a_terminated_writer_ends_its_update_and_leaves_no_lock(
 def test_stopping_leaves_the_stack_as_it_was(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("still-0")))
-        armed(writer)
+        pre_started(writer)
         stack = writer.resources()[0].stack
         before = checkpoint(settings, stack)["resources"]
     assert checkpoint(settings, stack)["resources"] == before
@@ -148,10 +155,10 @@ def test_a_second_writer_is_told_who_is_first(settings: ApplySettings, tmp_path:
         assert other.held
 
 
-def test_a_lost_lease_ends_the_armed_update_untouched(settings: ApplySettings, cluster: Kube) -> None:
+def test_a_lost_lease_ends_the_pre_started_update_untouched(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("lost-0")))
-        armed(writer)
+        pre_started(writer)
         stack = writer.resources()[0].stack
         before = checkpoint(settings, stack)["resources"]
         _take_lease(cluster, settings)
@@ -221,10 +228,10 @@ def test_attributes_of_the_state_that_were_cut_short_keep_nobody_out(settings: A
         assert names(writer.apply(creating(a_claim("cut-1"))).created) == ["cut-1"]
 
 
-def test_a_state_changed_under_an_armed_update_is_read_anew(settings: ApplySettings, cluster: Kube) -> None:
+def test_a_state_changed_under_a_pre_started_update_is_read_anew(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("under-0"), a_claim("under-1")))
-        armed(writer)
+        pre_started(writer)
         stack = writer.resources()[0].stack
         path = checkpoint_path(settings, stack)
         content = json.loads(path.read_text())
@@ -255,7 +262,7 @@ def test_objects_that_the_state_has_lost_are_adopted(settings: ApplySettings, cl
 
 def test_an_interrupt_from_a_handler_ends_a_running_delta(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
-        armed(writer)
+        pre_started(writer)
         writer.interrupt()
         with pytest.raises(UpdateInterruptedError):
             writer.apply(creating(a_claim("never-0")))

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.apply import Applier, ApplySettings, FailureKind, LeaseSettings
-from plimsoll.apply.errors import (
+from plimsoll.apply import (
+    Applier,
+    ApplySettings,
     BackendUnreachableError,
     ClusterUnreachableError,
     DeletionCapError,
     EngineMissingError,
+    FailureKind,
     LeaseHeldError,
+    LeaseSettings,
     PassphraseError,
     PlanMismatchError,
     ProviderMissingError,
@@ -118,10 +121,10 @@ def _elsewhere(line: str) -> str:
     return f"{head}{colon} https://127.0.0.1:9\n" if colon else line
 
 
-def test_a_cluster_that_goes_away_under_an_armed_update(settings: ApplySettings, cluster: Kube) -> None:
+def test_a_cluster_that_goes_away_under_a_pre_started_update(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
-        await_condition(lambda: writer.armed)
-        writer._reviewer._objects.connection.server = "https://127.0.0.1:9"  # the review's connection alone
+        await_condition(lambda: writer.pre_started)
+        writer._stacks._reviewer._objects.connection.server = "https://127.0.0.1:9"  # the review's connection alone
 
         with pytest.raises(ClusterUnreachableError, match="nothing was changed"):
             writer.apply(creating(a_claim("away-0")))
@@ -171,7 +174,7 @@ def test_plans_that_no_update_may_equal(settings: ApplySettings, cluster: Kube) 
 def test_a_resource_of_somebody_else_in_the_stack_is_not_deleted(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("host-0")))
-        await_condition(lambda: writer.armed)
+        await_condition(lambda: writer.pre_started)
         stack = writer.resources()[0].stack
     marked = checkpoint(settings, stack)
     marked["resources"].append(
@@ -240,7 +243,7 @@ def test_the_workload_of_a_kind_that_the_cluster_lacks(settings: ApplySettings) 
 def test_what_is_read_only_needs_no_lease(settings: ApplySettings) -> None:
     with a_writer(settings) as writer:
         writer.apply(creating(a_claim("read-0")))
-        await_condition(lambda: writer.armed)
+        await_condition(lambda: writer.pre_started)
         assert settings.kubeconfig is not None
         reader = Applier(settings, Connection.open(settings.kubeconfig))
         assert [each.key.name for each in reader.resources()] == ["read-0"]

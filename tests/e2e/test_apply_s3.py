@@ -7,8 +7,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from plimsoll.apply import ApplySettings
-from plimsoll.apply.errors import BackendUnreachableError
+from plimsoll.apply import ApplySettings, BackendUnreachableError
 from plimsoll.sandbox import Sandbox
 from tests.e2e.awaiting import await_condition
 from tests.e2e.capacity import a_claim, a_writer, creating, names, settings_for
@@ -49,10 +48,10 @@ def test_states_lie_in_the_bucket_and_another_host_goes_on_with_them(
 ) -> None:
     with a_writer(settings) as writer:
         for index in range(5):
-            await_condition(lambda: writer.armed)
+            await_condition(lambda: writer.pre_started)
             outcome = writer.apply(creating(a_claim(f"bucket-{index}", workspace=f"ws-{index}")))
-            assert [timing.armed for timing in outcome.timings] == [True]
-        await_condition(lambda: writer.armed)
+            assert [timing.pre_started for timing in outcome.timings] == [True]
+        await_condition(lambda: writer.pre_started)
     assert any(key.startswith("plimsoll/.pulumi/stacks/plimsoll/capacity-") for key in keys(endpoint))
     history = [key for key in keys(endpoint) if key.endswith(".history.json")]
     assert len(history) <= 2 * settings.shards + 2

@@ -7,8 +7,7 @@ from typing import Any, cast
 
 from structlog.testing import capture_logs
 
-from plimsoll.apply import Applier, Outcome
-from plimsoll.apply.owned_resource import OwnedResource
+from plimsoll.apply import Applier, Outcome, OwnedResource
 from plimsoll.loop import BURST, Loop
 from plimsoll.model import Plan, Snapshot
 from plimsoll.observe.cluster import Observer

@@ -18,7 +18,7 @@ from plimsoll.components import alert_rules
 from plimsoll.components.specs import MonitoringSpec
 from plimsoll.errors import PlimsollError
 from plimsoll.loop import Tick
-from plimsoll.model import Creation, Deletion, DemandRef, Lift, ObjectKey, Plan, Snapshot
+from plimsoll.model import Change, Deletion, DemandRef, Lift, ObjectKey, Plan, Snapshot
 from plimsoll.model.api import ClaimStage, DemandClaim, DemandPhase, DemandReport, GPUDemandStatus, WorkspaceRef
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import plan as make_plan
@@ -120,9 +120,9 @@ def test_a_claim_that_is_ready_before_it_is_seen_counts() -> None:
 
 
 def test_operations_and_triggers_count_what_was_done() -> None:
-    def a_trigger(name: str) -> Creation:
+    def a_trigger(name: str) -> Change:
         manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "plimsoll-triggers"}}
-        return Creation(manifest=manifest, owner=DemandRef(name="demand"), reason="demand")
+        return Change(manifest=manifest, owner=DemandRef(name="demand"), reason="demand")
 
     plan = Plan(creations=(a_trigger("a"), a_trigger("b")), deletions=deleting(a_claim("c")).deletions)
     metrics = Metrics()

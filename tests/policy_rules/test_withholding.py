@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from plimsoll.model import Creation, Plan, Signal, SignalReason, Update
+from plimsoll.model import Change, Plan, Signal, SignalReason
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.policy import withhold
 from tests.builders import a_snapshot, an_environment
@@ -13,8 +13,8 @@ NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 OWNER = WorkspaceRef(namespace="research", name="ws", uid="1")
 
 
-def creation(manifest: Manifest) -> Creation:
-    return Creation(manifest=manifest, owner=OWNER, reason="a")
+def creation(manifest: Manifest) -> Change:
+    return Change(manifest=manifest, owner=OWNER, reason="a")
 
 
 def withheld(plan: Plan, now: datetime = NOW, **policies: Any) -> Plan:
@@ -32,7 +32,7 @@ def test_a_plan_that_keeps_the_rules_is_left_as_it_is() -> None:
 
 
 def test_what_breaks_a_rule_is_withheld_and_the_rest_goes_on() -> None:
-    changed = Update(manifest=a_node_pool(spec__disruption__consolidateAfter="0s"), owner=OWNER, reason="a")
+    changed = Change(manifest=a_node_pool(spec__disruption__consolidateAfter="0s"), owner=OWNER, reason="a")
     plan = withheld(Plan(creations=(BAD, GOOD), updates=(changed,)))
     assert (plan.creations, plan.updates) == ((GOOD,), ())
     assert [(str(each.key), [one.rule for one in each.findings]) for each in plan.withheld] == [

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from plimsoll.model import Creation, Deletion, DemandRef, ObjectKey, Plan, Reason, Verdict
+from plimsoll.model import Change, Deletion, DemandRef, ObjectKey, Plan, Reason, Verdict
 from plimsoll.model.api import WorkspaceRef, WorkspaceStatus
 from plimsoll.report import CROWD, Event, capacity_events, provisioning_event, summed_up, verdict_event
 from tests.builders import an_environment
@@ -53,9 +53,9 @@ def test_a_refusal_is_a_warning_that_says_what_to_change() -> None:
     assert (event.type, event.note) == ("Warning", "NonUniformNodes: so it is")
 
 
-def a_creation(name: str) -> Creation:
+def a_creation(name: str) -> Change:
     manifest = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": name}}
-    return Creation(manifest=manifest, owner=WS, reason="missing")
+    return Change(manifest=manifest, owner=WS, reason="missing")
 
 
 def test_capacity_is_told_once_for_each_workspace_and_kind() -> None:

@@ -72,7 +72,7 @@ def _settings(environment: str, options: WriterOptions) -> ApplySettings:
             passphrase_file=options.passphrase_file,
             backend=options.backend,
             shards=options.shards,
-            armed_shards=options.armed,
+            pre_started_shards=options.armed,
             provider=options.provider,
             kubeconfig=options.kubeconfig,
             context=options.context,

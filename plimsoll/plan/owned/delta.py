@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Final
 
-from plimsoll.model import Creation, Deletion, ObjectKey, Owner, Signal, SignalReason, Update
+from plimsoll.model import Change, Deletion, ObjectKey, Owner, Signal, SignalReason
 from plimsoll.model.cluster import Pod, Workload
 from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
 from plimsoll.model.meta import ObservedObject
@@ -25,18 +25,18 @@ class Delta:
     """Operations, warnings, and the times at which they may change by themselves; in the order they were found."""
 
     def __init__(self) -> None:
-        self.creations: list[Creation] = []
-        self.updates: list[Update] = []
+        self.creations: list[Change] = []
+        self.updates: list[Change] = []
         self.deletions: list[Deletion] = []
         self.signals: list[Signal] = []
         self.warnings: list[str] = []
         self.looks: list[datetime] = []
 
     def create(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
-        self.creations.append(Creation(manifest=manifest, owner=owner, reason=reason))
+        self.creations.append(Change(manifest=manifest, owner=owner, reason=reason))
 
     def update(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
-        self.updates.append(Update(manifest=manifest, owner=owner, reason=reason))
+        self.updates.append(Change(manifest=manifest, owner=owner, reason=reason))
 
     def delete(self, thing: Owned | Asking, reason: str) -> None:
         """Nothing where the object is being deleted already."""

@@ -6,9 +6,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from plimsoll.sandbox import Folder, Settings, certificates, shell
+from plimsoll.sandbox import certificates, shell
+from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.processes.ports import LOOPBACK
 from plimsoll.sandbox.processes.process import Process
+from plimsoll.sandbox.state import Settings
 
 PORTS: Final = (
     "etcd",

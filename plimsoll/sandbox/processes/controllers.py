@@ -12,9 +12,12 @@ from typing import Any, Final
 
 import yaml
 
-from plimsoll.sandbox import Folder, Settings, certificates, part
+from plimsoll.sandbox import certificates
+from plimsoll.sandbox.folder import Folder
+from plimsoll.sandbox.parts import part
 from plimsoll.sandbox.processes.ports import LOOPBACK
 from plimsoll.sandbox.processes.process import Process
+from plimsoll.sandbox.state import Settings
 
 
 @dataclass(frozen=True)

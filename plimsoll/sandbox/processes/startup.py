@@ -11,11 +11,14 @@ from urllib.parse import urlsplit
 from tenacity import AsyncRetrying, stop_after_attempt, wait_fixed
 
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import Folder, Settings, certificates, identities, part
+from plimsoll.sandbox import certificates, identities
+from plimsoll.sandbox.folder import Folder
+from plimsoll.sandbox.parts import part
 from plimsoll.sandbox.processes import control_plane, controllers, ports
 from plimsoll.sandbox.processes.child import Child
 from plimsoll.sandbox.processes.controllers import Controller
 from plimsoll.sandbox.processes.process import Process, environment
+from plimsoll.sandbox.state import Settings
 
 READY_SECONDS: Final = 120
 _LOOK_SECONDS: Final = 0.05

@@ -16,8 +16,10 @@ import orjson
 import structlog
 
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import Folder, ProcessState, Settings, State, state
+from plimsoll.sandbox import state
+from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.processes.startup import PortTakenError, Startup, in_stopping_order
+from plimsoll.sandbox.state import ProcessState, Settings, State
 
 LET_GO: Final = b"g"
 """What the caller sends when the sandbox is up and shall go on without it."""

@@ -21,15 +21,14 @@ from pulumi.automation import (
 from pulumi.automation.errors import CommandError
 from pulumi.runtime.proto import events_pb2_grpc, language_pb2_grpc
 
-from plimsoll.apply.engine import Engine
-from plimsoll.apply.errors import StateFolderFullError, engine_error
-from plimsoll.apply.language import InlineLanguage
-from plimsoll.apply.program import Program
+from plimsoll.apply.engine.language import InlineLanguage
+from plimsoll.apply.engine.process import Engine
+from plimsoll.apply.engine.program import Program
+from plimsoll.apply.engine.progress import EngineEvent
+from plimsoll.apply.errors import StateFolderFullError, engine_error, interrupted_error
 from plimsoll.apply.settings import PROJECT
 
 _UNLIMITED: Final = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
-EngineEvent = Mapping[str, Any]
-"""One line of the engine's event log, see apitype.EngineEvent."""
 
 
 class CapacityStack(Stack):
@@ -149,6 +148,8 @@ class CapacityStack(Stack):
         try:
             return self.engine.run(args, self.workspace.work_dir, self.workspace.env_vars).stdout
         except CommandError as error:
+            if self.engine.interrupted:
+                raise interrupted_error(self.name) from None
             raise engine_error(self.name, str(error)) from None
 
 

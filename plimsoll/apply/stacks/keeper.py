@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from plimsoll.apply.backend import Backend
+from plimsoll.apply.delta import Reviewer
+from plimsoll.apply.engine import CapacityStack
 from plimsoll.apply.errors import LockedError
-from plimsoll.apply.review import Reviewer
-from plimsoll.apply.stack import CapacityStack
-from plimsoll.apply.state import Manifest, State
+from plimsoll.apply.lease import Lease
+from plimsoll.apply.stacks.locks import break_stale
+from plimsoll.apply.state import Backend, Manifest, State
 from plimsoll.kube import kind_of
 from plimsoll.model import ObjectKey
 
@@ -16,27 +17,18 @@ log = structlog.get_logger(__name__)
 
 
 class StateKeeper:
-    """The state of one stack, as last read. Nothing of it is edited while an update is armed: the caller sees to that.
+    """The state of one stack, as last read. Nothing of it is edited while an engine runs: the caller sees to that.
 
-    `gate` raises where nothing may be begun any more; `unlock` breaks a lock whose holder is dead, else raises.
+    Without the Lease nothing is edited, and no lock broken.
     """
 
-    def __init__(
-        self,
-        stack: CapacityStack,
-        backend: Backend,
-        reviewer: Reviewer,
-        *,
-        gate: Callable[[], None],
-        unlock: Callable[[CapacityStack, LockedError], None],
-    ) -> None:
+    def __init__(self, stack: CapacityStack, backend: Backend, reviewer: Reviewer, lease: Lease) -> None:
         self.state = State.empty(stack.name)
         """It is replaced, never changed."""
         self._stack = stack
         self._backend = backend
         self._reviewer = reviewer
-        self._gate = gate
-        self._unlock = unlock
+        self._lease = lease
 
     def read(self) -> State:
         self.state = self._backend.read(self._stack.name) or State.empty(self._stack.name)
@@ -79,7 +71,7 @@ class StateKeeper:
 
     def mend(self, drop: Iterable[ObjectKey], adopt: Iterable[tuple[Manifest, Manifest]]) -> None:
         """Edits the state: without `drop`, with the (live, inputs) of `adopt`, without pending operations."""
-        self._gate()
+        self._lease.require()
         if self.state.salt is not None:
             self._stack.remember_salt(self.state.salt)
         deployment = self.state.edited(drop, adopt)
@@ -104,7 +96,8 @@ class StateKeeper:
         try:
             command()
         except LockedError as error:
-            self._unlock(self._stack, error)
+            self._lease.require()
+            break_stale(self._stack, error, self._lease.identity, self._lease.expired_holders)
             command()
 
     def _stale(self) -> list[ObjectKey]:

@@ -14,7 +14,7 @@ import structlog
 from pulumi.runtime import reset_options, run_in_stack
 from pulumi.runtime.proto import LanguageRuntimeServicer, language_pb2, plugin_pb2
 
-from plimsoll.apply.program import Program
+from plimsoll.apply.engine.program import Program
 
 _REGISTRATIONS: Final = 64
 """At once; each waits in a thread for its object."""

@@ -8,7 +8,7 @@ from typing import Final
 from plimsoll.apply.errors import DeletionCapError, PlanMismatchError
 from plimsoll.apply.state import State, owner_of
 from plimsoll.labels import SHARD
-from plimsoll.model import Creation, Deletion, DemandRef, ObjectKey, Plan, Update
+from plimsoll.model import Change, Deletion, DemandRef, ObjectKey, Plan
 
 _SPREAD: Final = 125
 """From so many creations on, a delta is spread over shards side by side, one for each so many: to start an engine
@@ -19,8 +19,8 @@ takes the time of about as many creations."""
 class Part:
     """What one stack is to do of a Plan."""
 
-    creations: list[Creation] = field(default_factory=list)
-    updates: list[Update] = field(default_factory=list)
+    creations: list[Change] = field(default_factory=list)
+    updates: list[Change] = field(default_factory=list)
     deletions: list[Deletion] = field(default_factory=list)
 
     @property

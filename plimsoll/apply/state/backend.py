@@ -6,14 +6,14 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import orjson
 
 from plimsoll.apply.errors import ApplyError, BackendUnreachableError, StateFolderFullError
 from plimsoll.apply.settings import PROJECT
-from plimsoll.apply.state import State
+from plimsoll.apply.state.state import State
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -25,19 +25,22 @@ _ROOM: Final = 4 * 1024 * 1024
 """Bytes that must be free beyond what the states take: a lock, a history entry and the engine's log are written too."""
 
 
-class Backend(Protocol):
+class Backend:
     """Names and states of the project's stacks. Every method may raise BackendUnreachableError."""
 
-    def stacks(self) -> list[str]: ...
+    def stacks(self) -> list[str]:
+        raise NotImplementedError
 
     def read(self, stack: str) -> State | None:
         """None where there is no such stack."""
+        raise NotImplementedError
 
     def tag(self, stack: str) -> str | None:
         """The tag of the state as it is now; None where the backend tells none."""
+        return None
 
     def prune(self, stack: str, keep: int) -> None:
-        """Removes all but the newest `keep` entries of the stack's history."""
+        """Removes all but the newest `keep` entries of the stack's history; a service prunes by its own rules."""
 
     def mend(self, stack: str) -> None:
         """Takes away what an engine that was killed left half-written and no engine can read; nobody may be writing."""
@@ -62,7 +65,7 @@ def _folder(url: str) -> Path:
     return Path.home() / path.lstrip("/") if parts.netloc == "~" else Path(path)
 
 
-class FolderBackend:
+class FolderBackend(Backend):
     """file://"""
 
     def __init__(self, folder: Path) -> None:
@@ -123,8 +126,8 @@ class FolderBackend:
         return self._folder / _STACKS / f"{stack}.json"
 
 
-class S3Backend:
-    """s3://bucket[/prefix][?region=&endpoint=&profile=&s3ForcePathStyle=true]"""
+class S3Backend(Backend):
+    """s3://bucket[/prefix][?region=&endpoint=&profile=&s3ForcePathStyle=true]; never full, nothing half-written."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -156,12 +159,6 @@ class S3Backend:
         for name in _outdated((key.rpartition("/")[2] for key in self._keys(folder)), keep):
             key = f"{self._prefix}{folder}{name}"
             self._asked(partial(self._client.delete_object, Bucket=self._bucket, Key=key))
-
-    def mend(self, stack: str) -> None:
-        """What is in a bucket is whole."""
-
-    def check_room(self) -> None:
-        """A bucket is never full."""
 
     def _key(self, stack: str) -> str:
         return f"{self._prefix}{_STACKS}{stack}.json"
@@ -208,7 +205,7 @@ def _unreachable(bucket: str, error: Exception) -> ApplyError:
     )
 
 
-class ExportingBackend:
+class ExportingBackend(Backend):
     """Any backend of the CLI, by a process for each question; it tells no tags and keeps its own history."""
 
     def __init__(self, export: Callable[[str], bytes], names: Callable[[], list[str]]) -> None:
@@ -220,18 +217,6 @@ class ExportingBackend:
 
     def read(self, stack: str) -> State | None:
         return State.read(stack, self._export(stack), None) if stack in self._names() else None
-
-    def tag(self, stack: str) -> str | None:
-        return None
-
-    def prune(self, stack: str, keep: int) -> None:
-        """Services prune by their own rules."""
-
-    def mend(self, stack: str) -> None:
-        """Not ours to know."""
-
-    def check_room(self) -> None:
-        """Not ours to know."""
 
 
 def _is_json(content: bytes) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 import yaml
 
-from plimsoll.apply.engine_home import user_home
+from plimsoll.apply.engine.environment import user_home
 from plimsoll.apply.errors import ProviderMissingError
 from plimsoll.apply.settings import ApplySettings, plugin_version
 from plimsoll.errors import PlimsollError

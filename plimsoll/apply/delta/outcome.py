@@ -13,10 +13,10 @@ class Timing:
     """Where one stack's part of a delta spent its time, in seconds of a monotonic clock."""
 
     stack: str
-    armed: bool
+    pre_started: bool
     """Whether the update had been started ahead of the delta."""
     start: float
-    """Waiting for the engine: about nothing where armed."""
+    """Waiting for the engine: about nothing where pre-started."""
     review: float
     """Own work: live objects looked at, operations computed."""
     engine: float

@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from plimsoll.apply.delta import Part
+from plimsoll.apply.delta.outcome import Outcome, Timing
+from plimsoll.apply.delta.parts import Part
+from plimsoll.apply.engine import Declared, Operation, Order, urn_of
 from plimsoll.apply.errors import ClusterUnreachableError, Failure, FailureKind, PlanMismatchError, object_failure
-from plimsoll.apply.outcome import Outcome, Timing
-from plimsoll.apply.program import Order
-from plimsoll.apply.registration import Declared
-from plimsoll.apply.state import Manifest, State, declare, importable, urn_of
-from plimsoll.apply.update import Operation
+from plimsoll.apply.state import Manifest, State, declare, importable
 from plimsoll.kube import SKIP_AWAIT, ConnectionFailedError, Kind, NoSuchKindError, Objects, RequestError, kind_of
 from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
-from plimsoll.model import Creation, Deletion, ObjectKey, Owner, Update
+from plimsoll.model import Change, Deletion, ObjectKey, Owner
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.provider import PATCH_FIELD_MANAGER
 
@@ -155,10 +153,10 @@ class Reviewer:
             return False
         return True
 
-    def _look_and_create(self, review: Review, state: State, creation: Creation) -> None:
+    def _look_and_create(self, review: Review, state: State, creation: Change) -> None:
         self._creation(review, state, creation, self._get(creation.key))
 
-    def _creation(self, review: Review, state: State, creation: Creation, live: Manifest | None) -> None:
+    def _creation(self, review: Review, state: State, creation: Change, live: Manifest | None) -> None:
         key, known = creation.key, state.resources.get(creation.key)
         manifest = stamped(creation.manifest, state.stack)
         if live is None and not self._is_served(key):
@@ -181,7 +179,7 @@ class Reviewer:
                 review.drop.add(key)
             review.failed[key] = _not_ours(key)
 
-    def _update(self, review: Review, state: State, update: Update) -> None:
+    def _update(self, review: Review, state: State, update: Change) -> None:
         key, known = update.key, state.resources.get(update.key)
         live = self._get(key)
         manifest = stamped(update.manifest, state.stack)

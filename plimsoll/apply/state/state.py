@@ -7,20 +7,27 @@ from typing import Any, Final
 
 import orjson
 
+from plimsoll.apply.engine import PROVIDER_TYPE, STACK_TYPE, Declared, provider_urn, stack_urn, urn_of
 from plimsoll.apply.errors import StateUnreadableError
-from plimsoll.apply.program import PROVIDER_NAME
-from plimsoll.apply.registration import Declared
-from plimsoll.apply.settings import PROJECT
 from plimsoll.errors import PlimsollError
-from plimsoll.kube import id_of, kind_of, type_of
+from plimsoll.kube import Kind, id_of, kind_of, type_of
 from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import ObjectKey
 from plimsoll.provider import state_of
 
-_STACK_TYPE: Final = "pulumi:pulumi:Stack"
-_PROVIDER_TYPE: Final = "pulumi:providers:kubernetes"
-_FORMAT: Final = 3
 Manifest = dict[str, Any]
+OWNED_KINDS: Final = (
+    Kind("karpenter.sh", "v1", "NodeClaim"),
+    Kind("karpenter.sh", "v1", "NodePool"),
+    Kind("apps", "v1", "Deployment"),
+    Kind("apps", "v1", "StatefulSet"),
+    Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"),
+    Kind("", "v1", "Pod"),
+    Kind("", "v1", "PodTemplate"),
+    Kind("autoscaling.x-k8s.io", "v1beta1", "CapacityBuffer"),
+    Kind("autoscaling.x-k8s.io", "v1", "ProvisioningRequest"),
+)
+"""What a Plan creates: looked for in the cluster when a state was lost."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ class State:
     @property
     def adoptable(self) -> bool:
         """Whether objects can be written into it: the stack and its provider are known."""
-        return {_STACK_TYPE, _PROVIDER_TYPE} <= {
+        return {STACK_TYPE, PROVIDER_TYPE} <= {
             str(record.get("type")) for record in self.deployment.get("resources") or []
         }
 
@@ -122,10 +129,6 @@ def declare(manifest: Mapping[str, Any]) -> Declared:
     key = ObjectKey.of(dict(manifest))
     token = type_of(kind_of(dict(manifest)))
     return Declared(token, f"{key.namespace}/{key.name}" if key.namespace else key.name, manifest)
-
-
-def urn_of(stack: str, declared: Declared) -> str:
-    return f"urn:pulumi:{stack}::{PROJECT}::{declared.token}::{declared.name}"
 
 
 def owner_of(manifest: Mapping[str, Any]) -> tuple[str, str]:
@@ -173,7 +176,7 @@ def _record(state: State, live: Manifest, inputs: Manifest) -> dict[str, Any]:
     records = {str(each["type"]): each for each in state.deployment.get("resources") or []}
     if not state.adoptable:
         raise PlimsollError(f"stack {state.stack} has no provider yet: nothing can be adopted into it")
-    provider = records[_PROVIDER_TYPE]
+    provider = records[PROVIDER_TYPE]
     declared = declare(inputs)
     return {
         "urn": urn_of(state.stack, declared),
@@ -182,14 +185,25 @@ def _record(state: State, live: Manifest, inputs: Manifest) -> dict[str, Any]:
         "type": declared.token,
         "inputs": inputs,
         "outputs": state_of(live, inputs, FIELD_MANAGER, str(live["apiVersion"])),
-        "parent": records[_STACK_TYPE]["urn"],
+        "parent": records[STACK_TYPE]["urn"],
         "provider": f"{provider['urn']}::{provider['id']}",
     }
 
 
-def provider_urn(stack: str) -> str:
-    return f"urn:pulumi:{stack}::{PROJECT}::{_PROVIDER_TYPE}::{PROVIDER_NAME}"
+@dataclass(frozen=True)
+class OwnedResource:
+    """An object that a capacity stack owns."""
+
+    stack: str
+    key: ObjectKey
+    uid: str
+    urn: str
 
 
-def stack_urn(stack: str) -> str:
-    return f"urn:pulumi:{stack}::{PROJECT}::{_STACK_TYPE}::{PROJECT}-{stack}"
+def owned(states: Iterable[State]) -> list[OwnedResource]:
+    """By stack, in the order of the states, then by key."""
+    return [
+        OwnedResource(state.stack, each.key, each.uid, each.urn)
+        for state in states
+        for each in sorted(state.resources.values(), key=lambda resource: str(resource.key))
+    ]

@@ -1,0 +1,57 @@
+"""Pulumi's engine as processes: one runs a program for one stack, and tells in its event log what it does."""
+
+from plimsoll.apply.engine.cluster_provider import ClusterProvider, open_provider
+from plimsoll.apply.engine.environment import (
+    check_passphrase,
+    engine_environment,
+    engine_home,
+    make_engine_home,
+    make_work_folder,
+)
+from plimsoll.apply.engine.language import InlineLanguage
+from plimsoll.apply.engine.orphans import end_orphans, lives
+from plimsoll.apply.engine.process import HOLDER, Engine, end_session, find_pulumi, is_running
+from plimsoll.apply.engine.program import (
+    PROVIDER_TYPE,
+    STACK_TYPE,
+    CalledOffError,
+    Declared,
+    Order,
+    Program,
+    provider_urn,
+    stack_urn,
+    urn_of,
+)
+from plimsoll.apply.engine.progress import EngineEvent, Operation, Progress
+from plimsoll.apply.engine.stack import CapacityStack
+
+__all__ = [
+    "HOLDER",
+    "PROVIDER_TYPE",
+    "STACK_TYPE",
+    "CalledOffError",
+    "CapacityStack",
+    "ClusterProvider",
+    "Declared",
+    "Engine",
+    "EngineEvent",
+    "InlineLanguage",
+    "Operation",
+    "Order",
+    "Program",
+    "Progress",
+    "check_passphrase",
+    "end_orphans",
+    "end_session",
+    "engine_environment",
+    "engine_home",
+    "find_pulumi",
+    "is_running",
+    "lives",
+    "make_engine_home",
+    "make_work_folder",
+    "open_provider",
+    "provider_urn",
+    "stack_urn",
+    "urn_of",
+]

@@ -1,0 +1,109 @@
+"""What an engine says of the operations that it was told to do, read from its event log."""
+
+import time
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from plimsoll.apply.engine.program import provider_urn, stack_urn
+from plimsoll.apply.errors import ApplyError, Failure, FailureKind, object_failure
+
+EngineEvent = Mapping[str, Any]
+"""One line of the engine's event log, see apitype.EngineEvent."""
+_HARMLESS: Final = frozenset({"same", "read", "refresh"})
+_SETTING_UP: Final = frozenset({"same", "create", "update"})
+
+
+class Operation(StrEnum):
+    """What the engine is to do to one resource, in the engine's words."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+class Progress:
+    """Of one update of a stack. For one thread at a time: the caller has a lock.
+
+    `expected` are the operations by URN, empty until the engine is told of them.
+    """
+
+    def __init__(self, stack: str) -> None:
+        self.expected: Mapping[str, Operation] = {}
+        self.done: dict[str, Mapping[str, Any]] = {}
+        """Outputs by URN: each expected operation that succeeded."""
+        self.begun: set[str] = set()
+        self.failed: set[str] = set()
+        self.first_operation_at: float | None = None
+        self.last_operation_at: float | None = None
+        self.error: ApplyError | None = None
+        """Why the update ended otherwise than in success; None while it runs."""
+        self._messages: dict[str, list[str]] = {}
+        self._setting_up = {stack_urn(stack), provider_urn(stack)}
+
+    @property
+    def confirmed(self) -> bool:
+        """Every expected operation has succeeded."""
+        return self.expected.keys() <= self.done.keys()
+
+    @property
+    def deletions(self) -> set[str]:
+        """Of what is expected: the engine may wait for the end of one for long after it is on its way."""
+        return {urn for urn, operation in self.expected.items() if operation is Operation.DELETE}
+
+    @property
+    def waits_for_deletions(self) -> bool:
+        """Whether only deletions are not confirmed, and the engine has begun them."""
+        left = self.expected.keys() - self.done.keys()
+        return bool(left) and left <= self.deletions & self.begun
+
+    def take(self, event: EngineEvent) -> str | None:
+        """Notes an event. The operation, where it is one that was not expected."""
+        if "resourcePreEvent" in event:
+            return self._begin(event["resourcePreEvent"]["metadata"])
+        if "resOutputsEvent" in event:
+            metadata = event["resOutputsEvent"]["metadata"]
+            if metadata["urn"] in self.expected:
+                self.done[metadata["urn"]] = (metadata.get("new") or {}).get("outputs") or {}
+                self.last_operation_at = time.monotonic()
+        elif "resOpFailedEvent" in event:
+            self.failed.add(event["resOpFailedEvent"]["metadata"]["urn"])
+        elif "diagnosticEvent" in event:
+            diagnostic = event["diagnosticEvent"]
+            if diagnostic.get("severity") == "error" and diagnostic.get("urn"):
+                self._messages.setdefault(diagnostic["urn"], []).append(str(diagnostic.get("message", "")))
+        elif "policyEvent" in event:
+            policy = event["policyEvent"]
+            if policy.get("enforcementLevel") == "mandatory" and policy.get("resourceUrn"):
+                message = f"policy {policy.get('policyName')} violated: {policy.get('message')}"
+                self._messages.setdefault(policy["resourceUrn"], []).append(message)
+                self.failed.add(policy["resourceUrn"])
+        return None
+
+    def created(self, event: EngineEvent) -> str | None:
+        """The URN of the creation that an event confirms, once it is taken."""
+        urn = str(event["resOutputsEvent"]["metadata"]["urn"]) if "resOutputsEvent" in event else ""
+        return urn if self.expected.get(urn) is Operation.CREATE and self.failure(urn) is None else None
+
+    def failure(self, urn: str) -> Failure | None:
+        """Why the expected operation on a resource failed; None where it did not."""
+        if urn in self.done:
+            metadata = self.done[urn].get("metadata") or {}
+            if self.expected[urn] is Operation.CREATE and metadata.get("deletionTimestamp"):
+                # It met an object of its name on the way out, which takes the new fields with it.
+                return Failure(FailureKind.BEING_DELETED, "an object of that name is still being deleted")
+            return None
+        said = self.error.message if self.error else ""
+        if self._messages.get(urn) or urn in self.failed:
+            return object_failure(" ".join(self._messages.get(urn, ())) or said)
+        return Failure(FailureKind.NOT_STARTED, said or "the engine did not come to it")
+
+    def _begin(self, metadata: Mapping[str, Any]) -> str | None:
+        urn, operation = metadata["urn"], metadata["op"]
+        if operation in _HARMLESS or (urn in self._setting_up and operation in _SETTING_UP):
+            return None
+        if self.expected.get(urn) != operation:
+            return f"{operation} {urn.rpartition('::')[2]}"
+        self.begun.add(urn)
+        self.first_operation_at = self.first_operation_at or time.monotonic()
+        return None

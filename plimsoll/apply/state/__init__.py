@@ -1,0 +1,19 @@
+"""States of capacity stacks: what the engine believes to exist, and the backends where they lie."""
+
+from plimsoll.apply.state.backend import Backend, FolderBackend, S3Backend, open_backend
+from plimsoll.apply.state.state import OWNED_KINDS, Manifest, OwnedResource, State, declare, importable, owned, owner_of
+
+__all__ = [
+    "OWNED_KINDS",
+    "Backend",
+    "FolderBackend",
+    "Manifest",
+    "OwnedResource",
+    "S3Backend",
+    "State",
+    "declare",
+    "importable",
+    "open_backend",
+    "owned",
+    "owner_of",
+]

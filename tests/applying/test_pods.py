@@ -1,0 +1,79 @@
+"""Pods are written beside the stack updates, and what cannot be written holds nothing up."""
+
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from plimsoll.apply import PodWriter
+from plimsoll.errors import PlimsollError
+from plimsoll.kube import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection, ConnectionFailedError, RequestError
+from plimsoll.model import LeavingPod, Lift, ObjectKey
+from plimsoll.model.api import CAPACITY_GATE, LIFTED
+
+PODS = [LeavingPod(namespace="team", name=name, uid=f"uid-{name}") for name in ("a", "b")]
+
+
+class Recording(Connection):
+    def __init__(self, error: PlimsollError | None = None) -> None:
+        super().__init__(client.Configuration())
+        self.calls: list[tuple[str, str, Any, str | None]] = []
+        self._error = error
+
+    def request(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
+        self.calls.append((method, path, body, options.get("content_type")))
+        if self._error is not None:
+            raise self._error
+        return {}
+
+
+def test_each_is_marked_by_its_uid() -> None:
+    connection = Recording()
+    PodWriter(connection).mark_leaving(PODS)
+    assert [call[1] for call in connection.calls] == [f"/api/v1/namespaces/team/pods/{name}" for name in "ab"]
+    method, _, body, content_type = connection.calls[0]
+    assert (method, content_type) == ("PATCH", MERGE_PATCH)
+    cost = {"controller.kubernetes.io/pod-deletion-cost": "-1000"}
+    assert body == {"metadata": {"uid": "uid-a", "annotations": cost}}
+
+
+@pytest.mark.parametrize(
+    ("error", "asked"),
+    [
+        (RequestError(409, "Conflict", "another UID"), 2),
+        (RequestError(403, "Forbidden", "no"), 2),
+        (ConnectionFailedError("nobody there"), 1),
+    ],
+)
+def test_what_cannot_be_marked_is_no_error(error: PlimsollError, asked: int) -> None:
+    connection = Recording(error)
+    PodWriter(connection).mark_leaving(PODS)
+    assert len(connection.calls) == asked
+
+
+def test_a_gate_is_taken_off_that_very_pod_and_the_gates_of_others_stay() -> None:
+    connection = Recording()
+    key = ObjectKey(api_version="v1", kind="Pod", namespace="team", name="p")
+    PodWriter(connection).lift([Lift(key=key, uid="uid-p", message="its GPUs are free")])
+    assert connection.calls == [
+        (
+            "PATCH",
+            "/api/v1/namespaces/team/pods/p",
+            {
+                "metadata": {"uid": "uid-p", "annotations": {LIFTED: "its GPUs are free"}},
+                "spec": {"schedulingGates": [{"$patch": "delete", "name": CAPACITY_GATE}]},
+            },
+            STRATEGIC_MERGE_PATCH,
+        )
+    ]
+
+
+@pytest.mark.parametrize("error", [RequestError(409, "Conflict", "another UID"), ConnectionFailedError("nobody there")])
+def test_a_gate_that_cannot_be_taken_off_is_no_error(error: PlimsollError) -> None:
+    connection = Recording(error)
+    lifts = [
+        Lift(key=ObjectKey(api_version="v1", kind="Pod", namespace="team", name=name), uid="", message="free")
+        for name in "ab"
+    ]
+    PodWriter(connection).lift(lifts)
+    assert sorted(path for _, path, *_ in connection.calls) == [f"/api/v1/namespaces/team/pods/{name}" for name in "ab"]
