@@ -6,7 +6,8 @@ import tenacity
 
 from plimsoll.connection import RequestError
 from plimsoll.provider.awaiting import SKIP_AWAIT
-from plimsoll.provider.diff import Path, declared, prune
+from plimsoll.provider.declared import declared
+from plimsoll.provider.diff import Path, prune
 from plimsoll.provider.identity import (
     annotation,
     id_of,
@@ -18,7 +19,7 @@ from plimsoll.provider.identity import (
     new_field_manager,
     parse_id,
 )
-from plimsoll.provider.managed_fields import owned_by_apply, take_over
+from plimsoll.provider.managed_fields import CREATOR, owned_by_apply, take_over
 from plimsoll.provider.objects import NoSuchKindError, Object
 from plimsoll.provider.readiness import NotReadyError
 from plimsoll.provider.session import Call, Session
@@ -131,7 +132,7 @@ def _create(call: Call, obj: Object, manager: str) -> Object:
     def attempt() -> Object:
         if call.session.upsert:
             return _apply(call, obj, manager)
-        return objects.create(obj, manager, dry_run=call.preview)
+        return objects.create(obj, CREATOR, dry_run=call.preview)
 
     def may_come(error: BaseException) -> bool:
         missing = isinstance(error, NoSuchKindError) or (isinstance(error, RequestError) and error.code == 404)

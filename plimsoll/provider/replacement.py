@@ -7,7 +7,8 @@ spec, which Karpenter holds immutable, is ours.
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.provider.diff import Change, Path, changes, covers, declared, prune, touches
+from plimsoll.provider.declared import declared
+from plimsoll.provider.diff import Change, Path, changes, covers, prune, touches
 from plimsoll.provider.identity import Kind, is_autonamed, kind_of, name_of, namespace_of
 from plimsoll.provider.session import Session
 from plimsoll.provider.state import INPUTS

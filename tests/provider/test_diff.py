@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.provider.diff import Change, changes, declared, parse_property_path, property_path, prune, touches
+from plimsoll.provider.declared import declared
+from plimsoll.provider.diff import Change, changes, parse_property_path, property_path, prune, touches
 
 texts = st.text(min_size=1).filter(lambda text: text != "*" and "\\" not in text)
 paths = st.lists(st.one_of(texts, st.integers(0, 9)), min_size=1).map(tuple).filter(lambda p: isinstance(p[0], str))
