@@ -12,6 +12,7 @@ import structlog
 from plimsoll.apply.capacity_stacks import CapacityStacks
 from plimsoll.apply.cluster_provider import ClusterProvider, open_provider
 from plimsoll.apply.delta import check, stacks_for
+from plimsoll.apply.engine_home import engine_home
 from plimsoll.apply.environment import check_passphrase, make_work_folder
 from plimsoll.apply.errors import LeaseLostError, LockedError, UpdateInterruptedError
 from plimsoll.apply.execution import Execution
@@ -19,6 +20,7 @@ from plimsoll.apply.lease import Lease
 from plimsoll.apply.leaving import mark_leaving
 from plimsoll.apply.lifting import lift_gates
 from plimsoll.apply.locks import break_stale
+from plimsoll.apply.orphans import end_orphans
 from plimsoll.apply.outcome import Outcome
 from plimsoll.apply.owned_resource import OWNED_KINDS, OwnedResource, owned
 from plimsoll.apply.review import Reviewer, is_going
@@ -93,7 +95,8 @@ class Applier:
         self._shards.arrange()
 
     def recover(self) -> None:
-        """Clears what a killed writer left behind: locks, pending operations, objects that no state knows."""
+        """Clears what a killed writer left behind: plugins, locks, pending operations, objects that no state knows."""
+        end_orphans(engine_home(self._settings))
         _all_of([shard.recover() for shard in self._shards])
         known = {key for shard in self._shards for key in shard.state.resources}
         lost: dict[str, list[Manifest]] = {}
@@ -110,7 +113,8 @@ class Applier:
         """Makes the Plan's operations and signals happen, and nothing else; returns as soon as they are confirmed.
 
         What fails for one object is in `Outcome.failed`. Raises a PlimsollError where nothing was done at all, such as
-        PlanMismatchError, DeletionCapError, LeaseLostError, LockedError, StateFolderFullError.
+        PlanMismatchError, DeletionCapError, LockedError, StateFolderFullError; and UpdateInterruptedError or
+        LeaseLostError where it was interrupted, whatever part of it was done: that is in the states.
         """
         check(plan, self._settings.deletion_cap)
         if plan.empty and not plan.signals:

@@ -6,10 +6,13 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+import structlog
 from pulumi.automation import CommandResult, PulumiCommand
 from pulumi.automation.errors import create_command_error
 from semver import VersionInfo
@@ -23,7 +26,14 @@ HOLDER: Final = "PLIMSOLL_HOLDER"
 _UNSET: Final = "PULUMI_CONFIG_PASSPHRASE"
 """Would override the passphrase file."""
 
+_PARTING_SECONDS: Final = 0.5
+_END_SECONDS: Final = 2.0
+"""A plugin that has not ended so long after SIGTERM is killed."""
+_LOOK_SECONDS: Final = 0.02
+
 _INSTALL_HINT: Final = "install it (`plimsoll sandbox install`, or Pulumi's own installer), or name it with --pulumi"
+
+log = structlog.get_logger(__name__)
 
 
 def find_pulumi(path: Path | None) -> tuple[Path, VersionInfo]:
@@ -61,6 +71,12 @@ class Engine(PulumiCommand):
         self.version = version
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
+        self._interrupted = False
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the running process, or else the last one, was interrupted or killed here."""
+        return self._interrupted
 
     @property
     def pid(self) -> int | None:
@@ -76,7 +92,8 @@ class Engine(PulumiCommand):
         on_output: Callable[[str], Any] | None = None,
         on_error: Callable[[str], Any] | None = None,
     ) -> CommandResult:
-        """Runs the CLI to its end. Raises CommandError where it fails."""
+        """Runs the CLI to its end, and ends the plugins that it leaves behind. Raises CommandError where it fails."""
+        self._interrupted = False
         env = {key: value for key, value in os.environ.items() if key != _UNSET}
         process = subprocess.Popen(
             [self.command, "--non-interactive", *args],
@@ -97,6 +114,7 @@ class Engine(PulumiCommand):
         finally:
             with self._lock:
                 self._process = None
+            end_session(process.pid)
         result = CommandResult(stdout, stderr, process.returncode)
         if process.returncode != 0:
             raise create_command_error(result)
@@ -107,9 +125,10 @@ class Engine(PulumiCommand):
         self._signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """SIGKILL to the engine and its plugins."""
+        """SIGKILL to the engine; `run` then ends its plugins."""
         pid = self.pid
         if pid is not None:
+            self._interrupted = True
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
 
@@ -117,4 +136,54 @@ class Engine(PulumiCommand):
         # No lock is taken: this may run in a signal handler.
         process = self._process
         if process is not None and process.poll() is None:
+            self._interrupted = True
             process.send_signal(number)
+
+
+def end_session(engine: int) -> None:
+    """Ends what an engine has left behind that was started as `Engine` does it, and has ended.
+
+    Plugins look only every five minutes whether their engine is still there. They have process groups of their own,
+    but stay in the engine's session; its id, the engine's, is given to nobody else while one of them is left.
+    """
+    if not is_running(engine):  # else it is another process by now, and nothing was left
+        end_processes(_in_session(engine))
+
+
+def end_processes(processes: Iterable[psutil.Process]) -> None:
+    """Ends plugins: those that do not end by themselves at once get SIGTERM, and then SIGKILL."""
+    left = _left_of(processes, _PARTING_SECONDS)
+    if left:
+        log.warning("ending plugins whose engine is dead", pids=[process.pid for process in left])
+    for end in (psutil.Process.terminate, psutil.Process.kill):
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                end(process)
+        left = _left_of(left, _END_SECONDS)
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process. One that has ended and that nobody has waited for is none."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _in_session(leader: int) -> list[psutil.Process]:
+    found = []
+    for pid in psutil.pids():
+        with contextlib.suppress(psutil.Error, OSError):
+            if os.getsid(pid) == leader:
+                found.append(psutil.Process(pid))
+    return found
+
+
+def _left_of(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Those that still run after so long; sooner where none does. They are nobody's children to wait for."""
+    deadline = time.monotonic() + seconds
+    while left := [process for process in processes if process.is_running() and is_running(process.pid)]:
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(_LOOK_SECONDS)
+    return left

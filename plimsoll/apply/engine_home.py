@@ -17,13 +17,18 @@ def user_home(settings: ApplySettings) -> Path:
     return (settings.pulumi_home or Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")).absolute()
 
 
+def engine_home(settings: ApplySettings) -> Path:
+    """The home folder of the engines of one work folder."""
+    return settings.work_folder.absolute() / "engine-home"
+
+
 def make_engine_home(settings: ApplySettings) -> Path:
     """A folder that leads to everything in the user's home but logs. Raises StateFolderFullError.
 
     The engine writes every step, with all properties, into a compressed and encrypted file below `logs`, whatever is
     asked of it: two fifths of its time. It does without where that is no folder.
     """
-    theirs, ours = user_home(settings), settings.work_folder.absolute() / "engine-home"
+    theirs, ours = user_home(settings), engine_home(settings)
     try:
         ours.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):

@@ -62,7 +62,8 @@ class LeaseLostError(ApplyError):
 
 
 class UpdateInterruptedError(ApplyError):
-    """The update was asked to stop; what it had begun is finished, the rest not started."""
+    """The update was asked to stop before it was done. What it has made is in the state, whatever became of the rest:
+    one kubernetes provider finishes the requests that it has begun, another one breaks them off."""
 
 
 class UpdateFailedError(ApplyError):
@@ -141,6 +142,13 @@ def _locked(stack: str, text: str) -> ApplyError:
     return LockedError(stack, tuple(holders))
 
 
+def interrupted_error(stack: str) -> UpdateInterruptedError:
+    """For an engine that its writer interrupted: whoever does it knows, whatever the engine and its plugins say."""
+    return UpdateInterruptedError(
+        f"stack {stack}: the update was interrupted", "what it has made is in the state; run it again"
+    )
+
+
 def _as(kind: type[ApplyError], message: str, hint: str) -> _Builder:
     return lambda stack, text: kind(f"stack {stack}: {message}: {_gist(text)}", hint)
 
@@ -149,7 +157,8 @@ _ENGINE_ERRORS: Final[tuple[tuple[re.Pattern[str], _Builder], ...]] = (
     (re.compile(r"currently locked by|\[409\] Conflict: Another update"), _locked),
     (
         re.compile(r"update canceled|\^C received|code: -2\b"),
-        _as(UpdateInterruptedError, "the update was interrupted", "what it had begun is finished; run it again"),
+        # By somebody else than the writer, who is told by `interrupted_error`.
+        _as(UpdateInterruptedError, "the update was interrupted", "what it has made is in the state; run it again"),
     ),
     (
         re.compile(r"incorrect passphrase|passphrase must be set|could not decrypt|failed to decrypt"),

@@ -13,7 +13,9 @@ from plimsoll.apply.errors import (
     ClusterUnreachableError,
     Failure,
     FailureKind,
+    LeaseLostError,
     StateChangedError,
+    UpdateInterruptedError,
 )
 from plimsoll.apply.outcome import Outcome
 from plimsoll.apply.roster import Roster
@@ -38,7 +40,7 @@ class Execution:
         """Of the last try."""
 
     def run(self, plan: Plan) -> Outcome:
-        """Raises the first error of a shard where nothing was done at all."""
+        """Raises the first error of a shard where nothing was done at all, or where the delta was interrupted."""
         outcomes: list[Outcome] = []
 
         def attempt() -> Outcome:
@@ -52,6 +54,9 @@ class Execution:
             retry_error_callback=lambda _: None,
         )(attempt)
         outcome = Outcome.merged(outcomes)
+        interrupted = [error for error in self._errors if isinstance(error, LeaseLostError | UpdateInterruptedError)]
+        if interrupted:
+            raise interrupted[0]
         if self._errors and not (outcome.created or outcome.updated or outcome.deleted or outcome.forgotten):
             raise self._errors[0]
         return outcome

@@ -9,7 +9,7 @@ from typing import Final
 import psutil
 import structlog
 
-from plimsoll.apply.engine import HOLDER
+from plimsoll.apply.engine import HOLDER, end_session
 from plimsoll.apply.errors import LockedError, LockHolder
 from plimsoll.apply.stack import CapacityStack
 
@@ -49,7 +49,7 @@ def _ended_here(holder: LockHolder, identity: str) -> bool:
         return True
     except psutil.Error:
         return False
-    if not writer or writer == identity or _lives(writer):
+    if not writer or writer == identity or lives(writer):
         return False
     log.warning("ending an engine whose writer is dead", pid=holder.pid, writer=writer)
     with contextlib.suppress(psutil.NoSuchProcess):
@@ -59,10 +59,11 @@ def _ended_here(holder: LockHolder, identity: str) -> bool:
         except psutil.TimeoutExpired:
             process.kill()
             process.wait(_END_SECONDS)
+    end_session(holder.pid)
     return True
 
 
-def _lives(writer: str) -> bool:
+def lives(writer: str) -> bool:
     """Whether the process in an identity `hostname_pid_random` of this host is still there."""
     parts = writer.rsplit("_", 2)
     return len(parts) == 3 and parts[1].isdecimal() and psutil.pid_exists(int(parts[1]))

@@ -22,7 +22,7 @@ from pulumi.automation.errors import CommandError
 from pulumi.runtime.proto import events_pb2_grpc, language_pb2_grpc
 
 from plimsoll.apply.engine import Engine
-from plimsoll.apply.errors import StateFolderFullError, engine_error
+from plimsoll.apply.errors import StateFolderFullError, engine_error, interrupted_error
 from plimsoll.apply.language import InlineLanguage
 from plimsoll.apply.program import Program
 from plimsoll.apply.settings import PROJECT
@@ -149,6 +149,8 @@ class CapacityStack(Stack):
         try:
             return self.engine.run(args, self.workspace.work_dir, self.workspace.env_vars).stdout
         except CommandError as error:
+            if self.engine.interrupted:
+                raise interrupted_error(self.name) from None
             raise engine_error(self.name, str(error)) from None
 
 

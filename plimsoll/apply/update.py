@@ -11,7 +11,15 @@ from typing import Any, Final
 
 import structlog
 
-from plimsoll.apply.errors import ApplyError, Failure, FailureKind, PlanMismatchError, UpdateFailedError, object_failure
+from plimsoll.apply.errors import (
+    ApplyError,
+    Failure,
+    FailureKind,
+    PlanMismatchError,
+    UpdateFailedError,
+    UpdateInterruptedError,
+    object_failure,
+)
 from plimsoll.apply.program import Order, Program
 from plimsoll.apply.stack import CapacityStack, EngineEvent
 from plimsoll.apply.state import provider_urn, stack_urn
@@ -63,6 +71,7 @@ class Update:
         self._ended = False
         self._executing = False
         self._error: ApplyError | None = None
+        self._aborted = False
         self._expected: Mapping[str, Operation] = {}
         self._created: Callable[[str], None] = lambda _: None
         self._progress = Progress()
@@ -117,8 +126,9 @@ class Update:
 
         `gone` is asked now and then for URNs whose deletion has begun, whether the engine still waits for its end or
         not; `created` is told the URN of each creation once it is confirmed. The engine may still be registering what
-        stays; `join` awaits its end. Raises the ApplyError that ended it before all of them were done, unless
-        operations failed: then the progress tells which and why.
+        stays; `join` awaits its end. Raises the ApplyError that ended it before all of them were done. Where operations
+        failed the progress tells which and why instead, unless it was aborted or interrupted: then a failure may come
+        of that, as a provider may break off what it has begun.
         """
         with self._condition:
             self._expected = dict(expected)
@@ -133,9 +143,10 @@ class Update:
                 with self._condition:
                     self._progress.done.update(found)
         with self._condition:
-            progress = self._progress
-            if self._error is not None and not progress.failed and expected.keys() - progress.done.keys():
-                raise self._error
+            progress, error = self._progress, self._error
+            stopped = self._aborted or isinstance(error, UpdateInterruptedError)
+            if error is not None and expected.keys() - progress.done.keys() and (stopped or not progress.failed):
+                raise error
             return progress
 
     def failure(self, urn: str, operation: Operation) -> Failure | None:
@@ -175,7 +186,7 @@ class Update:
         return self._executing and bool(expected) and not waits and expected.keys() <= self._progress.done.keys()
 
     def interrupt(self) -> None:
-        """Asks the engine to end: what it has begun is finished, nothing more is started. Takes no lock."""
+        """Asks the engine to end: it starts nothing more. Takes no lock."""
         self.stack.engine.interrupt()
 
     def abort(self, error: ApplyError) -> None:
@@ -190,6 +201,7 @@ class Update:
             return
         with self._condition:
             self._error = self._error or error
+            self._aborted = True
         if not self._program.call_off():
             self.interrupt()
 

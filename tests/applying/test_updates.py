@@ -254,6 +254,35 @@ def test_an_abort_says_why(update: Update, stack: FakeStack) -> None:
         execute(update, stack, {A: Operation.CREATE})
 
 
+def test_an_interrupted_update_says_so_though_the_provider_broke_off_what_it_had_begun(
+    update: Update, stack: FakeStack
+) -> None:
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        for event in (began(A, "create"), began(B, "create"), ended(A, "create")):
+            on_event(event)
+        update.interrupt()
+        for event in (diagnosed(B, "context canceled"), failed(B)):
+            on_event(event)
+        raise UpdateInterruptedError("interrupted")
+
+    stack.script = script
+    with pytest.raises(UpdateInterruptedError):
+        execute(update, stack, {A: Operation.CREATE, B: Operation.CREATE})
+
+
+def test_an_abort_says_why_though_the_provider_broke_off_what_it_had_begun(update: Update, stack: FakeStack) -> None:
+    def script(on_event: Callable[[EngineEvent], None]) -> None:
+        on_event(began(A, "create"))
+        update.abort(LeaseLostError("the Lease was lost"))
+        for event in (diagnosed(A, "context canceled"), failed(A)):
+            on_event(event)
+        raise UpdateFailedError("1 errored")
+
+    stack.script = script
+    with pytest.raises(LeaseLostError, match="was lost"):
+        execute(update, stack, {A: Operation.CREATE})
+
+
 def test_one_that_cannot_start_says_why(update: Update, stack: FakeStack) -> None:
     stack.refusal = LockedError(STACK, ())
     update.start()

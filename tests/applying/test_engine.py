@@ -1,0 +1,185 @@
+"""An engine that is interrupted is told by who interrupted it, and none leaves a plugin behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from pulumi.automation.errors import CommandError
+from semver import VersionInfo
+
+from plimsoll.apply.engine import HOLDER, Engine, end_session, is_running
+from plimsoll.apply.errors import UpdateFailedError, UpdateInterruptedError
+from plimsoll.apply.orphans import end_orphans
+from plimsoll.apply.stack import CapacityStack
+from tests.e2e.awaiting import await_condition
+
+HERE = socket.gethostname()
+DEAD = 2**22 - 1
+
+PLUGIN = """
+import os, signal, sys, time
+os.setpgid(0, 0)
+if sys.argv[2] == "stubborn":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+open(sys.argv[1], "w").write(str(os.getpid()))
+time.sleep(600)
+"""
+"""A plugin as the engine starts it: in a process group of its own, without the engine's output. It does not look
+whether its engine is there, as a real one does not for minutes."""
+
+ENGINE = f"""#!{sys.executable}
+import os, signal, subprocess, sys, time
+def interrupted(*_):
+    sys.stderr.write("error: context canceled\\n")
+    sys.exit(1)
+signal.signal(signal.SIGINT, interrupted)
+behaviour, told = sys.argv[2:4]
+kind = "stubborn" if behaviour == "stubborn" else "ready"
+plugin = subprocess.Popen([sys.executable, "-c", {PLUGIN!r}, told, kind], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL)
+while not os.path.exists(told) or not open(told).read():
+    time.sleep(0.01)
+if behaviour == "fails":
+    sys.exit("error: something went wrong")
+if behaviour == "stays":
+    time.sleep(600)
+"""
+"""An engine that leaves its plugin: it ends at once (whatever the plugin is), fails, or stays until it is interrupted,
+when it says nothing that tells so."""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "pulumi"
+    path.write_text(ENGINE)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def engine(program: Path) -> Iterator[Engine]:
+    made = Engine(program, VersionInfo(3, 259, 0))
+    yield made
+    made.kill()
+
+
+def plugin_of(told: Path) -> int:
+    """Its process id, once it runs."""
+    return int(await_condition(lambda: told.exists() and told.read_text(), message="the plugin runs"))
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "plugin"
+    yield path
+    if path.exists() and is_running(pid := int(path.read_text())):
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("behaviour", ["ends", "stubborn"])
+def test_a_plugin_ends_with_its_engine(engine: Engine, told: Path, behaviour: str) -> None:
+    engine.run([behaviour, str(told)], str(told.parent), {})
+    assert not is_running(plugin_of(told))
+
+
+def test_a_plugin_ends_with_an_engine_that_is_killed(engine: Engine, told: Path) -> None:
+    ended: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            engine.run(["stays", str(told)], str(told.parent), {})
+        except CommandError as error:
+            ended.append(error)
+
+    running = threading.Thread(target=run)
+    running.start()
+    plugin = plugin_of(told)
+    assert os.getpgid(plugin) == plugin, "a signal to the engine's process group does not reach it"
+    assert engine.pid is not None
+    os.kill(engine.pid, signal.SIGKILL)
+    running.join()
+    assert len(ended) == 1
+    assert not is_running(plugin)
+    assert not engine.interrupted, "somebody else killed it"
+
+
+def test_processes_of_another_engine_are_left_alone(engine: Engine, program: Path, told: Path, tmp_path: Path) -> None:
+    other = subprocess.Popen([str(program), "x", "stays", str(told)], start_new_session=True)
+    try:
+        plugin = plugin_of(told)
+        engine.run(["ends", str(tmp_path / "mine")], str(tmp_path), {})
+        end_session(other.pid)
+        assert other.poll() is None
+        assert is_running(plugin)
+    finally:
+        other.kill()
+        other.wait()
+    end_session(other.pid)
+    assert not is_running(plugin)
+
+
+def run_to_its_error(stack: CapacityStack) -> UpdateFailedError | UpdateInterruptedError:
+    with pytest.raises((UpdateFailedError, UpdateInterruptedError)) as caught:
+        stack.break_lock()
+    return caught.value
+
+
+def a_stack(engine: Engine, tmp_path: Path, *command: str) -> CapacityStack:
+    """A stack whose CLI gets `command` before its own arguments."""
+    made = CapacityStack("capacity-test-0", tmp_path / "work", engine, {}, "passphrase")
+    run = engine.run
+    made.engine.run = lambda args, *rest, **more: run([*command, *args], *rest, **more)  # type: ignore[method-assign]
+    return made
+
+
+def test_an_interrupted_command_says_so_whatever_the_engine_said(engine: Engine, told: Path, tmp_path: Path) -> None:
+    stack = a_stack(engine, tmp_path, "stays", str(told))
+
+    def interrupt() -> None:
+        plugin_of(told)
+        engine.interrupt()
+
+    writer = threading.Thread(target=interrupt)
+    writer.start()
+    error = run_to_its_error(stack)
+    writer.join()
+    assert isinstance(error, UpdateInterruptedError)
+    assert "capacity-test-0" in error.message
+
+
+def test_the_next_command_is_not_the_one_that_was_interrupted(engine: Engine, told: Path, tmp_path: Path) -> None:
+    engine._interrupted = True
+    assert isinstance(run_to_its_error(a_stack(engine, tmp_path, "fails", str(told))), UpdateFailedError)
+
+
+@pytest.mark.parametrize(
+    ("writer", "home", "ended"),
+    [
+        (f"{HERE}_{DEAD}_ab", "engine-home", True),
+        (f"{HERE}_{os.getpid()}_ab", "engine-home", False),
+        (f"{HERE}_{DEAD}_ab", "another", False),
+        ("", "engine-home", False),
+    ],
+    ids=["a dead writer's", "a living writer's", "of another work folder", "nobody's"],
+)
+def test_plugins_of_engines_of_a_dead_writer_are_ended(
+    program: Path, told: Path, tmp_path: Path, writer: str, home: str, ended: bool
+) -> None:
+    variables = {"PULUMI_HOME": str(tmp_path / home), **({HOLDER: writer} if writer else {})}
+    engine = subprocess.Popen([str(program), "x", "stays", str(told)], start_new_session=True, env=variables)
+    plugin = plugin_of(told)
+    end_orphans(tmp_path / "engine-home")
+    assert is_running(plugin), "its engine lives, and ends it"
+    engine.kill()
+    engine.wait()
+    await_condition(lambda: psutil.Process(plugin).ppid() != engine.pid, message="an orphan")
+    end_orphans(tmp_path / "engine-home")
+    assert is_running(plugin) is not ended
