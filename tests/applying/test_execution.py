@@ -1,0 +1,78 @@
+"""A delta over several stacks: what each of them came to is one outcome, or one error."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from plimsoll.apply.errors import FailureKind, LeaseLostError, UpdateFailedError, UpdateInterruptedError
+from plimsoll.apply.execution import Execution
+from plimsoll.apply.outcome import Outcome
+from plimsoll.apply.state import State
+from plimsoll.model.errors import PlimsollError
+from tests.e2e.capacity import a_claim, creating, names
+
+MANY = creating(*(a_claim(f"c-{number}", workspace=f"w-{number}") for number in range(250)))
+"""So many that they are spread over two stacks."""
+
+
+class FakeShard:
+    def __init__(self, name: str, error: PlimsollError | None) -> None:
+        self.name = name
+        self.state = State.empty(name)
+        self._error = error
+
+    def apply(self, part: Any, _: Any) -> "Future[Outcome]":
+        future: Future[Outcome] = Future()
+        if self._error is not None:
+            future.set_exception(self._error)
+        else:
+            future.set_result(Outcome(created=tuple(part.keys)))
+        return future
+
+
+class FakeRoster:
+    def __init__(self, *errors: PlimsollError | None) -> None:
+        self._shards = {f"s-{at}": FakeShard(f"s-{at}", error) for at, error in enumerate(errors)}
+
+    def __iter__(self) -> Iterator[FakeShard]:
+        return iter(self._shards.values())
+
+    def __getitem__(self, name: str) -> FakeShard:
+        return self._shards[name]
+
+    def ready(self) -> list[str]:
+        return list(self._shards)
+
+    def begun(self) -> None:
+        """Nothing is expected."""
+
+    arrange = begun
+
+
+def run(*errors: PlimsollError | None) -> Outcome:
+    shards: Any = FakeRoster(*errors)
+    return Execution(shards, room=150, gate=lambda: None, created=lambda _: None).run(MANY)
+
+
+def test_the_parts_of_all_stacks_are_one_outcome() -> None:
+    assert len(run(None, None).created) == 250
+
+
+def test_a_stack_that_fails_does_not_hide_what_another_one_did() -> None:
+    outcome = run(None, UpdateFailedError("broken"))
+    assert {failure.kind for failure in outcome.failed.values()} == {FailureKind.NOT_STARTED}
+    assert len(outcome.created) + len(outcome.failed) == 250
+    assert not set(names(outcome.created)) & set(names(outcome.failed))
+
+
+def test_where_nothing_was_done_the_first_error_is_raised() -> None:
+    with pytest.raises(UpdateFailedError, match="first"):
+        run(UpdateFailedError("first"), UpdateFailedError("second"))
+
+
+@pytest.mark.parametrize("error", [UpdateInterruptedError("the writer is stopping"), LeaseLostError("lost")])
+def test_an_interrupted_delta_says_so_whatever_part_of_it_was_done(error: PlimsollError) -> None:
+    with pytest.raises(type(error)):
+        run(None, error)
