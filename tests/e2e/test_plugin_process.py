@@ -47,9 +47,13 @@ def armed(writer: Applier) -> None:
 
 
 def plugin_of(engine: int) -> int:
-    """The process that the engine has below it: no other."""
-    (plugin,) = await_condition(lambda: psutil.Process(engine).children(recursive=True), message="a plugin")
-    assert "tests.e2e.plugin" in plugin.cmdline()
+    """The process that the engine has below it, once it runs the plugin: there is no other."""
+
+    def found() -> list[psutil.Process]:
+        below = psutil.Process(engine).children(recursive=True)
+        return below if all("tests.e2e.plugin" in each.cmdline() for each in below) else []
+
+    (plugin,) = await_condition(found, message="a plugin")
     return int(plugin.pid)
 
 
@@ -124,15 +128,15 @@ def test_a_killed_engine_leaves_no_plugin(settings: ApplySettings) -> None:
 def test_what_a_killed_writer_and_its_engine_left_is_ended_by_the_next(
     settings: ApplySettings, cluster: Kube, tmp_path: Path
 ) -> None:
-    def engine_of(writer: int) -> int | None:
+    def engines_of(writer: int) -> list[int]:
+        """Those with a plugin below them."""
         found = [each for each in psutil.Process(writer).children() if each.name() == "pulumi"]
-        # An engine that asks for the version, say, has none below it.
-        return next((each.pid for each in found if each.children(recursive=True)), None)
+        return [each.pid for each in found if each.children()]
 
     with writer_process(settings, creating(), tmp_path / "victim") as victim:
-        engine = await_condition(lambda: engine_of(victim.pid), message="an engine with its plugin")
-        plugin = plugin_of(engine)
         await_condition(lambda: locks(settings), message="an armed engine")
+        (engine,) = await_condition(lambda: engines_of(victim.pid), message="an engine with its plugin")
+        plugin = plugin_of(engine)
         victim.kill()
         os.kill(engine, signal.SIGKILL)
         victim.wait()
