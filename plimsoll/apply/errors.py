@@ -203,6 +203,7 @@ _OBJECT_FAILURES: Final[tuple[tuple[re.Pattern[str], FailureKind], ...]] = (
         FailureKind.UNREACHABLE,
     ),
     (re.compile(r"conflict|has been modified", re.IGNORECASE), FailureKind.CONFLICT),
+    (re.compile(r"object is being deleted"), FailureKind.BEING_DELETED),
     (re.compile(r"serves no |no matches for kind|could not find the requested resource"), FailureKind.NO_SUCH_KIND),
     (
         re.compile(

@@ -24,12 +24,13 @@ from plimsoll.kube.identity import (
     type_of,
 )
 from plimsoll.kube.kubeconfig import Kubeconfig, SettingsError
-from plimsoll.kube.managed_fields import owned_by_apply, take_over
+from plimsoll.kube.managed_fields import CREATOR, owned_by_apply, take_over
 from plimsoll.kube.objects import Mapping, NoSuchKindError, Object, Objects
 from plimsoll.kube.ready import NotReadyError, readiness
 
 __all__ = [
     "APPLY_PATCH",
+    "CREATOR",
     "JSON",
     "MERGE_PATCH",
     "SKIP_AWAIT",

@@ -1,12 +1,15 @@
-"""Field ownership: from the manager of a create (operation Update) to the same manager's apply."""
+"""Field ownership: from the manager of a create (operation Update) to the declared manager's apply."""
 
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.kube.identity import metadata_of
 from plimsoll.kube.objects import Object, Objects
 
 Fields = dict[str, Any]
 """FieldsV1 of structured-merge-diff: nested `f:`, `k:` and `v:` keys."""
+
+CREATOR: Final = "pulumi-kubernetes"
+"""Field manager of the plugin's creates, whatever manager its updates have."""
 
 
 def owned_by_apply(obj: Object, manager: str) -> bool:
@@ -16,16 +19,16 @@ def owned_by_apply(obj: Object, manager: str) -> bool:
 
 
 def take_over(objects: Objects, live: Object, former: str, manager: str) -> None:
-    """Turns what `former` (or client-side kubectl) set by create or update into what `manager` applied.
+    """Turns what `former`, or a create, set into what `manager` applied.
 
-    Without it, the manager's apply would conflict with, or never remove, what its own create has set: for the
+    Without it, the manager's apply would conflict with, or never remove, what the object's create has set: for the
     apiserver these are two owners. No request is made where there is nothing to turn.
     """
     entries = list(metadata_of(live).get("managedFields") or [])
     turned = [
         entry
         for entry in _entries(live)
-        if entry.get("operation") == "Update" and entry.get("manager") in {former, manager, "pulumi-kubernetes"}
+        if entry.get("operation") == "Update" and entry.get("manager") in {former, manager, CREATOR}
     ]
     if not turned:
         return

@@ -148,7 +148,7 @@ class Objects:
     def create(self, obj: Object, manager: str, *, dry_run: bool = False) -> Object:
         """Creates an object that must not exist. Raises RequestError with reason AlreadyExists where it does.
 
-        Where the answer to the request is lost, the object is adopted if `manager` alone has made it.
+        Where the answer to the request is lost, the object is adopted if `manager` alone has made it, as declared.
         """
         kind = kind_of(obj)
         path = self.mapping(kind).path(namespace_of(obj))
@@ -164,7 +164,7 @@ class Objects:
                 if not lost:
                     raise
             made = self.get(kind, namespace_of(obj), name_of(obj)) if lost and not dry_run else None
-            if made is not None and managers_of(made) == {manager}:
+            if made is not None and managers_of(made) == {manager} and _holds(made, obj):
                 return made
             return self.connection.request("POST", path, obj, query=query)
 
@@ -265,6 +265,15 @@ def managers_of(obj: Object) -> set[str]:
         for entry in metadata_of(obj).get("managedFields") or []
         if not entry.get("subresource")
     }
+
+
+def _holds(live: Any, obj: Any) -> bool:
+    """Whether a live object has every field as it was declared; further ones are the apiserver's defaults."""
+    if isinstance(live, dict) and isinstance(obj, dict):
+        return all(key in live and _holds(live[key], value) for key, value in obj.items())
+    if isinstance(live, list) and isinstance(obj, list):
+        return len(live) == len(obj) and all(_holds(*pair) for pair in zip(live, obj, strict=True))
+    return bool(live == obj)
 
 
 def _dry(dry_run: bool) -> dict[str, str]:

@@ -5,14 +5,16 @@ It serves the tokens of pulumi-kubernetes 4.34 and keeps its state shape, so a s
 
 from plimsoll.provider.autonaming import adopt_autoname, autoname
 from plimsoll.provider.chart import Chart, ChartError, prerequisites, resource_name
-from plimsoll.provider.comparison import Change, changes, declared, parse_property_path, property_path, prune, touches
+from plimsoll.provider.comparison import Change, changes, parse_property_path, property_path, prune, touches
+from plimsoll.provider.inputs import declared
 from plimsoll.provider.operations import PATCH_FIELD_MANAGER, create, delete, read, update
 from plimsoll.provider.replacement import Diff, diff
 from plimsoll.provider.server import Served, serve
 from plimsoll.provider.session import Call, Session, Settings
-from plimsoll.provider.state import FIELD_MANAGER, INPUTS, InitializationFailedError, state_of
+from plimsoll.provider.state import API_VERSION, FIELD_MANAGER, INPUTS, InitializationFailedError, State, state_of
 from plimsoll.provider.values import (
     UNKNOWN,
+    Properties,
     Secret,
     decode,
     encode,
@@ -24,6 +26,7 @@ from plimsoll.provider.values import (
 )
 
 __all__ = [
+    "API_VERSION",
     "FIELD_MANAGER",
     "INPUTS",
     "PATCH_FIELD_MANAGER",
@@ -34,10 +37,12 @@ __all__ = [
     "ChartError",
     "Diff",
     "InitializationFailedError",
+    "Properties",
     "Secret",
     "Served",
     "Session",
     "Settings",
+    "State",
     "adopt_autoname",
     "autoname",
     "changes",

@@ -7,7 +7,7 @@ from pulumi.runtime.proto import provider_pb2
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import kind_of, kind_of_type, metadata_of, namespace_of
 from plimsoll.provider.autonaming import adopt_autoname, autoname
-from plimsoll.provider.comparison import without_server_set
+from plimsoll.provider.inputs import declared
 from plimsoll.provider.session import Session
 from plimsoll.provider.values import Properties, decode, is_unknown, mark_secrets, plain
 
@@ -16,13 +16,13 @@ _RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 
 
 def check(session: Session, request: provider_pb2.CheckRequest) -> Properties:
-    """The inputs as they will be given to Create or Update, with their secrets.
+    """The inputs as they will be recorded and given to Create or Update, with their secrets.
 
     Raises PlimsollError, naming the type, for what is not covered.
     """
     refuse_uncovered(request.type)
     news = decode(request.news)
-    inputs = without_server_set(plain(news))
+    inputs = declared(plain(news))
     if metadata_of(inputs).get("generateName"):
         raise PlimsollError(
             f"{request.name}: metadata.generateName has no meaning with server-side apply",

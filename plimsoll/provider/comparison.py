@@ -1,29 +1,14 @@
 """What an update would change: the live object, cut to what was declared, against what is declared now."""
 
-import base64
 import re
 from typing import Any, Literal, NamedTuple
 
-from plimsoll.provider.values import Properties, is_unknown
-from plimsoll.quantity import parse_quantity
-
-_SERVER_SET = (
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-)
-
-_QUANTITIES = frozenset({"capacity", "hard", "limits", "overhead", "requests", "sizeLimit"})
-"""Fields below which the apiserver writes resource quantities in its own way."""
+from plimsoll.provider.quantities import is_quantity, same_quantity
+from plimsoll.provider.values import PropertyPath
 
 _STEP = re.compile(r'\["(?P<quoted>(?:\\"|[^"])*)"\]|\[(?P<index>\d+)\]|\[\*\]|\.?(?P<field>[^.\[\]]+)')
 
-Path = tuple[str | int, ...]
+Path = PropertyPath
 Verb = Literal["add", "delete", "update"]
 
 
@@ -43,47 +28,22 @@ class _Missing:
 _MISSING = _Missing()
 
 
-def without_server_set(obj: Properties) -> Properties:
-    """A copy without the metadata that only the server sets."""
-    metadata = obj.get("metadata")
-    if not isinstance(metadata, dict):
-        return dict(obj)
-    return obj | {"metadata": {key: value for key, value in metadata.items() if key not in _SERVER_SET}}
-
-
-def declared(obj: Properties) -> Properties:
-    """The object as it is declared: without what only the server sets, a Secret's stringData as data."""
-    result = without_server_set(obj)
-    if result.get("kind") == "Secret" and isinstance(result.get("stringData"), dict):
-        data = result.get("data")
-        encoded = {
-            key: value if is_unknown(value) else base64.b64encode(str(value).encode()).decode()
-            for key, value in result.pop("stringData").items()
-        }
-        result["data"] = (data if isinstance(data, dict) else {}) | encoded
-    return result
-
-
-def prune(live: Any, shape: Any, *, quantities: bool = False) -> Any:
+def prune(live: Any, shape: Any, path: Path = ()) -> Any:
     """`live` cut to the fields of `shape`; lists are cut by position, and to the length of `shape`.
 
-    Where both mean the same to the apiserver (an absent and an empty map; `1000m` and `1` among resources) the
-    spelling of `shape` is kept.
+    Where both mean the same to the apiserver (an absent and an empty map; `1000m` and `1` of a resource) the spelling
+    of `shape` is kept. `path` is where in an object both are.
     """
     if isinstance(live, dict) and isinstance(shape, dict):
-        pruned = {
-            key: prune(live[key], wanted, quantities=quantities or key in _QUANTITIES)
-            for key, wanted in shape.items()
-            if key in live
-        }
+        pruned = {key: prune(live[key], wanted, (*path, key)) for key, wanted in shape.items() if key in live}
         return pruned | {key: wanted for key, wanted in shape.items() if key not in live and wanted in ({}, [])}
     if isinstance(live, list) and isinstance(shape, list):
-        return [prune(item, wanted, quantities=quantities) for item, wanted in zip(live, shape, strict=False)]
-    return shape if quantities and _same_quantity(live, shape) else live
+        return [prune(item, wanted, (*path, at)) for at, (item, wanted) in enumerate(zip(live, shape, strict=False))]
+    return shape if is_quantity(path) and same_quantity(live, shape) else live
 
 
 def changes(old: Any, new: Any, path: Path = ()) -> list[Change]:
-    """The properties in which `new` differs from `old`, each as deep as both sides go."""
+    """The properties in which `new` differs from `old`, each as deep as both sides go; quantities by their value."""
     if isinstance(old, dict) and isinstance(new, dict):
         found: list[Change] = []
         for key in old.keys() | new.keys():
@@ -96,7 +56,8 @@ def changes(old: Any, new: Any, path: Path = ()) -> list[Change]:
             after = new[index] if index < len(new) else _MISSING
             found += _differ(before, after, (*path, index))
         return found
-    return [] if _same(old, new) else [Change(path, "update", new)]
+    same = _same(old, new) or (is_quantity(path) and same_quantity(old, new))
+    return [] if same else [Change(path, "update", new)]
 
 
 def _differ(old: Any, new: Any, path: Path) -> list[Change]:
@@ -109,13 +70,6 @@ def _differ(old: Any, new: Any, path: Path) -> list[Change]:
 
 def _same(left: Any, right: Any) -> bool:
     return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
-
-
-def _same_quantity(left: Any, right: Any) -> bool:
-    try:
-        return parse_quantity(left) == parse_quantity(right)
-    except ValueError:
-        return False
 
 
 def property_path(path: Path) -> str:

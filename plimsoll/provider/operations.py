@@ -5,6 +5,7 @@ from typing import Any, Final
 import tenacity
 
 from plimsoll.kube import (
+    CREATOR,
     SKIP_AWAIT,
     NoSuchKindError,
     NotReadyError,
@@ -22,7 +23,8 @@ from plimsoll.kube import (
     parse_id,
     take_over,
 )
-from plimsoll.provider.comparison import Path, declared, prune
+from plimsoll.provider.comparison import Path, prune
+from plimsoll.provider.inputs import declared
 from plimsoll.provider.session import Call, Session
 from plimsoll.provider.state import API_VERSION, FIELD_MANAGER, InitializationFailedError, State, state_of
 from plimsoll.provider.values import Properties, has_unknowns, mark_secrets, plain
@@ -133,7 +135,7 @@ def _create(call: Call, obj: Object, manager: str) -> Object:
     def attempt() -> Object:
         if call.session.upsert:
             return _apply(call, obj, manager)
-        return objects.create(obj, manager, dry_run=call.preview)
+        return objects.create(obj, CREATOR, dry_run=call.preview)
 
     def may_come(error: BaseException) -> bool:
         missing = isinstance(error, NoSuchKindError) or (isinstance(error, RequestError) and error.code == 404)

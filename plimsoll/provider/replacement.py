@@ -9,7 +9,8 @@ from typing import Final
 
 from plimsoll.kube import Kind, kind_of, name_of, namespace_of
 from plimsoll.provider.autonaming import is_autonamed
-from plimsoll.provider.comparison import Change, Path, changes, covers, declared, prune, touches
+from plimsoll.provider.comparison import Change, Path, changes, covers, prune, touches
+from plimsoll.provider.inputs import declared
 from plimsoll.provider.session import Session
 from plimsoll.provider.state import INPUTS
 from plimsoll.provider.values import Properties, plain

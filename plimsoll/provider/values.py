@@ -47,6 +47,8 @@ _DASHED: Final = {
 _UNDERSCORED: Final = {dashed: name for name, dashed in _DASHED.items()}
 
 Properties = dict[str, Any]
+PropertyPath = tuple[str | int, ...]
+"""Keys and indices from an object to a property of it."""
 
 
 @dataclass(frozen=True)

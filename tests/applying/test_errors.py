@@ -58,6 +58,7 @@ def test_kinds_of_errors(output: str, kind: type[Exception]) -> None:
         ("the cluster at https://x cannot be reached: timed out", FailureKind.UNREACHABLE),
         ('NodeClaim "x" is invalid: spec.requirements: Required value', FailureKind.REFUSED),
         ("admission webhook denied the request", FailureKind.REFUSED),
+        ('object is being deleted: nodeclaims.karpenter.sh "x" already exists', FailureKind.BEING_DELETED),
         ("the cluster serves no example.com/v1 Widget", FailureKind.NO_SUCH_KIND),
         ("policy names violated: no bad names", FailureKind.POLICY),
         ("something new", FailureKind.OTHER),

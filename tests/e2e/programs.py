@@ -10,7 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pulumi import automation
+
+from plimsoll.provider import serve
+from plimsoll.sandbox import Sandbox
 
 Program = Callable[[], None]
 
@@ -59,6 +63,27 @@ class Deployment:
         """From now on through another provider."""
         self.stack.workspace.env_vars = environment | {"PULUMI_BACKEND_URL": f"file://{self.state}"}
 
+    def bring(self, content: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
+        """Takes resources of a provider as the stack's own: (the provider, its resources), as another engine's state
+        has them but for what names the stack."""
+        provider, resources = content
+        name = self.stack.name
+        self.up(lambda: None)  # only then its state names what encrypts it
+
+        def urn(kind: str, resource: str) -> str:
+            return f"urn:pulumi:{name}::conformance::{kind}::{resource}"
+
+        root = urn("pulumi:pulumi:Stack", f"conformance-{name}")
+        its_urn, its_id = urn("pulumi:providers:kubernetes", provider.pop("name")), str(uuid.uuid4())
+        of_provider = {"custom": True, "id": its_id, "type": "pulumi:providers:kubernetes", "urn": its_urn, **provider}
+        of_stack = {"custom": False, "type": "pulumi:pulumi:Stack", "urn": root}
+        common = {"custom": True, "parent": root, "provider": f"{its_urn}::{its_id}"}
+        theirs = [common | {**each, "urn": urn(each["type"], each.pop("name"))} for each in resources]
+        state = self.stack.export_stack()
+        deployment = state.deployment or {}
+        state.deployment = {**deployment, "resources": [of_stack, of_provider, *theirs]}
+        self.stack.import_stack(state)
+
     def outputs(self) -> dict[str, Any]:
         return {key: output.value for key, output in self.stack.outputs().items()}
 
@@ -98,6 +123,20 @@ def plugin_is_here(environment: dict[str, str]) -> bool:
     command = ["pulumi", "plugin", "ls", "--json"]
     listed = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
     return listed.returncode == 0 and any(p["name"] == "kubernetes" for p in json.loads(listed.stdout or "[]"))
+
+
+@contextmanager
+def through(provider: str, sandbox: Sandbox) -> Iterator[dict[str, str]]:
+    """What an engine needs to reach the sandbox through one provider or the other."""
+    variables = sandbox.environ()
+    variables.pop("PULUMI_DEBUG_PROVIDERS", None)
+    if provider == "plugin":
+        if not plugin_is_here(variables):
+            pytest.skip("the official kubernetes plugin is not on this machine")
+        yield variables
+        return
+    with serve(sandbox.kubeconfig) as served:
+        yield variables | served.environment
 
 
 def unawaited(name: str, namespace: str | None = None, **annotations: str) -> dict[str, Any]:

@@ -1,10 +1,15 @@
-"""The same programs through the built-in provider and, where it is present, the official plugin: same objects."""
+"""The same programs through the built-in provider and, where it is present, the official plugin: same objects.
 
+Where it is not, what it recorded stands in for it.
+"""
+
+import importlib.metadata
+import json
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -12,14 +17,26 @@ import pytest
 from pulumi import automation
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from plimsoll.provider import serve
+from plimsoll.kube import Connection, Objects
+from plimsoll.provider import Secret, mark_secrets, plain
 from plimsoll.sandbox import Sandbox
 from tests.e2e.kube import Kube
-from tests.e2e.programs import Deployment, definition, deployment, plugin_is_here, pod_template, together, unawaited
+from tests.e2e.programs import (
+    Deployment,
+    definition,
+    deployment,
+    pod_template,
+    through,
+    together,
+    unawaited,
+)
+from tests.provider.recorded import Creation, Recorded, recorded
 
 pytestmark = pytest.mark.e2e
 
 NAMESPACE = "conformance"
+SECRET = "4dabf18193072939515e22adb298388d"
+"""Marks a secret among the properties of a state."""
 GROUP = "conformance.plimsoll.dev"
 SHELVES = f"""
 apiVersion: apiextensions.k8s.io/v1
@@ -35,20 +52,6 @@ spec:
     storage: true
     schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}
 """
-
-
-@contextmanager
-def through(provider: str, sandbox: Sandbox) -> Iterator[dict[str, str]]:
-    """What an engine needs to reach the sandbox through one provider or the other."""
-    variables = sandbox.environ()
-    variables.pop("PULUMI_DEBUG_PROVIDERS", None)
-    if provider == "plugin":
-        if not plugin_is_here(variables):
-            pytest.skip("the official kubernetes plugin is not on this machine")
-        yield variables
-        return
-    with serve(sandbox.kubeconfig) as served:
-        yield variables | served.environment
 
 
 @pytest.fixture(scope="module", params=["attached", "plugin"])
@@ -84,7 +87,7 @@ def config_map(name: str, **data: str) -> Callable[[], None]:
 
 
 def managers(obj: dict[str, Any]) -> set[tuple[str, str]]:
-    return {(entry["manager"], entry["operation"]) for entry in obj["metadata"]["managedFields"]}
+    return {(entry["manager"], entry["operation"]) for entry in obj["metadata"].get("managedFields", ())}
 
 
 def test_namespace_config_map_and_rbac(deploy: Deployment, cluster: Kube) -> None:
@@ -241,13 +244,15 @@ def test_a_custom_resource_without_its_definition_is_deleted_without_an_error(
 def test_pods_and_stateful_sets(deploy: Deployment, cluster: Kube) -> None:
     pod, stateful = named("pod"), named("set")
     chosen: dict[str, Any] = {"image": "registry.k8s.io/pause:3.9", "replicas": 1, "service": "one"}
+    # In the foreground the plugin, told not to wait, would make the new object while the old one is still going.
+    in_background = {"pulumi.com/deletionPropagationPolicy": "background"}
 
     def program() -> None:
         spec = pod_template(chosen["image"])["spec"]
-        k8s.core.v1.Pod("pod", metadata=unawaited(pod, NAMESPACE), spec=spec)
+        k8s.core.v1.Pod("pod", metadata=unawaited(pod, NAMESPACE, **in_background), spec=spec)
         k8s.apps.v1.StatefulSet(
             "set",
-            metadata=unawaited(stateful, NAMESPACE),
+            metadata=unawaited(stateful, NAMESPACE, **in_background),
             spec={
                 "replicas": chosen["replicas"],
                 "serviceName": chosen["service"],
@@ -313,9 +318,8 @@ def test_a_field_that_leaves_the_program_leaves_the_object(deploy: Deployment, c
         live = cluster.get("v1", "ConfigMap", name, NAMESPACE)
         assert live is not None
         assert live["metadata"].get("labels", {}) == labels
-    live = cluster.get("v1", "ConfigMap", name, NAMESPACE)
-    assert live is not None
-    assert {operation for _, operation in managers(live)} == {"Apply"}
+        # Who declares no field of an object owns none.
+        assert {operation for _, operation in managers(live)} == ({"Apply"} if labels else set())
 
 
 def test_an_object_deleted_by_others_leaves_the_state_and_comes_back(deploy: Deployment, cluster: Kube) -> None:
@@ -415,7 +419,7 @@ def test_a_pinned_field_manager_owns_what_it_declares(deploy: Deployment, cluste
     deploy.up(program)
     live = cluster.get("v1", "ConfigMap", name, NAMESPACE)
     assert live is not None
-    assert {manager for manager, _ in managers(live)} == {"plimsoll"}
+    assert managers(live) == {("pulumi-kubernetes", "Update")}
     labels["a"] = "2"
     deploy.up()
     live = cluster.get("v1", "ConfigMap", name, NAMESPACE)
@@ -520,41 +524,171 @@ metadata: {{name: hook, annotations: {{"helm.sh/hook": post-install}}}}
     assert cluster.get("v1", "ServiceAccount", "extra", NAMESPACE) is None
 
 
+@pytest.mark.parametrize("creation", get_args(Creation))
 def test_both_providers_make_the_same_objects_and_read_each_others_state(
-    byo_sandbox: Sandbox, cluster: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    byo_sandbox: Sandbox, cluster: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, creation: Creation
 ) -> None:
-    name = named("both")
-
-    def program() -> None:
-        pinned = {"pulumi.com/patchFieldManager": "both"}
-        metadata = unawaited(name, NAMESPACE, **pinned)
-        k8s.core.v1.ConfigMap("settings", metadata=metadata, data={"a": "1"})
-        k8s.core.v1.Secret("secret", metadata=metadata, string_data={"a": "1"})
-        k8s.core.v1.Pod("pod", metadata=metadata, spec=pod_template()["spec"])
-        spec = {"serviceName": "s", "selector": {"matchLabels": {"a": name}}, "template": pod_template(a=name)}
-        k8s.apps.v1.StatefulSet("set", metadata=metadata, spec=spec)
-
     def objects() -> list[dict[str, Any]]:
-        kinds = [("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "Pod"), ("apps/v1", "StatefulSet")]
-        return [without_chance(cluster.get(version, kind, name, NAMESPACE)) for version, kind in kinds]
+        return [without_chance(cluster.get(*kind_and_name(it), NAMESPACE)) for it in recorded()]
 
+    unchanged = {"same": resources_of(creation)}
     with through("plugin", byo_sandbox) as plugin, through("attached", byo_sandbox) as attached:
         made = []
         for number, (first, second) in enumerate(((plugin, attached), (attached, plugin))):
             monkeypatch.setenv("PATH", first["PATH"])
             with deployment(tmp_path / str(number), first) as there:
-                there.up(program)
+                there.up(program_of(creation))
                 made.append(objects())
                 there.attach(second)
-                assert there.preview() == {"same": 5}
-                assert there.refresh() == {"same": 5}
+                assert there.preview() == unchanged
+                assert there.refresh() == unchanged
         assert made[0] == made[1]
 
 
+@pytest.mark.parametrize("creation", get_args(Creation))
+def test_what_the_plugin_recorded_is_made_and_recorded(
+    byo_sandbox: Sandbox, cluster: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, creation: Creation
+) -> None:
+    with through("attached", byo_sandbox) as attached:
+        monkeypatch.setenv("PATH", attached["PATH"])
+        with deployment(tmp_path / "stack", attached) as there:
+            there.up(program_of(creation))
+            for it in recorded():
+                kept = there.resource(it.name)
+                assert (kept["type"], kept["id"]) == (it.type, it.id)
+                secret = it.inputs["kind"] == "Secret"
+                assert ("plaintext" in kept["inputs"].get("data", {})) is secret, "encrypted, and nothing else is"
+                assert revealed(kept["inputs"]) == it.inputs
+                outputs = revealed(kept["outputs"])
+                own = {key: outputs.pop(key) for key in ("__fieldManager", "__initialApiVersion", "__inputs")}
+                assert own == plain({key: it.outputs(creation)[key] for key in own})
+                assert without_chance(outputs) == without_chance(it.object(creation))
+
+
+@pytest.mark.parametrize("cpu", ["1000m", 1])
+@pytest.mark.parametrize("creation", get_args(Creation))
+def test_a_stack_that_comes_from_the_plugin_changes_nothing(
+    byo_sandbox: Sandbox,
+    cluster: Kube,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    creation: Creation,
+    cpu: str | int,
+) -> None:
+    with through("attached", byo_sandbox) as attached:
+        monkeypatch.setenv("PATH", attached["PATH"])
+        with (
+            deployment(tmp_path / "stack", attached) as there,
+            closing(Connection.open(byo_sandbox.kubeconfig)) as wire,
+        ):
+            there.bring(as_the_plugin_left_it(Objects(wire), creation))
+            before = {it.name: uid_of(cluster, it) for it in recorded()}
+            unchanged = {"same": resources_of(creation)}
+            assert there.preview(program_of(creation, cpu)) == unchanged
+            assert there.refresh() == unchanged
+            assert there.up(program_of(creation, cpu)) == unchanged
+            after = {it.name: uid_of(cluster, it) for it in recorded()}
+            assert after == before
+            if creation == "upsert":
+                return  # an apply, told not to wait, would meet the Pod that it replaces on its way out
+            changed = {"same": resources_of(creation) - 3, "update": 2, "replace": 1}
+            assert there.up(program_of(creation, "1500m")) == changed
+            after = {it.name: uid_of(cluster, it) for it in recorded()}
+            assert {name for name, uid in after.items() if uid != before[name]} == {"pod"}
+            deployed = cluster.get("apps/v1", "Deployment", "both", NAMESPACE)
+            assert deployed is not None
+            assert ("both", "Apply") in managers(deployed)
+            assert "pulumi-kubernetes" not in {manager for manager, _ in managers(deployed)}
+
+
+def program_of(creation: Creation, cpu: str | int = "1000m") -> Callable[[], None]:
+    """The program of which the plugin's states were recorded."""
+
+    def program() -> None:
+        provider = k8s.Provider("provider", upsert_existing_objects=True) if creation == "upsert" else None
+        for it in recorded():
+            kind = it.inputs["kind"]
+            fields = {
+                "string_data" if key == "stringData" else key: value
+                for key, value in it.program(cpu).items()
+                if key not in ("apiVersion", "kind")
+            }
+            _CLASSES[kind](it.name, **fields, opts=pulumi.ResourceOptions(provider=provider))
+
+    return program
+
+
+_CLASSES: dict[str, Any] = {
+    "ConfigMap": k8s.core.v1.ConfigMap,
+    "Deployment": k8s.apps.v1.Deployment,
+    "Pod": k8s.core.v1.Pod,
+    "Role": k8s.rbac.v1.Role,
+    "Secret": k8s.core.v1.Secret,
+    "StatefulSet": k8s.apps.v1.StatefulSet,
+}
+
+
+def resources_of(creation: Creation) -> int:
+    """How many an update counts: the stack and an explicit provider too."""
+    return len(recorded()) + (2 if creation == "upsert" else 1)
+
+
+def kind_and_name(it: Recorded) -> tuple[str, str, str]:
+    return it.inputs["apiVersion"], it.inputs["kind"], "both"
+
+
+def uid_of(cluster: Kube, it: Recorded) -> str:
+    live = cluster.get(*kind_and_name(it), NAMESPACE)
+    assert live is not None
+    return str(live["metadata"]["uid"])
+
+
+def as_the_plugin_left_it(objects: Objects, creation: Creation) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Makes the objects by the plugin's requests: its provider and resources, as its states have them."""
+    version = importlib.metadata.version("pulumi-kubernetes")
+    settings = {"version": version} | ({"upsertExistingObjects": "true"} if creation == "upsert" else {})
+    provider = {
+        "name": "provider" if creation == "upsert" else f"default_{version.replace('.', '_')}",
+        "inputs": {"__internal": {}, **settings},
+        "outputs": settings,
+    }
+    resources = []
+    for it in recorded():
+        if creation == "upsert":
+            live = objects.apply(it.inputs, "both", force=False)
+        else:
+            live = objects.create(it.inputs, "pulumi-kubernetes")
+        assert without_chance(live)["owned"] == [it.owner(creation)]
+        outputs = {**live, **{key: value for key, value in it.outputs(creation).items() if key.startswith("__")}}
+        kept = {"type": it.type, "name": it.name, "id": it.id, "inputs": hidden(it.inputs), "outputs": hidden(outputs)}
+        resources.append(kept)
+    return provider, resources
+
+
+def hidden(value: Any) -> Any:
+    """Property values as a state has them that is to be imported."""
+    if isinstance(value, Secret):
+        return {SECRET: "1b47061264138c4ac30d75fd1eb44270", "plaintext": json.dumps(plain(value))}
+    if isinstance(value, dict):
+        marked = mark_secrets(value, {}) if "kind" in value else value
+        return {key: hidden(item) for key, item in marked.items()}
+    return [hidden(item) for item in value] if isinstance(value, list) else value
+
+
+def revealed(value: Any) -> Any:
+    """Property values of an exported state, without the marks of secrets."""
+    if isinstance(value, dict):
+        if SECRET in value:
+            return json.loads(value["plaintext"])
+        return {key: revealed(item) for key, item in value.items()}
+    return [revealed(item) for item in value] if isinstance(value, list) else value
+
+
 def without_chance(obj: dict[str, Any] | None) -> dict[str, Any]:
-    """An object without what differs from one creation to the next."""
+    """An object without what differs from one creation to the next, or what controllers make of it."""
     assert obj is not None
     metadata = {k: v for k, v in obj["metadata"].items() if k not in ("uid", "resourceVersion", "creationTimestamp")}
-    ours = [entry for entry in metadata.pop("managedFields") if entry["manager"] == "both"]
+    metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k.startswith("pulumi.com/")}
+    ours = [entry for entry in metadata.pop("managedFields") if entry["manager"] in ("both", "pulumi-kubernetes")]
     owned = [{key: value for key, value in entry.items() if key != "time"} for entry in ours]
     return {**obj, "metadata": metadata, "owned": owned, "status": None}

@@ -16,8 +16,14 @@ Failure = int | Literal["drop before", "drop after"] | tuple[int, str]
 """A status to answer, its message, or a connection that breaks before or after the request has had its effect."""
 
 _RESOURCES = {
-    "/api/v1": [("ConfigMap", "configmaps", True), ("Namespace", "namespaces", False), ("Pod", "pods", True)],
-    "/apis/apps/v1": [("Deployment", "deployments", True)],
+    "/api/v1": [
+        ("ConfigMap", "configmaps", True),
+        ("Namespace", "namespaces", False),
+        ("Pod", "pods", True),
+        ("Secret", "secrets", True),
+    ],
+    "/apis/apps/v1": [("Deployment", "deployments", True), ("StatefulSet", "statefulsets", True)],
+    "/apis/rbac.authorization.k8s.io/v1": [("Role", "roles", True)],
 }
 
 

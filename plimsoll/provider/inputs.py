@@ -1,0 +1,114 @@
+"""An object as it is declared, in the one form in which it is recorded and compared: the plugin's."""
+
+import base64
+import binascii
+from typing import Any, Final
+
+from plimsoll.kube import Kind, kind_of
+from plimsoll.provider.quantities import with_canonical_quantities
+from plimsoll.provider.values import Properties, is_unknown
+
+_SERVER_SET: Final = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+_OWN_GROUPS: Final = frozenset(
+    {"", "apps", "autoscaling", "batch", "extensions", "policy"}
+    | {
+        f"{name}.k8s.io"
+        for name in (
+            "admissionregistration",
+            "authentication",
+            "authorization",
+            "certificates",
+            "coordination",
+            "discovery",
+            "events",
+            "flowcontrol.apiserver",
+            "networking",
+            "node",
+            "rbac.authorization",
+            "resource",
+            "scheduling",
+            "storage",
+            "storagemigration",
+        )
+    }
+)
+"""Kubernetes' own API groups. The plugin has no types of others: it records their objects as they are given."""
+_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+
+
+def declared(obj: Properties) -> Properties:
+    """A copy of the object as it is declared and recorded, without what only the server sets.
+
+    In Kubernetes' own kinds quantities have the apiserver's spelling (`1` for `1000m`), a Secret's stringData is data,
+    and labels and annotations are left out where there are none. Values that are not known yet stay as they are.
+    """
+    result = without_server_set(obj)
+    if "kind" not in result or "apiVersion" not in result:
+        return result
+    kind = kind_of(result)
+    if (kind.group, kind.kind) == _DEFINITION:
+        return _definition(result)
+    if kind == Kind("", "v1", "Secret"):
+        return _secret(result)
+    if kind.group not in _OWN_GROUPS:
+        return result
+    metadata = result.get("metadata")
+    if isinstance(metadata, dict):
+        kept = {key: value for key, value in metadata.items() if key not in ("annotations", "labels") or value != {}}
+        result["metadata"] = kept
+    spelled: Properties = with_canonical_quantities(result)
+    return spelled
+
+
+def without_server_set(obj: Properties) -> Properties:
+    """A copy without the metadata that only the server sets."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        return dict(obj)
+    return obj | {"metadata": {key: value for key, value in metadata.items() if key not in _SERVER_SET}}
+
+
+def _secret(obj: Properties) -> Properties:
+    """stringData overwrites data; data is encoded as the apiserver encodes it, whatever line breaks it came with."""
+    data, text = obj.get("data"), obj.get("stringData")
+    result = dict(obj)
+    if isinstance(data, dict):
+        result["data"] = {key: _encoded_anew(value) for key, value in data.items()}
+    if isinstance(text, dict) and text and all(isinstance(value, str) for value in text.values()):
+        given = result.get("data")
+        if given is None or isinstance(given, dict):
+            del result["stringData"]
+            result["data"] = (given or {}) | {key: _encoded(value) for key, value in text.items()}
+    return result
+
+
+def _encoded(text: str) -> str:
+    return text if is_unknown(text) else base64.b64encode(text.encode()).decode()
+
+
+def _encoded_anew(value: Any) -> Any:
+    if not isinstance(value, str) or is_unknown(value):
+        return value
+    try:
+        text = base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
+    except (binascii.Error, ValueError):
+        return value  # the apiserver refuses it, and names the key
+    return base64.b64encode(text).decode()
+
+
+def _definition(obj: Properties) -> Properties:
+    """The apiserver drops preserveUnknownFields where it is false; a status is not the declarer's."""
+    result = {key: value for key, value in obj.items() if key != "status"}
+    spec = result.get("spec")
+    if isinstance(spec, dict) and spec.get("preserveUnknownFields") is False:
+        result["spec"] = {key: value for key, value in spec.items() if key != "preserveUnknownFields"}
+    return result
