@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plimsoll.errors import PlimsollError
-from plimsoll.model.kai import MAX_DEVICES, WHOLE_MILLI
+from plimsoll.model.kai import MAX_DEVICES
+from plimsoll.packing import GPU_MILLI
 
 TRACES = Path(__file__).parents[2] / "shared" / "data" / "openb"
 """Beside the checkout; where a benchmark looks for a trace that it is not given."""
@@ -39,7 +40,7 @@ class TracePod:
     @property
     def shares(self) -> bool:
         """Whether it asks for a part of one GPU."""
-        return self.gpus == 1 and 0 < self.gpu_milli < WHOLE_MILLI
+        return self.gpus == 1 and 0 < self.gpu_milli < GPU_MILLI
 
     @property
     def whole_gpus(self) -> int:
@@ -80,7 +81,7 @@ def read_pods(path: Path) -> list[TracePod]:
                 key=f"{name} #{again}" if again else name,
                 name=name,
                 gpus=_number(where, row, "num_gpu", most=MAX_DEVICES),
-                gpu_milli=_number(where, row, "gpu_milli", most=WHOLE_MILLI),
+                gpu_milli=_number(where, row, "gpu_milli", most=GPU_MILLI),
                 models=tuple(sorted({part.strip() for part in (row.get("gpu_spec") or "").split("|")} - {""})),
                 cpu_milli=_number(where, row, "cpu_milli", default=0),
                 memory_mib=_number(where, row, "memory_mib", default=0),

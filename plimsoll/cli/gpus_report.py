@@ -7,7 +7,7 @@ from rich import box
 from rich.table import Table
 
 from plimsoll.cli.shared import OUT
-from plimsoll.model.kai import WHOLE_MILLI
+from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.ledger import GpuAccount, GpuGroup
 
 
@@ -57,8 +57,8 @@ def print_ledger(accounts: Sequence[GpuAccount]) -> None:
         for group in account.groups:
             memory = f", {group.used_mib} MiB" if group.used_mib is not None else ""
             releasing = " (releasing)" if group.releasing else ""
-            used = f"{group.used_milli / WHOLE_MILLI:g}{memory}{releasing}"
-            free = f"{group.free_milli / WHOLE_MILLI:g}"
+            used = f"{group.used_milli / GPU_MILLI:g}{memory}{releasing}"
+            free = f"{group.free_milli / GPU_MILLI:g}"
             table.add_row(node, product, group.gpu or f"group {group.name}", used, free, " ".join(group.pods))
             node = product = ""
         if account.whole:

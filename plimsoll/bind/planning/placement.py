@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import WHOLE_MILLI, GPUShare, ReservationSettings
+from plimsoll.model.kai import GPUShare, ReservationSettings
+from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.ledger import GpuAccount
 from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
 
@@ -76,7 +77,7 @@ class SharePlacement:
         if account.memory_mib is None and share.memory_mib is not None:
             return None
         milli = share.milli_of(account.memory_mib or 0)
-        if milli > WHOLE_MILLI or account.taken > account.gpus:
+        if milli > GPU_MILLI or account.taken > account.gpus:
             return None
         node = account.node.name
         joined = sorted(
@@ -87,7 +88,7 @@ class SharePlacement:
         new = share.devices - len(joined)
         if new > (0 if node in self._held else account.free_gpus):
             return None
-        left = sum(free - milli for free, _ in joined) + new * (WHOLE_MILLI - milli)
+        left = sum(free - milli for free, _ in joined) + new * (GPU_MILLI - milli)
         groups = [name for _, name in joined] + new_groups(pod, node, new)
         return (new, left, account.free_gpus, node), tuple(sorted(groups))
 

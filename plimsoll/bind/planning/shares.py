@@ -8,8 +8,9 @@ from plimsoll.bind.planning.placement import NoSpot, SharePlacement, by_turn, ke
 from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Reserve, Said, Say, Unclaim
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Pod, SharePod
-from plimsoll.model.kai import WHOLE_MILLI, GPUShare
+from plimsoll.model.kai import GPUShare
 from plimsoll.model.meta import condition_of
+from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.ledger import GpuLedger
 from plimsoll.plan.pods import UnreadableShareError, gpu_groups, read_share, selected_node
 
@@ -128,7 +129,7 @@ class ShareBinding:
             return f"it is in {len(names)} GPU groups, and asks for {share}"
         for name in names:
             group = account.group(name)
-            if group is None or group.used_milli > WHOLE_MILLI:
+            if group is None or group.used_milli > GPU_MILLI:
                 return f"the GPU of group {name} is full"
         if account.taken > account.gpus:
             return f"{node} has no GPU left"
@@ -140,7 +141,7 @@ class ShareBinding:
         memory = account.memory_mib if account is not None else None
         if share is None or (share.memory_mib is not None and not memory):
             return ""
-        return f"{share.milli_of(memory or 0) / WHOLE_MILLI:g}"
+        return f"{share.milli_of(memory or 0) / GPU_MILLI:g}"
 
     def _is_late(self, group: ReservedGroup) -> bool:
         return any(each.uid in self._late for each in group.reservations)

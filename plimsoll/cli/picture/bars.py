@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from plimsoll.model.kai import WHOLE_MILLI
+from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.demand import Demand
 from plimsoll.plan.ledger import GpuAccount, GpuLedger
 from plimsoll.plan.pods import PodShare
@@ -91,7 +91,7 @@ def _of_account(account: GpuAccount, placed: list[list[Segment]]) -> NodeBars:
         for group in account.groups
     ]
     before += [()] * account.free_gpus
-    before += [(Segment(WHOLE_MILLI, Part.USED, "whole"),)] * account.whole
+    before += [(Segment(GPU_MILLI, Part.USED, "whole"),)] * account.whole
     added = placed or [[] for _ in before]
     bars = tuple(GpuBar(was, (*was, *more)) for was, more in zip(before, added, strict=False))
     return NodeBars(account.node.name, account.kind, bars)
@@ -103,7 +103,7 @@ def summary(nodes: Iterable[NodeBars]) -> str:
     bars = [bar for node in nodes for bar in node.bars]
     used = sum(bool(bar.before) for bar in bars)
     filled = [sum(each.milli for each in bar.after) for bar in bars if bar.after]
-    full = f", {round(100 * sum(filled) / WHOLE_MILLI / len(filled))} % full" if filled else ""
+    full = f", {round(100 * sum(filled) / GPU_MILLI / len(filled))} % full" if filled else ""
     new = sum(node.new for node in nodes)
     return (
         f"{counted(used, 'GPU')} in use before, {len(filled)} after{full}; "
@@ -141,7 +141,7 @@ class GpuRow:
 
     def title(self, number: int) -> str:
         """Of a part after, for people: what it is, and how much of each GPU."""
-        return f"{shortlist(self.held[number])}: {self.bar.after[number].milli / WHOLE_MILLI:g}"
+        return f"{shortlist(self.held[number])}: {self.bar.after[number].milli / GPU_MILLI:g}"
 
 
 def gpu_rows(nodes: Iterable[NodeBars]) -> tuple[GpuRow, ...]:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from plimsoll.cli.picture.bars import GpuBar, NodeBars, Part, Segment, gpu_rows, summary
 from plimsoll.cli.shared import OUT
-from plimsoll.model.kai import WHOLE_MILLI
+from plimsoll.packing import GPU_MILLI
 from plimsoll.text import counted
 
 _WIDTH: Final = 16
@@ -49,7 +49,7 @@ def drawn(segments: Sequence[Segment]) -> Text:
     done, filled = 0, 0
     for number, segment in enumerate(segments):
         done += segment.milli
-        end = min(_WIDTH, max(filled + 1, round(done * _WIDTH / WHOLE_MILLI)))
+        end = min(_WIDTH, max(filled + 1, round(done * _WIDTH / GPU_MILLI)))
         text.append("█" * (end - filled), style=_STYLES[segment.what][number % 2])
         filled = end
     text.append("░" * (_WIDTH - filled), style="grey30")
@@ -59,4 +59,4 @@ def drawn(segments: Sequence[Segment]) -> Text:
 def _figures(bar: GpuBar) -> str:
     """Parts of what is new, for people."""
     added = [segment.milli for segment in bar.after if segment.what is Part.PLANNED]
-    return " + ".join(f"{milli / WHOLE_MILLI:g}" for milli in added)
+    return " + ".join(f"{milli / GPU_MILLI:g}" for milli in added)

@@ -5,7 +5,7 @@ from html import escape
 from typing import Final
 
 from plimsoll.cli.picture.bars import GpuRow, NodeBars, Part, Segment, gpu_rows, summary
-from plimsoll.model.kai import WHOLE_MILLI
+from plimsoll.packing import GPU_MILLI
 from plimsoll.text import counted
 
 _NAME: Final = 300
@@ -72,7 +72,7 @@ def _row(row: GpuRow, left: dict[str, int], top: int) -> Iterator[str]:
     yield f'<text x="{_GAP}" y="{base}">{escape(name)}<title>{escape(of)}</title></text>'
     yield f'<text x="{_NAME + _COUNT}" y="{base}" text-anchor="end">{row.gpus}</text>'
     if not row.new:
-        titles = (f"{each.label}: {each.milli / WHOLE_MILLI:g}" for each in row.bar.before)
+        titles = (f"{each.label}: {each.milli / GPU_MILLI:g}" for each in row.bar.before)
         yield from _bar(left["before"], top, row.bar.before, titles)
     titles = (row.title(number) for number in range(len(row.bar.after)))
     yield from _bar(left["after"], top, row.bar.after, titles)
@@ -82,15 +82,15 @@ def _bar(x: int, y: int, segments: Iterable[Segment], titles: Iterable[str]) -> 
     yield f'<rect x="{x}" y="{y}" width="{_BAR}" height="{_THICK}" fill="#eef0f2"/>'
     done = 0
     for number, (segment, title) in enumerate(zip(segments, titles, strict=True)):
-        start, done = done, min(WHOLE_MILLI, done + segment.milli)
-        left, width = x + start * _BAR / WHOLE_MILLI, (done - start) * _BAR / WHOLE_MILLI
+        start, done = done, min(GPU_MILLI, done + segment.milli)
+        left, width = x + start * _BAR / GPU_MILLI, (done - start) * _BAR / GPU_MILLI
         drawn = max(0.0, width - 1)
         yield (
             f'<rect x="{left:.1f}" y="{y}" width="{drawn:.1f}" height="{_THICK}" '
             f'fill="{_COLOURS[segment.what][number % 2]}"><title>{escape(title)}</title></rect>'
         )
         if drawn >= _SAID:
-            figure = f"{segment.milli / WHOLE_MILLI:g}"
+            figure = f"{segment.milli / GPU_MILLI:g}"
             yield (
                 f'<text x="{left + drawn / 2:.1f}" y="{y + 13}" text-anchor="middle" font-size="11" fill="#ffffff" '
                 f'pointer-events="none">{figure}</text>'

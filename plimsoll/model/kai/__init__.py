@@ -16,7 +16,6 @@ from plimsoll.model.kai.share import (
     GPU_MEMORY_SHARE,
     MAX_DEVICES,
     SHARE_ANNOTATIONS,
-    WHOLE_MILLI,
     GPUShare,
 )
 
@@ -33,7 +32,6 @@ __all__ = [
     "RESERVATION_APP",
     "SHARE_ANNOTATIONS",
     "UNLIMITED",
-    "WHOLE_MILLI",
     "GPUShare",
     "PodGroup",
     "Queue",

@@ -4,11 +4,9 @@ from plimsoll.packing.gpus.effort import Clock, Effort
 from plimsoll.packing.gpus.integer_program import Program
 from plimsoll.packing.gpus.knapsack import Knapsack, Values
 from plimsoll.packing.gpus.packing import ANY, Bin, FreeGPU, Item, Milli, Packing, Price, pack, pack_within, size_on
-from plimsoll.packing.gpus.problem import GPU_MILLI
 
 __all__ = [
     "ANY",
-    "GPU_MILLI",
     "Bin",
     "Clock",
     "Effort",

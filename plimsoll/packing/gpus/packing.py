@@ -11,8 +11,9 @@ from typing import Final
 
 from plimsoll.packing.gpus.column_generation import Bound
 from plimsoll.packing.gpus.effort import Clock, Effort
-from plimsoll.packing.gpus.problem import GPU_MILLI, Patterns, Problem
+from plimsoll.packing.gpus.problem import Patterns, Problem
 from plimsoll.packing.gpus.search import prove, search
+from plimsoll.packing.units import GPU_MILLI
 
 ANY: Final = ""
 """The kind that stands for GPUs of whatever kind."""

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-GPU_MILLI = 1000
-"""Thousandths of one whole GPU."""
+from plimsoll.packing.units import GPU_MILLI
 
 Counts = NDArray[np.int64]
 Pattern = tuple[int, tuple[tuple[int, int], ...]]

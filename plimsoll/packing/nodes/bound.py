@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from plimsoll.packing.gpus import GPU_MILLI, Knapsack, Milli, Price, Values
+from plimsoll.packing.gpus import Knapsack, Milli, Price, Values
 from plimsoll.packing.nodes.need import FreeNode, NodeShape, PodNeed
 from plimsoll.packing.nodes.shapes import Load, ShapeChoice
 from plimsoll.packing.nodes.units import takes
+from plimsoll.packing.units import GPU_MILLI
 
 _ROUNDING = 1e-6
 """Floating-point noise that must not lift the bound to the next whole GPU."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.packing.gpus import GPU_MILLI
 from plimsoll.packing.nodes.filling import Filling
 from plimsoll.packing.nodes.need import NodeShape, PodNeed
 from plimsoll.packing.nodes.spreading import Loads, Spread, loads_of
 from plimsoll.packing.nodes.units import Unit, empty_node
+from plimsoll.packing.units import GPU_MILLI
 
 Size = tuple[tuple[str, int], ...]
 """(kind, thousandths) pairs: pods that have the same can stand in for each other on a GPU."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from plimsoll.packing.gpus import GPU_MILLI
 from plimsoll.packing.nodes.need import FilledNode, FreeNode, PodNeed
+from plimsoll.packing.units import GPU_MILLI
 
 
 class Filling:

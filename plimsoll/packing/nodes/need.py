@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.packing.gpus import GPU_MILLI, Price
+from plimsoll.packing.gpus import Price
+from plimsoll.packing.units import GPU_MILLI
 
 UNBOUNDED: Final = 2**40
 """Stands for CPU, memory or pods of a node of which nobody tells: as if there were enough."""

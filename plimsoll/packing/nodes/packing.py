@@ -7,7 +7,7 @@ both says how far from the fewest the result can be.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from plimsoll.packing.gpus import GPU_MILLI, Bin, Clock, Effort, FreeGPU, Item, Packing, Price, pack_within, size_on
+from plimsoll.packing.gpus import Bin, Clock, Effort, FreeGPU, Item, Packing, Price, pack_within, size_on
 from plimsoll.packing.nodes.filling import Filling
 from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, NodePacking, NodeShape, PodNeed
 from plimsoll.packing.nodes.opening import onto_shapes
@@ -23,6 +23,7 @@ from plimsoll.packing.nodes.units import (
     takes,
     unit_of,
 )
+from plimsoll.packing.units import GPU_MILLI
 
 
 def pack_nodes(

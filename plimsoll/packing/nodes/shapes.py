@@ -9,8 +9,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.packing.gpus import GPU_MILLI, Program
+from plimsoll.packing.gpus import Program
 from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, NodeShape
+from plimsoll.packing.units import GPU_MILLI
 
 _ROUNDING = 1e-6
 _STEPS = 2**16

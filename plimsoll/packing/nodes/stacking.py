@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.packing.gpus import GPU_MILLI
 from plimsoll.packing.nodes.filling import Filling
 from plimsoll.packing.nodes.need import NodeShape, PodNeed
 from plimsoll.packing.nodes.units import Unit, empty_node, place_unit
+from plimsoll.packing.units import GPU_MILLI
 
 Table = NDArray[np.float64]
 

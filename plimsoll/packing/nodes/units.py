@@ -5,10 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.packing.gpus import GPU_MILLI, Bin
+from plimsoll.packing.gpus import Bin
 from plimsoll.packing.nodes.filling import Filling
 from plimsoll.packing.nodes.need import UNBOUNDED, FreeNode, NodeShape, PodNeed
 from plimsoll.packing.nodes.shapes import Load
+from plimsoll.packing.units import GPU_MILLI
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from plimsoll.packing.gpus import GPU_MILLI, Effort, Price
+from plimsoll.packing import GPU_MILLI
+from plimsoll.packing.gpus import Effort, Price
 from plimsoll.packing.nodes import (
     FilledNode,
     Filling,

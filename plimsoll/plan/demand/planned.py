@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plimsoll.packing.gpus import GPU_MILLI
+from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FilledNode, NodePacking, PodNeed
 from plimsoll.plan.classes import ClassMembers, DemandClass, Kinds
 from plimsoll.plan.demand.demand import PlannedNode

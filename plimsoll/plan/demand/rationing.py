@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from plimsoll.packing.gpus import GPU_MILLI
+from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FilledNode, Filling, FreeNode, PodNeed, place, takes
 from plimsoll.plan.classes import Gang
 from plimsoll.plan.demand.packer import as_node_shape

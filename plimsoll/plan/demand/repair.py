@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from plimsoll.packing.gpus import GPU_MILLI
+from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import (
     FilledNode,
     Filling,

@@ -4,7 +4,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from itertools import chain
 
 from plimsoll.model import Snapshot
-from plimsoll.packing.gpus import GPU_MILLI, Effort
+from plimsoll.packing import GPU_MILLI
+from plimsoll.packing.gpus import Effort
 from plimsoll.packing.nodes import pack_nodes_within
 from plimsoll.plan.classes import (
     Classes,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from plimsoll.model.cluster import Node
-from plimsoll.model.kai import WHOLE_MILLI
+from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import UNBOUNDED
 
 
@@ -83,12 +83,12 @@ class GpuGroup:
 
     @property
     def free_milli(self) -> int:
-        return max(0, WHOLE_MILLI - self.used_milli) if self.joinable else 0
+        return max(0, GPU_MILLI - self.used_milli) if self.joinable else 0
 
     @property
     def likely_free_milli(self) -> int:
         """As `free_milli`, also where no reservation holds it yet."""
-        return max(0, WHOLE_MILLI - self.used_milli) if self.joinable or not self.reservations else 0
+        return max(0, GPU_MILLI - self.used_milli) if self.joinable or not self.reservations else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class GpuAccount:
         if self.taken > self.gpus:  # nobody knows which of them are real
             return (0,) * self.gpus
         free = tuple(group.free_milli for group in self.groups)
-        return free + (WHOLE_MILLI,) * self.free_gpus + (0,) * self.whole
+        return free + (GPU_MILLI,) * self.free_gpus + (0,) * self.whole
 
     @property
     def likely_free_milli(self) -> tuple[int, ...]:
@@ -161,13 +161,13 @@ class GpuAccount:
             fitting = sorted((left, number) for number, left in enumerate(bins) if left >= milli)[:devices]
             for left, number in fitting:
                 bins[number] = left - milli
-            bins += [WHOLE_MILLI - milli] * (devices - len(fitting))
+            bins += [GPU_MILLI - milli] * (devices - len(fitting))
         known = self.whole - sum(devices for _, devices in self.loose)
         wholly_free = self.gpus - known - len(self.groups) - len(bins)
         if wholly_free < 0:
             return (0,) * self.gpus
         groups = tuple(each.likely_free_milli for each in self.groups)
-        return (*groups, *bins, *(WHOLE_MILLI,) * wholly_free, *(0,) * known)
+        return (*groups, *bins, *(GPU_MILLI,) * wholly_free, *(0,) * known)
 
     def group(self, name: str) -> GpuGroup | None:
         return next((group for group in self.groups if group.name == name), None)

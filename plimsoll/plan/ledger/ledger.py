@@ -9,7 +9,8 @@ from typing import TypeVar
 from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import IDLE, HostLoad, Node, Pod
-from plimsoll.model.kai import NAMESPACES, WHOLE_MILLI
+from plimsoll.model.kai import NAMESPACES
+from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FreeNode, less
 from plimsoll.plan.ledger.account import Discrepancy, GpuAccount
 from plimsoll.plan.ledger.reading import Accounting
@@ -194,7 +195,7 @@ def free_node(account: GpuAccount, milli: tuple[int, ...]) -> FreeNode:
         milli,
         account.cpu_milli,
         account.host_memory_mib,
-        less(account.pod_room, milli.count(WHOLE_MILLI)),
+        less(account.pod_room, milli.count(GPU_MILLI)),
     )
 
 

@@ -6,15 +6,8 @@ from dataclasses import dataclass, field
 from plimsoll.gpu_group import RESERVED_GPU, UNKNOWN_GPU
 from plimsoll.labels import GPU_PRODUCT
 from plimsoll.model.cluster import HostLoad, Node, Pod
-from plimsoll.model.kai import (
-    GPU_FRACTION,
-    GPU_FRACTION_DEVICES,
-    GPU_MEMORY_SHARE,
-    MAX_DEVICES,
-    NAMESPACES,
-    WHOLE_MILLI,
-    GPUShare,
-)
+from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, MAX_DEVICES, NAMESPACES, GPUShare
+from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import UNBOUNDED
 from plimsoll.plan.ledger.account import Discrepancy, DiscrepancyReason, GpuAccount, GpuGroup
 from plimsoll.plan.nodes import GpuLabels, InvalidGpuLabel, parse_gpu_labels, single_profile
@@ -161,24 +154,24 @@ class _Reading:
         memory = self._memory
         if share.memory_mib is None:
             milli = share.milli_of(0)
-            mib = None if memory is None else -(-milli * memory // WHOLE_MILLI)
+            mib = None if memory is None else -(-milli * memory // GPU_MILLI)
         else:
             # Of a GPU whose memory nobody knows it may be all.
-            milli = WHOLE_MILLI if memory is None else share.milli_of(memory)
+            milli = GPU_MILLI if memory is None else share.milli_of(memory)
             mib = share.memory_mib
         if len(groups) != share.devices:
             reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
             self._tell(reason, f"Pod {_name(pod)} asks for {share}, and is in {len(groups)} GPU groups")
             if (loose := share.devices - len(groups)) > 0:
                 self._take_whole(pod, loose)
-                self._loose.append((min(milli, WHOLE_MILLI), loose))
+                self._loose.append((min(milli, GPU_MILLI), loose))
         for name in groups:
             self._groups.setdefault(name, _Group()).add(pod, milli, mib)
 
     def _lost(self, pod: Pod, groups: tuple[str, ...]) -> None:
         """A pod that cannot be read has its groups' GPUs for itself, one GPU at least."""
         for name in groups:
-            self._groups.setdefault(name, _Group()).add(pod, WHOLE_MILLI, None)
+            self._groups.setdefault(name, _Group()).add(pod, GPU_MILLI, None)
         if not groups:
             self._take_whole(pod, 1)
 
@@ -191,10 +184,10 @@ class _Reading:
                 DiscrepancyReason.SEVERAL_RESERVATIONS, f"{len(held)} reservations hold GPUs for the group {name}"
             )
             self._whole += len(held) - 1
-        if group.milli + group.releasing_milli > WHOLE_MILLI:
+        if group.milli + group.releasing_milli > GPU_MILLI:
             self._tell(
                 DiscrepancyReason.OVERBOOKED,
-                f"the shares of group {name} are {(group.milli + group.releasing_milli) / WHOLE_MILLI:g} of one GPU",
+                f"the shares of group {name} are {(group.milli + group.releasing_milli) / GPU_MILLI:g} of one GPU",
             )
         uuids = {uuid for pod in held if (uuid := pod.annotations.get(RESERVED_GPU, "")) not in ("", UNKNOWN_GPU)}
         return GpuGroup(

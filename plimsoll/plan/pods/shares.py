@@ -11,7 +11,8 @@ from decimal import Decimal
 from plimsoll.errors import PlimsollError
 from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, MAX_DEVICES, WHOLE_MILLI, GPUShare
+from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, MAX_DEVICES, GPUShare
+from plimsoll.packing import GPU_MILLI
 
 ASSUMED_MILLI = 100
 """Thousandths that a share in MiB counts for where the memory of no GPU is known: KAI's ratio of 0.1."""
@@ -87,7 +88,7 @@ def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE) -> GPUShare | None:
                 pod, GPU_FRACTION_DEVICES, devices, f"stands without {GPU_FRACTION} or {GPU_MEMORY_SHARE}",
                 f"add the part of each GPU, or ask for whole GPUs with {gpu_resource}",
             )  # fmt: skip
-        return GPUShare(milli=WHOLE_MILLI, devices=whole) if whole else None
+        return GPUShare(milli=GPU_MILLI, devices=whole) if whole else None
     if fraction is not None and memory is not None:
         raise _unreadable(
             pod, GPU_MEMORY_SHARE, memory, f"stands beside {GPU_FRACTION} {_shown(fraction)}", "keep one of the two"
@@ -100,7 +101,7 @@ def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE) -> GPUShare | None:
     count = 1 if devices is None else _devices(pod, devices)
     if fraction is not None:
         milli = _milli(pod, fraction)
-        return GPUShare(milli=milli, devices=count, rounded=milli == WHOLE_MILLI)
+        return GPUShare(milli=milli, devices=count, rounded=milli == GPU_MILLI)
     return GPUShare(memory_mib=_memory(pod, memory or ""), devices=count)
 
 
@@ -115,7 +116,7 @@ def size_by_kind(
     if share.memory_mib is None:
         return KindSizes({kind: share.milli_of(0) for kind in sorted(memory_mib)})
     known = {kind: share.milli_of(memory) for kind, memory in sorted(memory_mib.items()) if memory}
-    fitting = {kind: milli for kind, milli in known.items() if milli <= WHOLE_MILLI}
+    fitting = {kind: milli for kind, milli in known.items() if milli <= GPU_MILLI}
     if fitting:
         return KindSizes(fitting)
     unknown = tuple(sorted(kind for kind, memory in memory_mib.items() if not memory))
@@ -144,7 +145,7 @@ def _milli(pod: Pod, text: str) -> int:
             pod, GPU_FRACTION, text, "is not a number above 0 and below 1",
             f"write a fraction such as 0.5, or ask for whole GPUs with {GPU_RESOURCE}",
         )  # fmt: skip
-    return int((value * WHOLE_MILLI).to_integral_value(rounding="ROUND_CEILING"))
+    return int((value * GPU_MILLI).to_integral_value(rounding="ROUND_CEILING"))
 
 
 def _memory(pod: Pod, text: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.packing.gpus import GPU_MILLI
+from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FreeNode, less
 from plimsoll.plan.pools.shape import PoolShape
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
