@@ -35,10 +35,10 @@ def building(installation: Installation, console: Console) -> Iterator[None]:
     if not installation.left():
         yield
         return
-    parts = ", ".join(p.part.name for p in installation.left())
+    names = [p.part.name for p in installation.left()]
     console.print(
-        f"Building {parts}: about {_minutes(installation.estimate_seconds())} once, "
-        f"{installation.at_once} at a time. An interrupted build goes on when you run this again."
+        f"Building {', '.join(names)}: about {_minutes(installation.estimate_seconds())} once, "
+        f"{min(installation.at_once, len(names))} at a time. An interrupted build goes on when you run this again."
     )
     with _bars(installation, console) if console.is_terminal else _lines(installation, console):
         yield
