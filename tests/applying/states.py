@@ -6,12 +6,13 @@ from typing import Any
 
 import orjson
 
+from plimsoll import labels
 from plimsoll.apply import LeaseLostError
 from plimsoll.apply.delta import stamped
 from plimsoll.apply.engine import provider_urn, stack_urn, urn_of
 from plimsoll.apply.state import State, declare
 from plimsoll.kube import Kind, Mapping, NoSuchKindError, Objects, RequestError, kind_of
-from plimsoll.model import Change, Deletion, ObjectKey, labels
+from plimsoll.model import Change, Deletion, ObjectKey
 from plimsoll.model.api import WorkspaceRef
 
 STACK = "capacity-test-0"

@@ -12,7 +12,7 @@ import pytest
 from plimsoll.home import sandboxes
 from plimsoll.sandbox import Sandbox
 from tests.e2e.kube import Kube
-from tests.guides import CHECKOUT
+from tests.pages import CHECKOUT
 
 pytestmark = pytest.mark.e2e
 
