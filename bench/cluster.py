@@ -20,7 +20,8 @@ from plimsoll.errors import PlimsollError
 from plimsoll.kube import APPLY_PATCH, Connection, RequestError
 from plimsoll.labels import API_VERSION
 from plimsoll.model.api import TRIGGER_NAMESPACE
-from plimsoll.sandbox import IDENTITIES, part
+from plimsoll.sandbox import IDENTITIES
+from plimsoll.sandbox.parts import part
 
 CLI = [sys.executable, "-c", "from plimsoll.cli import main; main()"]
 OURS = f"/apis/{API_VERSION}"

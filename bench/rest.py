@@ -44,7 +44,8 @@ from bench.trace import DEFAULT_NODES, TRACES
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.kube import Connection
 from plimsoll.labels import API_VERSION
-from plimsoll.sandbox import Sandbox, make, node_list, screen
+from plimsoll.sandbox import Sandbox, making_nodes
+from plimsoll.sandbox.nodes import make_nodes, read_node_list
 
 NODES = 1213
 """As many as openb's cluster has."""
@@ -101,12 +102,12 @@ def default_nodes(folder: Path, number: int | None) -> Path:
 @contextmanager
 def a_cluster(source: Path) -> Iterator[Sandbox]:
     """A sandbox with the nodes of a list, the foundation, an Environment and Workspaces."""
-    listed = node_list.read(source)
+    listed = read_node_list(source)
     sandbox = Sandbox.named(f"rest-{os.getpid()}")
     sandbox.up(karpenter=False, tied=True)
     try:
-        with screen.making_nodes(err, len(listed)) as on_progress:
-            make(sandbox.kubeconfig, listed, on_progress)
+        with making_nodes(err, len(listed)) as on_progress:
+            make_nodes(sandbox.kubeconfig, listed, on_progress)
         with closing(Connection.open(sandbox.kubeconfig)) as connection:
             install(connection, {})
             for number in range(WORKSPACES):

@@ -20,7 +20,8 @@ from demo import brought, introduction, provisioned
 from demo.stage import PROJECT, Stage
 from plimsoll.cli.shared import print_error
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import Installation, Sandbox, installing, parts, screen
+from plimsoll.sandbox import Sandbox, showing_build, showing_startup
+from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part_names
 from plimsoll.stacks import make
 
 CONSOLE = Console()
@@ -53,14 +54,14 @@ def main() -> int:
     try:
         CONSOLE.print(introduction.WHAT, highlight=False)
         with _install() as installation, tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as folder:
-            with screen.building(installation, CONSOLE):
+            with showing_build(installation, CONSOLE):
                 if installation.left():
                     introduction.show(CONSOLE)
                 else:
                     CONSOLE.print(introduction.WITHOUT_CLUSTER, highlight=False)
                 installation.wait(_parts(karpenter=False))
             _run_stage("sandbox", BROUGHT, Path(folder), rows)
-            with screen.building(installation, CONSOLE):
+            with showing_build(installation, CONSOLE):
                 installation.wait(_parts(karpenter=True))
             _run_stage("sandbox-nap", PROVISIONED, Path(folder), rows)
     except PlimsollError as error:
@@ -78,14 +79,14 @@ def main() -> int:
 
 def _parts(*, karpenter: bool) -> list[str]:
     """Names of the parts that a sandbox of the demo runs: no replica spans nodes, and no stack has a chart."""
-    return parts.names(karpenter=karpenter, lws=False, helm=False)
+    return part_names(karpenter=karpenter, lws=False, helm=False)
 
 
 def _install() -> Installation:
     with _busy("look for the parts of the sandboxes"):
         # A part of both halves stands once, where the first needs it.
         wanted = dict.fromkeys([*_parts(karpenter=False), *_parts(karpenter=True)])
-        return Installation(installing.missing(installing.find(wanted)))
+        return Installation(missing_programs(find_programs(wanted)))
 
 
 def _run_stage(name: str, steps: tuple[Step, ...], folder: Path, rows: list[tuple[str, str, float]]) -> None:
@@ -95,7 +96,7 @@ def _run_stage(name: str, steps: tuple[Step, ...], folder: Path, rows: list[tupl
     sandbox = Sandbox.named(f"demo-{name}")
     with _timed("start the sandbox", rows) as say:
         sandbox.down()
-        with screen.starting(CONSOLE, sandbox.name) as on_event:
+        with showing_startup(CONSOLE, sandbox.name) as on_event:
             sandbox.up(karpenter=karpenter, lws=False, on_event=on_event)
         say("etcd, kube-apiserver, controller-manager, scheduler, kwok" + (", Karpenter" if karpenter else ""))
     try:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 
-from plimsoll.sandbox import available_memory
+from plimsoll.sandbox.parts import available_memory
 
 _GIB = 1024**3
 _MEMORY_PER_PROCESS_GIB = 4

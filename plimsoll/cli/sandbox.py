@@ -15,7 +15,9 @@ from rich.table import Table
 
 from plimsoll.cli.shared import ERR, OUT, Format, Output, print_json
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import DEFAULT_NAME, ProcessState, Sandbox, installing, names, screen
+from plimsoll.sandbox import DEFAULT_NAME, ProcessState, Sandbox, making_nodes, show_build, showing_startup
+from plimsoll.sandbox.nodes import make_nodes, read_node_list
+from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part_names
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -49,12 +51,12 @@ def install(
     output: Output = Format.TEXT,
 ) -> None:
     """Find or build the real parts: from PATH where the version fits, else from the cache, else by Go."""
-    wanted = parts or names(trainer=trainer)
-    found = installing.find(wanted)
-    lacking = installing.missing(found)
+    wanted = parts or part_names(trainer=trainer)
+    found = find_programs(wanted)
+    lacking = missing_programs(found)
     if lacking:
-        screen.build(installing.Installation(lacking), ERR)
-        found = installing.find(wanted)
+        show_build(Installation(lacking), ERR)
+        found = find_programs(wanted)
     if output is Format.JSON:
         rows = [{"part": f.part.name, "name": f.name, "source": f.source, "path": str(f.path)} for f in found]
         print_json(rows)
@@ -79,10 +81,10 @@ def up(
 ) -> None:
     """Start a sandbox, and install what is missing first. Does nothing if it is up."""
     sandbox = Sandbox.named(name)
-    lacking = installing.missing(installing.find(names(karpenter=karpenter, trainer=trainer)))
+    lacking = missing_programs(find_programs(part_names(karpenter=karpenter, trainer=trainer)))
     if lacking:
-        screen.build(installing.Installation(lacking), ERR)
-    with screen.starting(ERR, name) as on_event:
+        show_build(Installation(lacking), ERR)
+    with showing_startup(ERR, name) as on_event:
         started = sandbox.up(
             karpenter=karpenter, trainer=trainer, provider=provider.value, port=port, on_event=on_event
         )
@@ -138,14 +140,12 @@ def nodes(
     name: Name = DEFAULT_NAME,
 ) -> None:
     """Make KWOK nodes with GPU labels from a node list, and await that they are Ready."""
-    from plimsoll.sandbox import node_list
-    from plimsoll.sandbox import nodes as making
 
-    listed = node_list.read(source)
+    listed = read_node_list(source)
     sandbox = Sandbox.named(name)
     sandbox.environ()
-    with screen.making_nodes(ERR, len(listed)) as on_progress:
-        made = making.make(sandbox.kubeconfig, listed, on_progress)
+    with making_nodes(ERR, len(listed)) as on_progress:
+        made = make_nodes(sandbox.kubeconfig, listed, on_progress)
     OUT.print(f"{len(listed)} nodes are Ready: {made.created} made, {made.present} there before.")
 
 

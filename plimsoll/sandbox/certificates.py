@@ -18,7 +18,7 @@ _VALID: Final = timedelta(days=365)
 _NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
-def write(folder: Path) -> None:
+def write_certificates(folder: Path) -> None:
     """Writes a fresh authority and what it signs into `folder`. The authority's own key is not kept."""
     folder.mkdir(parents=True, exist_ok=True)
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import yaml
 
-from plimsoll.sandbox import certificates
+from plimsoll.sandbox.certificates import AUTHORITY
 from plimsoll.sandbox.folder import Folder
 
 
@@ -67,7 +67,7 @@ def write_kubeconfigs(folder: Folder, port: int) -> None:
                     "name": "sandbox",
                     "cluster": {
                         "server": f"https://127.0.0.1:{port}",
-                        "certificate-authority": str(folder.certificates / certificates.AUTHORITY),
+                        "certificate-authority": str(folder.certificates / AUTHORITY),
                     },
                 }
             ],

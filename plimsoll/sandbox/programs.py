@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from plimsoll.sandbox.folder import Folder
-from plimsoll.sandbox.installing import Found
+from plimsoll.sandbox.parts import Found
 
 _HOST: Final = "pulumi-language-python"
 

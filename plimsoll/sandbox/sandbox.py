@@ -14,9 +14,11 @@ from typing import Any, Final
 import psutil
 
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import certificates, identities, installing, instance_types, programs, shell, state
+from plimsoll.sandbox import identities, programs, shell, state
+from plimsoll.sandbox.certificates import write_certificates
 from plimsoll.sandbox.folder import Folder
-from plimsoll.sandbox.parts import names
+from plimsoll.sandbox.nodes import instance_types
+from plimsoll.sandbox.parts import Found, find_programs, part_names
 from plimsoll.sandbox.processes import LET_GO
 from plimsoll.sandbox.state import ProviderKind, Settings, State
 
@@ -95,8 +97,8 @@ class Sandbox:
         if sys.platform != "linux":
             raise PlimsollError("The sandbox runs on Linux only.", "Use a Linux machine, a virtual machine or WSL.")
         wanted = Settings(karpenter=karpenter, trainer=trainer, lws=lws, provider=provider, port=port)
-        found = installing.find(names(karpenter=karpenter, trainer=trainer, lws=lws))
-        run = names(karpenter=karpenter, trainer=trainer, lws=lws, helm=False)
+        found = find_programs(part_names(karpenter=karpenter, trainer=trainer, lws=lws))
+        run = part_names(karpenter=karpenter, trainer=trainer, lws=lws, helm=False)
         lacking = sorted({f.part.name for f in found if f.path is None and f.part.name in run})
         if lacking:
             install = "plimsoll sandbox install" + (" --trainer" if trainer else "")
@@ -146,15 +148,15 @@ class Sandbox:
             )
         return False
 
-    def _prepare(self, settings: Settings, found: list[installing.Found], *, fresh: bool) -> None:
+    def _prepare(self, settings: Settings, found: list[Found], *, fresh: bool) -> None:
         folder = self.folder
         if fresh:
-            certificates.write(folder.certificates)
+            write_certificates(folder.certificates)
             identities.write_tokens(folder)
             folder.pulumi.mkdir(parents=True, exist_ok=True)
             folder.stacks.mkdir(exist_ok=True)
             identities.write_secret(folder.passphrase, identities.random_secret())
-        (folder.path / "instance_types.json").write_text(json.dumps(instance_types.catalogue()))
+        (folder.path / "instance_types.json").write_text(json.dumps(instance_types()))
         programs.link(folder, found)
         folder.state.unlink(missing_ok=True)
         state.write(folder.settings, settings)

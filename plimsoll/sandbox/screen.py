@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from plimsoll.sandbox.installing import Installation
+from plimsoll.sandbox.parts import Installation
 from plimsoll.sandbox.sandbox import Event
 
 _REDRAW_SECONDS: Final = 0.2
@@ -20,14 +20,14 @@ _QUIET_SECONDS: Final = 2.0
 _LINE_SECONDS: Final = 10.0
 
 
-def build(installation: Installation, console: Console) -> None:
+def show_build(installation: Installation, console: Console) -> None:
     """Runs the installation and shows how far it is."""
-    with installation, building(installation, console):
+    with installation, showing_build(installation, console):
         installation.wait()
 
 
 @contextmanager
-def building(installation: Installation, console: Console) -> Iterator[None]:
+def showing_build(installation: Installation, console: Console) -> Iterator[None]:
     """Shows how far the builds are while the block runs: bars below what it prints, or lines where there is no screen.
 
     Shows nothing where nothing is left to build.
@@ -114,7 +114,7 @@ def _repeated(act: Callable[[], None], seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def starting(console: Console, name: str) -> Iterator[Callable[[Event], None]]:
+def showing_startup(console: Console, name: str) -> Iterator[Callable[[Event], None]]:
     """A line per process of a sandbox that starts, with the seconds each took."""
     columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), TextColumn("{task.fields[took]}"))
     with Progress(*columns, console=console, transient=console.is_terminal) as progress:

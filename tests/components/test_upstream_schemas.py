@@ -15,7 +15,7 @@ from plimsoll.components import (
     Queue,
     QueueArgs,
 )
-from plimsoll.sandbox import part
+from plimsoll.sandbox.parts import part
 from tests.components.declaring import declared, manifest
 from tests.components.templates import TORCH
 

@@ -19,7 +19,7 @@ import pytest
 from demo import introduction
 from demo.introduction import DEMAND, PLAN, Explained
 from demo.stage import PROJECT
-from plimsoll.sandbox import names
+from plimsoll.sandbox.parts import part_names
 
 _PATIENCE_SECONDS = 120
 
@@ -111,7 +111,7 @@ def test_only_what_the_demo_runs_is_built_and_what_its_first_half_runs_before_th
     listed = demo.read_until("when you run this again").replace("\n", " ")
     built = re.findall(r"Building (.*?):", listed)[0].split(", ")
 
-    assert built == [*names(karpenter=False, lws=False, helm=False), "karpenter"]
+    assert built == [*part_names(karpenter=False, lws=False, helm=False), "karpenter"]
     assert {"kubernetes", "etcd", "kwok", "pulumi"} < set(built)
 
 

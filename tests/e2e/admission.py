@@ -7,7 +7,7 @@ import yaml
 from plimsoll.components import rule_policies
 from plimsoll.components.specs import definitions
 from plimsoll.kube import RequestError
-from plimsoll.sandbox import part
+from plimsoll.sandbox.parts import part
 from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube
 

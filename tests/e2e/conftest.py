@@ -11,7 +11,8 @@ import yaml
 
 from demo.stage import Stage, declare
 from plimsoll.kube import RequestError
-from plimsoll.sandbox import Sandbox, part
+from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox.parts import part
 from plimsoll.stacks import make
 from tests.e2e.admission import prepare_admission
 from tests.e2e.awaiting import await_condition

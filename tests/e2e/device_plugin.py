@@ -9,7 +9,7 @@ from typing import Any
 
 from plimsoll.gpu_group import RESERVED_GPU
 from plimsoll.model.kai import NAMESPACE
-from plimsoll.sandbox import Sandbox, certificates
+from plimsoll.sandbox import AUTHORITY, Sandbox
 from tests.e2e.kube import Kube
 from tests.probing.driver_files import a_gpu
 
@@ -25,7 +25,7 @@ class DevicePlugin:
         self._folder = folder
         self._account = folder / "account"
         self._account.mkdir()
-        (self._account / "ca.crt").write_bytes((sandbox.folder.certificates / certificates.AUTHORITY).read_bytes())
+        (self._account / "ca.crt").write_bytes((sandbox.folder.certificates / AUTHORITY).read_bytes())
         (self._account / "token").write_text(cluster.token(NAMESPACE, NAMESPACE))
         host, _, port = cluster.server.removeprefix("https://").rpartition(":")
         self._server = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plimsoll.sandbox import Sandbox, installing, part
+from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
 from tests.e2e.awaiting import await_condition
 from tests.e2e.controller import controller
 from tests.e2e.demand import EIGHT_GPUS, POOL, TRIGGERS, add_pool, add_shares, declare_demand, remove_shares
@@ -20,7 +21,7 @@ REQUEST = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
 def test_a_request_is_made_and_goes_with_its_demand(
     kube: Callable[..., Kube], demand_sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    installing.Installation(installing.missing(installing.find(["cluster-autoscaler"]))).run()
+    Installation(missing_programs(find_programs(["cluster-autoscaler"]))).run()
     cluster = kube(demand_sandbox)
     for path in sorted((part("cluster-autoscaler").cached / "crds").glob("*.yaml")):
         cluster.apply(yaml.safe_load(path.read_text()))

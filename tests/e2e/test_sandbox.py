@@ -13,7 +13,8 @@ import pytest
 
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import RequestError
-from plimsoll.sandbox import Sandbox, node_list, nodes
+from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox.nodes import Made, make_nodes, read_node_list
 from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube, Manifest
 
@@ -140,10 +141,10 @@ def test_listed_nodes_come_up_ready_with_discovery_labels_and_are_made_once(
         "sn,cpu_milli,memory_mib,gpu,model\na-1,8000,65536,2,T4\na-2,96000,786432,8,V100M32\na-3,4000,8192,0,\n"
     )
 
-    made = nodes.make(byo_sandbox.kubeconfig, node_list.read(source))
-    again = nodes.make(byo_sandbox.kubeconfig, node_list.read(source))
+    made = make_nodes(byo_sandbox.kubeconfig, read_node_list(source))
+    again = make_nodes(byo_sandbox.kubeconfig, read_node_list(source))
 
-    assert (made, again) == (nodes.Made(3, 0), nodes.Made(0, 3))
+    assert (made, again) == (Made(3, 0), Made(0, 3))
     node = kube(byo_sandbox).get("v1", "Node", "a-2")
     assert node is not None
     assert is_ready(node)
@@ -160,9 +161,9 @@ def test_listed_nodes_come_up_ready_with_discovery_labels_and_are_made_once(
 
 @pytest.mark.skipif(not OPENB.exists(), reason="the openb trace is not here")
 def test_a_production_clusters_nodes_come_up(byo_sandbox: Sandbox, kube: Connect) -> None:
-    listed = node_list.read(OPENB)
+    listed = read_node_list(OPENB)
 
-    nodes.make(byo_sandbox.kubeconfig, listed)
+    make_nodes(byo_sandbox.kubeconfig, listed)
 
     ready = [n for n in kube(byo_sandbox).list("v1", "Node", selector="nvidia.com/gpu.present=true") if is_ready(n)]
     assert {n["metadata"]["name"] for n in ready} >= {n.name for n in listed}

@@ -10,7 +10,7 @@ from plimsoll.model import Deletion, ObjectKey, Plan, Snapshot
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.model.cluster import Pod
 from plimsoll.report import Metrics
-from plimsoll.sandbox import installing, part
+from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
 from tests.builders import a_claim, a_snapshot
 from tests.metrics.prometheus import STEP, Prometheus
 
@@ -25,7 +25,7 @@ def at(seconds: float) -> datetime:
 
 @pytest.fixture(scope="module")
 def promtool() -> Path:
-    installing.Installation(installing.missing(installing.find(["prometheus"]))).run()
+    Installation(missing_programs(find_programs(["prometheus"]))).run()
     return part("prometheus").cached / "promtool"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from plimsoll.probe import OwnPod, ProbeError
-from plimsoll.sandbox import certificates
+from plimsoll.sandbox import CERTIFICATE, KEY, write_certificates
 from tests.probing.driver_files import UUID, a_gpu
 
 
@@ -23,7 +23,7 @@ class Apiserver:
     """Answers with the statuses it is given, then with 200; keeps what it was asked."""
 
     def __init__(self, folder: Path) -> None:
-        certificates.write(folder)
+        write_certificates(folder)
         (folder / "token").write_text("secret\n")
         self.account = folder
         self.statuses: list[int] = []
@@ -46,7 +46,7 @@ class Apiserver:
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(folder / certificates.CERTIFICATE, folder / certificates.KEY)
+        context.load_cert_chain(folder / CERTIFICATE, folder / KEY)
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -103,7 +103,7 @@ def test_nobody_there_is_told_when_the_patience_ends(apiserver: Apiserver) -> No
 
 
 def test_another_authority_s_server_is_not_spoken_to(apiserver: Apiserver, tmp_path: Path) -> None:
-    certificates.write(tmp_path / "other")
+    write_certificates(tmp_path / "other")
     (tmp_path / "other/token").write_text("secret")
     with pytest.raises(ProbeError, match="cannot be reached"):
         OwnPod.from_environment(apiserver.environ, tmp_path / "other").reserve(UUID, patience=0.0)

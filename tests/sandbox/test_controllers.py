@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.sandbox import Folder, Settings, certificates, part
+from plimsoll.sandbox import CERTIFICATE, KEY, Folder, Settings, write_certificates
+from plimsoll.sandbox.parts import part
 from plimsoll.sandbox.processes import JOB_SET, LEADER_WORKER_SET, TRAINER, Controller, wanted
 
 CONTROLLERS = wanted(Settings(trainer=True))
@@ -18,7 +19,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Folder:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = Folder("a")
     folder.create()
-    certificates.write(folder.certificates)
+    write_certificates(folder.certificates)
     return folder
 
 
@@ -56,6 +57,7 @@ def webhooks_of(controller: Controller, folder: Folder) -> dict[str, dict[str, A
 
 def test_trainer_and_jobset_run_where_they_are_asked_for() -> None:
     assert wanted(Settings()) == (LEADER_WORKER_SET,)
+    assert wanted(Settings(lws=False)) == ()
     assert CONTROLLERS == (LEADER_WORKER_SET, JOB_SET, TRAINER)
 
 
@@ -74,7 +76,7 @@ def test_a_controller_serves_with_the_sandboxs_pair_on_loopback(controller: Cont
     # Where controller-runtime looks for them below TMPDIR.
     below = Path(process.environment["TMPDIR"]) / "k8s-webhook-server" / "serving-certs"
     assert configuration["webhook"].get("certDir", str(below)) == str(below)
-    for name, source in (("tls.crt", certificates.CERTIFICATE), ("tls.key", certificates.KEY)):
+    for name, source in (("tls.crt", CERTIFICATE), ("tls.key", KEY)):
         assert (below / name).read_bytes() == (folder.certificates / source).read_bytes()
 
 

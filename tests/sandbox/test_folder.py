@@ -7,7 +7,7 @@ import pytest
 from plimsoll import home
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import Folder, Sandbox
-from plimsoll.sandbox.processes import ports
+from plimsoll.sandbox.processes import LOOPBACK, free_ports, require_free
 
 
 @pytest.fixture(autouse=True)
@@ -59,16 +59,16 @@ def test_a_sandbox_that_never_was_is_not_up_and_goes_down_without_a_word() -> No
 
 def test_a_port_that_is_listened_on_is_refused() -> None:
     with socket.socket() as taken:
-        taken.bind((ports.LOOPBACK, 0))
+        taken.bind((LOOPBACK, 0))
         taken.listen()
 
         with pytest.raises(PlimsollError, match="is taken"):
-            ports.require_free(taken.getsockname()[1])
+            require_free(taken.getsockname()[1])
 
 
 def test_free_ports_differ_and_can_be_bound() -> None:
-    found = ports.free(8)
+    found = free_ports(8)
 
     assert len(set(found)) == 8
     for port in found:
-        ports.require_free(port)
+        require_free(port)

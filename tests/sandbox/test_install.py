@@ -14,18 +14,20 @@ import psutil
 import pytest
 
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import (
+from plimsoll.sandbox.parts import (
     PARTS,
     GoCommands,
+    Installation,
     Part,
     Program,
     Stopped,
-    building,
-    installing,
+    build_part,
+    builds_at_once,
+    find_programs,
     log_of,
-    names,
+    missing_programs,
     part,
-    toolchain,
+    part_names,
 )
 
 Script = Callable[[str, str], Path]
@@ -53,7 +55,7 @@ def script(tmp_path: Path) -> Script:
 
 
 def source_of(name: str, program: str) -> str:
-    return next(f.source for f in installing.find([name]) if f.name == program)
+    return next(f.source for f in find_programs([name]) if f.name == program)
 
 
 @pytest.mark.parametrize(
@@ -88,18 +90,18 @@ def test_a_program_in_the_cache_is_taken() -> None:
 
 
 def test_trainer_is_installed_where_it_is_asked_for() -> None:
-    assert {"jobset", "trainer"}.isdisjoint({found.part.name for found in installing.find()})
-    assert {"jobset", "trainer"} <= {found.part.name for found in installing.find(names(trainer=True))}
+    assert {"jobset", "trainer"}.isdisjoint({found.part.name for found in find_programs()})
+    assert {"jobset", "trainer"} <= {found.part.name for found in find_programs(part_names(trainer=True))}
 
 
 def test_an_unknown_part_is_named_with_those_that_exist() -> None:
     with pytest.raises(PlimsollError, match=r"no part called minio.\n.*etcd"):
-        installing.find(["minio"])
+        find_programs(["minio"])
 
 
 def test_without_go_it_says_so_before_a_build() -> None:
     with pytest.raises(PlimsollError, match="Go is not on PATH") as refused:
-        installing.missing(installing.find(["etcd"]))
+        missing_programs(find_programs(["etcd"]))
 
     assert "Install Go 1.26" in str(refused.value)
 
@@ -115,26 +117,26 @@ def test_an_older_go_is_named_with_the_version_that_is_needed(script: Script, bo
     script("go", body)
 
     with pytest.raises(PlimsollError, match=r"needs Go 1\.26.* or newer; the go on PATH is 1\.24\.1"):
-        installing.missing(installing.find(["karpenter"]))
+        missing_programs(find_programs(["karpenter"]))
 
 
 def test_too_little_memory_is_said_before_a_build(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     script("go", "echo 'go version go1.26.8 linux/amd64'")
-    monkeypatch.setattr(toolchain, "available_memory", lambda: 1024**3)
+    monkeypatch.setattr("plimsoll.sandbox.parts.toolchain.available_memory", lambda: 1024**3)
 
     with pytest.raises(PlimsollError, match=r"about 4 GiB of free memory; 1\.0 GiB"):
-        installing.missing(installing.find(["etcd"]))
+        missing_programs(find_programs(["etcd"]))
 
 
 def test_too_little_disk_is_said_before_a_build(
     script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     script("go", f"[ $1 = env ] && echo {tmp_path} && echo {tmp_path} || echo 'go version go1.26.8 linux/amd64'")
-    monkeypatch.setattr(toolchain, "available_memory", lambda: 64 * 1024**3)
+    monkeypatch.setattr("plimsoll.sandbox.parts.toolchain.available_memory", lambda: 64 * 1024**3)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1024**3})())
 
     with pytest.raises(PlimsollError, match=r"needs about 12\.0 GiB of free disk; .* has 1\.0 GiB"):
-        installing.missing(installing.find())
+        missing_programs(find_programs())
 
 
 @pytest.mark.parametrize(("gib", "builds"), [(1, 1), (5, 1), (7, 2), (100, 4)])
@@ -143,13 +145,13 @@ def test_builds_side_by_side_stay_within_memory_and_cores(
 ) -> None:
     memory = type("Memory", (), {"available": gib * 1024**3})()
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
-    monkeypatch.setattr(toolchain, "_group_memory", lambda: None)
+    monkeypatch.setattr("plimsoll.sandbox.parts.toolchain._group_memory", lambda: None)
 
-    assert toolchain.builds_at_once(cores=4) == builds
+    assert builds_at_once(cores=4) == builds
 
 
 def a_build(one: Part, program: Program, steps: list[str]) -> None:
-    building.build(one, [program], 1, steps.append, GoCommands())
+    build_part(one, [program], 1, steps.append, GoCommands())
 
 
 def test_a_failed_build_shows_the_compilers_words_and_leaves_no_program(script: Script) -> None:
@@ -211,7 +213,7 @@ def test_what_is_needed_first_is_waited_for_alone_and_leaving_ends_the_others(sc
         f'case "$(last "$@")" in *kwok) echo $$ > {started}; {cat} {gate};; esac\n'
         'while [ "$1" != -o ]; do shift; done; echo x > "$2"',
     )
-    with installing.Installation(installing.find(["etcd", "kwok"])) as installation:
+    with Installation(find_programs(["etcd", "kwok"])) as installation:
         installation.wait(["etcd"])
         waiting = psutil.Process(int(started.read_text()))
         children = [waiting, *waiting.children()]
@@ -229,7 +231,7 @@ def test_an_install_that_waits_for_another_can_be_stopped(script: Script) -> Non
     go, waits = GoCommands(), threading.Event()
     with (etcd.cached / ".lock").open("w") as lock, ThreadPoolExecutor() as pool:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        second = pool.submit(building.build, etcd, etcd.programs, 1, lambda _: waits.set(), go)
+        second = pool.submit(build_part, etcd, etcd.programs, 1, lambda _: waits.set(), go)
         assert waits.wait(timeout=30)
 
         go.stop()
@@ -244,16 +246,16 @@ def test_no_command_begins_after_a_stop(script: Script, tmp_path: Path) -> None:
     go.stop()
 
     with pytest.raises(Stopped):
-        building.build(part("etcd"), part("etcd").programs, 1, lambda _: None, go)
+        build_part(part("etcd"), part("etcd").programs, 1, lambda _: None, go)
 
     assert not (tmp_path / "ran").exists()
 
 
 def test_only_what_a_sandbox_runs_is_needed() -> None:
-    brought = names(karpenter=False, lws=False, helm=False)
+    brought = part_names(karpenter=False, lws=False, helm=False)
 
     assert {"karpenter", "lws", "helm", "jobset", "trainer"}.isdisjoint(brought)
-    assert set(names()) - set(brought) == {"karpenter", "lws", "helm"}
+    assert set(part_names()) - set(brought) == {"karpenter", "lws", "helm"}
 
 
 def test_two_installs_at_once_build_a_part_once(script: Script, tmp_path: Path) -> None:
@@ -274,7 +276,7 @@ def test_two_installs_at_once_build_a_part_once(script: Script, tmp_path: Path) 
     first = threading.Thread(target=a_build, args=(etcd, etcd.programs[0], first_steps))
     first.start()
     with gate.open("w") as opened:
-        second = threading.Thread(target=building.build, args=(etcd, [etcd.programs[0]], 1, second_step, GoCommands()))
+        second = threading.Thread(target=build_part, args=(etcd, [etcd.programs[0]], 1, second_step, GoCommands()))
         second.start()
         assert waits.wait(timeout=30)
         opened.write("go")

@@ -1,8 +1,8 @@
-from plimsoll.sandbox import catalogue
+from plimsoll.sandbox.nodes import instance_types
 
 
 def labels_of(name: str) -> list[dict[str, str]]:
-    [entry] = [e for e in catalogue() if e["name"] == name]
+    [entry] = [e for e in instance_types() if e["name"] == name]
     return [{r["key"]: r["values"][0] for r in o["Requirements"] if r["operator"] == "In"} for o in entry["offerings"]]
 
 
@@ -15,7 +15,7 @@ def test_a_gpu_type_offers_the_labels_of_its_gpus_in_each_zone() -> None:
 
 
 def test_a_type_without_gpus_cannot_pass_for_a_product() -> None:
-    [entry] = [e for e in catalogue() if e["name"] == "m5.xlarge"]
+    [entry] = [e for e in instance_types() if e["name"] == "m5.xlarge"]
 
     assert "nvidia.com/gpu" not in entry["resources"]
     for offering in entry["offerings"]:
@@ -23,6 +23,6 @@ def test_a_type_without_gpus_cannot_pass_for_a_product() -> None:
 
 
 def test_every_type_is_sold_once() -> None:
-    names = [e["name"] for e in catalogue()]
+    names = [e["name"] for e in instance_types()]
 
     assert len(names) == len(set(names))

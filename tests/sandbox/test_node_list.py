@@ -1,23 +1,24 @@
 from collections.abc import Iterable
+from importlib import resources
 from pathlib import Path
 
 import pytest
 
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import gpu_models, node_list
+from plimsoll.sandbox.nodes import ListedNode, gpu_models, node_manifest, parse_node_list, read_node_list
 
 HEADER = "sn,cpu_milli,memory_mib,gpu,model"
 
 
-def parsed(*rows: str, header: str = HEADER) -> list[node_list.ListedNode]:
+def parsed(*rows: str, header: str = HEADER) -> list[ListedNode]:
     lines: Iterable[str] = [f"{line}\n" for line in (header, *rows)]
-    return list(node_list.parse(lines, "nodes.csv"))
+    return list(parse_node_list(lines, "nodes.csv"))
 
 
 def test_a_row_becomes_a_node_with_discovery_labels() -> None:
     [node] = parsed("n-1,64000,262144,2,P100")
 
-    made = node_list.manifest(node)
+    made = node_manifest(node)
 
     assert made["metadata"]["labels"] == {
         "kubernetes.io/arch": "amd64",
@@ -43,7 +44,7 @@ def test_a_row_becomes_a_node_with_discovery_labels() -> None:
 def test_a_node_without_gpus_has_no_gpu_label_whatever_its_model_says() -> None:
     [node] = parsed("n-1,64000,262144,0,whatever")
 
-    made = node_list.manifest(node)
+    made = node_manifest(node)
 
     assert not [key for key in made["metadata"]["labels"] if key.startswith("nvidia.com/")]
     assert "nvidia.com/gpu" not in made["status"]["capacity"]
@@ -89,16 +90,16 @@ def test_a_file_that_lists_nothing_is_refused(tmp_path: Path, content: bytes) ->
     source.write_bytes(content)
 
     with pytest.raises(PlimsollError, match=str(source)):
-        node_list.read(source)
+        read_node_list(source)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlimsollError, match="No such file"):
-        node_list.read(tmp_path / "none.csv")
+        read_node_list(tmp_path / "none.csv")
 
 
 def test_each_stand_in_says_that_it_is_one() -> None:
-    table = (Path(node_list.__file__).parent / "gpu_models.csv").read_text().splitlines()
+    table = (resources.files("plimsoll.sandbox.nodes") / "gpu_models.csv").read_text().splitlines()
 
     stand_ins = [line for line in table if line.split(",")[0] in ("G1", "G2", "G3")]
 

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
-from plimsoll.sandbox import node_list, nodes, screen
+from plimsoll.sandbox import making_nodes
+from plimsoll.sandbox.nodes import PATIENCE_SECONDS, ListedNode, Made, make_nodes_with, node_manifest
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 WATCH_SECONDS = 50.0
@@ -32,7 +33,7 @@ class SlowCluster:
         self.expired = 0
         """How many watches are refused because they begin too early."""
         self._number, self._comes, self._refused = number, iter(comes), refused
-        self._nodes = {each.name: node_list.manifest(each) for each in listed(present)}
+        self._nodes = {each.name: node_manifest(each) for each in listed(present)}
         self._all_asked = threading.Event()
 
     def request(self, method: str, path: str, body: Any = None, *, patient: bool = False) -> dict[str, Any]:
@@ -68,22 +69,20 @@ class SlowCluster:
             yield orjson.dumps({"type": "MODIFIED", "object": shown}) + b"\n"
 
 
-def listed(number: int) -> list[node_list.ListedNode]:
-    return [node_list.ListedNode(f"n-{each}", 1000, 1024, 0, None) for each in range(number)]
+def listed(number: int) -> list[ListedNode]:
+    return [ListedNode(f"n-{each}", 1000, 1024, 0, None) for each in range(number)]
 
 
-def make(
-    cluster: SlowCluster, number: int, on_progress: Callable[[int, int], None] = lambda _m, _r: None
-) -> nodes.Made:
-    return nodes.make_with(cast(Connection, cluster), listed(number), on_progress, lambda: cluster.seconds)
+def make(cluster: SlowCluster, number: int, on_progress: Callable[[int, int], None] = lambda _m, _r: None) -> Made:
+    return make_nodes_with(cast(Connection, cluster), listed(number), on_progress, lambda: cluster.seconds)
 
 
 def test_nodes_may_take_longer_than_the_deadline_as_long_as_they_come() -> None:
     cluster = SlowCluster(20, [1] * 20)
 
-    assert make(cluster, 20) == nodes.Made(20, 0)
+    assert make(cluster, 20) == Made(20, 0)
 
-    assert cluster.seconds == 20 * WATCH_SECONDS > 5 * nodes.PATIENCE_SECONDS
+    assert cluster.seconds == 20 * WATCH_SECONDS > 5 * PATIENCE_SECONDS
 
 
 def test_where_nothing_comes_the_wait_ends_and_says_how_many_are_late() -> None:
@@ -94,20 +93,20 @@ def test_where_nothing_comes_the_wait_ends_and_says_how_many_are_late() -> None:
 
     assert "plimsoll sandbox logs kwok" in str(ended.value)
     # Two came in the third watch; the deadline counts from there.
-    assert 3 * WATCH_SECONDS + nodes.PATIENCE_SECONDS <= cluster.seconds < 4 * WATCH_SECONDS + nodes.PATIENCE_SECONDS
+    assert 3 * WATCH_SECONDS + PATIENCE_SECONDS <= cluster.seconds < 4 * WATCH_SECONDS + PATIENCE_SECONDS
 
 
 def test_nodes_that_exist_are_awaited_and_not_made() -> None:
     cluster = SlowCluster(5, [2, 3], present=3)
 
-    assert make(cluster, 5) == nodes.Made(2, 3)
+    assert make(cluster, 5) == Made(2, 3)
 
 
 def test_a_watch_that_begins_too_early_begins_anew() -> None:
     cluster = SlowCluster(5, [2, 3])
     cluster.expired = 2
 
-    assert make(cluster, 5) == nodes.Made(5, 0)
+    assert make(cluster, 5) == Made(5, 0)
 
 
 def test_a_refused_node_ends_the_wait_with_the_refusal() -> None:
@@ -128,7 +127,7 @@ def test_progress_counts_up_to_the_end() -> None:
 def shown(console: Console, *moments: tuple[float, int, int]) -> str:
     """What is shown of 1,000 nodes where at each of some seconds so many are made and Ready."""
     now = 0.0
-    with screen.making_nodes(console, 1000, lambda: now) as on_progress:
+    with making_nodes(console, 1000, lambda: now) as on_progress:
         for second, made, ready in moments:
             now = second
             on_progress(made, ready)

@@ -2,15 +2,19 @@
 
 from plimsoll.sandbox.processes.child import dies_with
 from plimsoll.sandbox.processes.controllers import JOB_SET, LEADER_WORKER_SET, TRAINER, Controller, wanted
+from plimsoll.sandbox.processes.ports import LOOPBACK, free_ports, require_free
 from plimsoll.sandbox.processes.supervisor import LET_GO, Supervisor
 
 __all__ = [
     "JOB_SET",
     "LEADER_WORKER_SET",
     "LET_GO",
+    "LOOPBACK",
     "TRAINER",
     "Controller",
     "Supervisor",
     "dies_with",
+    "free_ports",
+    "require_free",
     "wanted",
 ]

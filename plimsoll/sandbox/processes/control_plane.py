@@ -6,7 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from plimsoll.sandbox import certificates, shell
+from plimsoll.sandbox import shell
+from plimsoll.sandbox.certificates import AUTHORITY, CERTIFICATE, KEY, SERVICE_ACCOUNT_KEY
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.processes.ports import LOOPBACK
 from plimsoll.sandbox.processes.process import Process
@@ -58,9 +59,9 @@ def kube_apiserver(folder: Folder, ports: Mapping[str, int]) -> Process:
         (
             str(folder.bin() / "kube-apiserver"),
             f"--etcd-servers=https://{LOOPBACK}:{ports['etcd']}",
-            f"--etcd-cafile={keys / certificates.AUTHORITY}",
-            f"--etcd-certfile={keys / certificates.CERTIFICATE}",
-            f"--etcd-keyfile={keys / certificates.KEY}",
+            f"--etcd-cafile={keys / AUTHORITY}",
+            f"--etcd-certfile={keys / CERTIFICATE}",
+            f"--etcd-keyfile={keys / KEY}",
             f"--bind-address={LOOPBACK}",
             f"--advertise-address={LOOPBACK}",
             f"--secure-port={port}",
@@ -69,8 +70,8 @@ def kube_apiserver(folder: Folder, ports: Mapping[str, int]) -> Process:
             "--authorization-mode=RBAC",
             "--anonymous-auth=true",
             "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={keys / certificates.SERVICE_ACCOUNT_KEY}",
-            f"--service-account-signing-key-file={keys / certificates.SERVICE_ACCOUNT_KEY}",
+            f"--service-account-key-file={keys / SERVICE_ACCOUNT_KEY}",
+            f"--service-account-signing-key-file={keys / SERVICE_ACCOUNT_KEY}",
             "--service-cluster-ip-range=10.0.0.0/16",
             # KWOK's nodes carry no credentials into pods, and come up without the taints a kubelet would lift.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
@@ -93,8 +94,8 @@ def kube_controller_manager(folder: Folder, ports: Mapping[str, int]) -> Process
         "--node-monitor-grace-period=200s",
         "--kube-api-qps=200",
         "--kube-api-burst=400",
-        f"--root-ca-file={folder.certificates / certificates.AUTHORITY}",
-        f"--service-account-private-key-file={folder.certificates / certificates.SERVICE_ACCOUNT_KEY}",
+        f"--root-ca-file={folder.certificates / AUTHORITY}",
+        f"--service-account-private-key-file={folder.certificates / SERVICE_ACCOUNT_KEY}",
     )
 
 
@@ -182,16 +183,16 @@ def _kube_component(folder: Folder, ports: Mapping[str, int], name: str, user: s
 def _pair(folder: Folder) -> dict[str, Path]:
     keys = folder.certificates
     return {
-        "trusted-ca-file": keys / certificates.AUTHORITY,
-        "cert-file": keys / certificates.CERTIFICATE,
-        "key-file": keys / certificates.KEY,
+        "trusted-ca-file": keys / AUTHORITY,
+        "cert-file": keys / CERTIFICATE,
+        "key-file": keys / KEY,
     }
 
 
 def _serving(folder: Folder) -> tuple[str, str]:
     return (
-        f"--tls-cert-file={folder.certificates / certificates.CERTIFICATE}",
-        f"--tls-private-key-file={folder.certificates / certificates.KEY}",
+        f"--tls-cert-file={folder.certificates / CERTIFICATE}",
+        f"--tls-private-key-file={folder.certificates / KEY}",
     )
 
 

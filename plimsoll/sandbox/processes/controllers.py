@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from plimsoll.sandbox import certificates
+from plimsoll.sandbox.certificates import AUTHORITY, CERTIFICATE, KEY
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.parts import part
 from plimsoll.sandbox.processes.ports import LOOPBACK
@@ -75,7 +75,7 @@ class Controller:
 
     def write_webhooks(self, folder: Folder, ports: Mapping[str, int]) -> Path:
         """Writes the module's webhook configurations with the address that the controller has here."""
-        authority = base64.b64encode((folder.certificates / certificates.AUTHORITY).read_bytes()).decode()
+        authority = base64.b64encode((folder.certificates / AUTHORITY).read_bytes()).decode()
         declared = (part(self.name).cached / "webhooks.yaml").read_text()
         found = [each for each in yaml.safe_load_all(declared) if each]
         for configuration in found:
@@ -119,13 +119,13 @@ TRAINER: Final = Controller(
 
 def wanted(settings: Settings) -> tuple[Controller, ...]:
     """Those that run in a sandbox of these settings."""
-    return (LEADER_WORKER_SET, *((JOB_SET, TRAINER) if settings.trainer else ()))
+    return (*((LEADER_WORKER_SET,) if settings.lws else ()), *((JOB_SET, TRAINER) if settings.trainer else ()))
 
 
 def _link_certificates(folder: Folder, into: Path) -> None:
     """Puts the sandbox's pair into a folder under the names that controller-runtime reads."""
     into.mkdir(parents=True, exist_ok=True)
-    for name, source in (("tls.crt", certificates.CERTIFICATE), ("tls.key", certificates.KEY)):
+    for name, source in (("tls.crt", CERTIFICATE), ("tls.key", KEY)):
         (into / name).unlink(missing_ok=True)
         (into / name).symlink_to(folder.certificates / source)
 

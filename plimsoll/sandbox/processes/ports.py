@@ -9,7 +9,7 @@ from plimsoll.errors import PlimsollError
 LOOPBACK: Final = "127.0.0.1"
 
 
-def free(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """That many different ports that nothing listens on now. Another process may take one before it is used."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]

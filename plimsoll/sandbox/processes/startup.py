@@ -11,12 +11,14 @@ from urllib.parse import urlsplit
 from tenacity import AsyncRetrying, stop_after_attempt, wait_fixed
 
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import certificates, identities
+from plimsoll.sandbox import identities
+from plimsoll.sandbox.certificates import AUTHORITY, CERTIFICATE, KEY
 from plimsoll.sandbox.folder import Folder
 from plimsoll.sandbox.parts import part
-from plimsoll.sandbox.processes import control_plane, controllers, ports
+from plimsoll.sandbox.processes import control_plane, controllers
 from plimsoll.sandbox.processes.child import Child
 from plimsoll.sandbox.processes.controllers import Controller
+from plimsoll.sandbox.processes.ports import free_ports, require_free
 from plimsoll.sandbox.processes.process import Process, environment
 from plimsoll.sandbox.state import Settings
 
@@ -45,18 +47,16 @@ class Startup:
         self.children: list[Child] = []
         self.ports: dict[str, int] = {}
         self._folder, self._settings, self._on_event = folder, settings, on_event
-        self._tls = ssl.create_default_context(cafile=str(folder.certificates / certificates.AUTHORITY))
-        self._tls.load_cert_chain(
-            folder.certificates / certificates.CERTIFICATE, folder.certificates / certificates.KEY
-        )
+        self._tls = ssl.create_default_context(cafile=str(folder.certificates / AUTHORITY))
+        self._tls.load_cert_chain(folder.certificates / CERTIFICATE, folder.certificates / KEY)
 
     async def run(self) -> None:
         """Raises PlimsollError when a process ends or is not ready in time."""
         folder, settings = self._folder, self._settings
         wanted = [*control_plane.PORTS, *(name for each in controllers.wanted(settings) for name in each.ports)]
-        self.ports = dict(zip(wanted, ports.free(len(wanted)), strict=True))
+        self.ports = dict(zip(wanted, free_ports(len(wanted)), strict=True))
         if settings.port is not None:
-            ports.require_free(settings.port)
+            require_free(settings.port)
             self.ports["kube-apiserver"] = settings.port
         identities.write_kubeconfigs(folder, self.ports["kube-apiserver"])
         await self._start(control_plane.etcd(folder, self.ports))

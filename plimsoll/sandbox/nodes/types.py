@@ -5,18 +5,18 @@ from importlib.resources import files
 from typing import Any, Final
 
 from plimsoll import labels
-from plimsoll.sandbox.gpu_models import discovery_labels, gpu_models
+from plimsoll.sandbox.nodes.models import discovery_labels, gpu_models
 
 ZONES: Final = ("zone-a", "zone-b")
 
 
-def catalogue() -> list[dict[str, Any]]:
+def instance_types() -> list[dict[str, Any]]:
     """The catalogue in the form of the provider's INSTANCE_TYPES_FILE_PATH.
 
     An offering's requirements become labels of its nodes, so that they come up as GPU Feature Discovery would label
     them. A type without GPUs says that it lacks the label, else it would pass for any product.
     """
-    with files("plimsoll.sandbox").joinpath("instance_types.csv").open(encoding="utf-8") as rows:
+    with files("plimsoll.sandbox.nodes").joinpath("instance_types.csv").open(encoding="utf-8") as rows:
         return [_instance_type(row) for row in csv.DictReader(rows)]
 
 

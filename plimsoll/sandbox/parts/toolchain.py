@@ -11,7 +11,7 @@ import psutil
 
 from plimsoll import home
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox.parts import Part, names, part
+from plimsoll.sandbox.parts.pinned import Part, part, part_names
 
 _GIB: Final = 1024**3
 DISK_GIB: Final = 12
@@ -42,7 +42,7 @@ def builds_at_once(cores: int) -> int:
     return max(1, min(cores, available_memory() // (MEMORY_PER_BUILD_GIB * _GIB)))
 
 
-def check(missing: Sequence[Part]) -> None:
+def check_toolchain(missing: Sequence[Part]) -> None:
     """Raises a PlimsollError if Go, the disk or the memory of this machine do not suffice to build `missing`."""
     go = shutil.which("go")
     if go is None:
@@ -103,7 +103,7 @@ def _check_memory() -> None:
 
 
 def _check_disk(missing: Sequence[Part]) -> None:
-    share = sum(p.build_seconds for p in missing) / sum(part(name).build_seconds for name in names())
+    share = sum(p.build_seconds for p in missing) / sum(part(name).build_seconds for name in part_names())
     needed = max(0.1, DISK_GIB * share)
     caches = go_output(["env", "GOCACHE", "GOMODCACHE"], missing[0].source).splitlines()
     for folder in (home.cache(), *map(Path, caches)):

@@ -14,9 +14,10 @@ from typing import Final, Literal, Self
 
 from plimsoll import home
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox import building, parts, toolchain
-from plimsoll.sandbox.go_commands import GoCommands
-from plimsoll.sandbox.parts import PARTS, BinFolder, Part, Program
+from plimsoll.sandbox.parts.building import build_part
+from plimsoll.sandbox.parts.go_commands import GoCommands
+from plimsoll.sandbox.parts.pinned import PARTS, BinFolder, Part, Program, part_names
+from plimsoll.sandbox.parts.toolchain import builds_at_once, check_toolchain
 
 _WEIGHED_CORES: Final = 2
 """Cores on which the weights of parts, `Part.build_seconds`, were measured."""
@@ -70,7 +71,7 @@ class Installation:
 
     @property
     def at_once(self) -> int:
-        return min(toolchain.builds_at_once(os.cpu_count() or 1), max(1, len(self.progress)))
+        return min(builds_at_once(os.cpu_count() or 1), max(1, len(self.progress)))
 
     def left(self) -> list[Progress]:
         """The builds that have not ended."""
@@ -120,12 +121,12 @@ class Installation:
 
         progress.started = time.monotonic()
         programs = [f.program for f in self.missing if f.part is progress.part and f.program is not None]
-        building.build(progress.part, programs, cores, step, self._go)
+        build_part(progress.part, programs, cores, step, self._go)
         progress.ended = time.monotonic()
         progress.step = "built"
 
 
-def find(names: Iterable[str] | None = None) -> list[Found]:
+def find_programs(names: Iterable[str] | None = None) -> list[Found]:
     """Each program and file of the parts called `names`, and where it comes from.
 
     By default the parts of a sandbox with Karpenter and without Trainer.
@@ -136,7 +137,7 @@ def find(names: Iterable[str] | None = None) -> list[Found]:
 
 
 def _chosen(names: Iterable[str] | None) -> list[Part]:
-    wanted = parts.names() if names is None else list(names)
+    wanted = part_names() if names is None else list(names)
     known = {p.name: p for p in PARTS}
     unknown = [n for n in wanted if n not in known]
     if unknown:
@@ -187,9 +188,9 @@ def _version_of(path: str, _changed: int, arguments: tuple[str, ...]) -> tuple[i
     return (int(found[1]), int(found[2])) if found and done.returncode == 0 else None
 
 
-def missing(found: Iterable[Found]) -> list[Found]:
+def missing_programs(found: Iterable[Found]) -> list[Found]:
     """What still has to be built; the machine is checked for it first (PlimsollError)."""
     lacking = [f for f in found if f.path is None]
     if lacking:
-        toolchain.check(list({f.part.name: f.part for f in lacking}.values()))
+        check_toolchain(list({f.part.name: f.part for f in lacking}.values()))
     return lacking

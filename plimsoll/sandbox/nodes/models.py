@@ -24,7 +24,7 @@ class GpuModel(NamedTuple):
 @cache
 def gpu_models() -> dict[str, GpuModel]:
     """The table, by model."""
-    with files("plimsoll.sandbox").joinpath("gpu_models.csv").open(encoding="utf-8") as rows:
+    with files("plimsoll.sandbox.nodes").joinpath("gpu_models.csv").open(encoding="utf-8") as rows:
         return {
             r["model"]: GpuModel(r["model"], r["product"], int(r["memory_mib"]), r["family"])
             for r in csv.DictReader(rows)

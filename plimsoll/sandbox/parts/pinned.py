@@ -228,7 +228,7 @@ def part(name: str) -> Part:
     return next(p for p in PARTS if p.name == name)
 
 
-def names(*, karpenter: bool = True, trainer: bool = False, lws: bool = True, helm: bool = True) -> list[str]:
+def part_names(*, karpenter: bool = True, trainer: bool = False, lws: bool = True, helm: bool = True) -> list[str]:
     """Names of the parts of a sandbox that runs these, or does not.
 
     `karpenter` launches nodes, `trainer` is Kubeflow Trainer with JobSet, `lws` is LeaderWorkerSet's controller, and

@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from plimsoll.sandbox.go_commands import GoCommands, Stopped, failure
-from plimsoll.sandbox.parts import Part, Program
+from plimsoll.sandbox.parts.go_commands import GoCommands, Stopped, failure
+from plimsoll.sandbox.parts.pinned import Part, Program
 
 _LOOK_SECONDS: Final = 0.2
 
 
-def build(part: Part, programs: Sequence[Program], cores: int, on_step: Callable[[str], None], go: GoCommands) -> None:
+def build_part(
+    part: Part, programs: Sequence[Program], cores: int, on_step: Callable[[str], None], go: GoCommands
+) -> None:
     """Makes `programs` and the module files of `part` present in its cache folder.
 
     `on_step` gets a word on what is being done. Raises PlimsollError where the build fails, which names the part, the

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from plimsoll import labels
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox.gpu_models import GpuModel, discovery_labels, gpu_models
+from plimsoll.sandbox.nodes.models import GpuModel, discovery_labels, gpu_models
 
 COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 _NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,61}[a-z0-9])?")
@@ -25,14 +25,14 @@ class ListedNode(NamedTuple):
     model: GpuModel | None
 
 
-def read(path: Path) -> list[ListedNode]:
+def read_node_list(path: Path) -> list[ListedNode]:
     """The nodes of a CSV file with the columns sn, cpu_milli, memory_mib, gpu, model.
 
     Raises PlimsollError that names the line and the column of what is wrong.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as rows:
-            nodes = list(parse(rows, str(path)))
+            nodes = list(parse_node_list(rows, str(path)))
     except OSError as error:
         raise PlimsollError(f"Cannot read {path}: {error.strerror}.", "Give the path of a CSV file.") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -42,7 +42,7 @@ def read(path: Path) -> list[ListedNode]:
     return nodes
 
 
-def parse(rows: Iterable[str], source: str) -> Iterator[ListedNode]:
+def parse_node_list(rows: Iterable[str], source: str) -> Iterator[ListedNode]:
     """As `read`, from lines of text; `source` names them in errors."""
     reader = csv.DictReader(rows)
     lacking = [c for c in COLUMNS if c not in (reader.fieldnames or ())]
@@ -92,7 +92,7 @@ def _number(row: dict[str, Any], column: str, where: str, least: int) -> int:
     return int(text)
 
 
-def manifest(node: ListedNode) -> dict[str, Any]:
+def node_manifest(node: ListedNode) -> dict[str, Any]:
     """The Node object, for KWOK to play, with the labels of a kubelet and of GPU Feature Discovery."""
     resources = {
         "cpu": f"{node.cpu_milli}m",

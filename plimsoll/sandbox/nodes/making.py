@@ -11,7 +11,7 @@ import orjson
 
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
-from plimsoll.sandbox.node_list import ListedNode, manifest
+from plimsoll.sandbox.nodes.listed import ListedNode, node_manifest
 
 PATIENCE_SECONDS: Final = 120.0
 _NODES: Final = "/api/v1/nodes"
@@ -69,7 +69,7 @@ class AwaitedNodes:
         )
 
 
-def make(
+def make_nodes(
     kubeconfig: Path, nodes: Sequence[ListedNode], on_progress: Callable[[int, int], None] = lambda _m, _r: None
 ) -> Made:
     """Makes those of `nodes` that are missing; returns when all are Ready. Nodes that exist are left as they are.
@@ -78,10 +78,10 @@ def make(
     apiserver refuses one, or if for PATIENCE_SECONDS no further one was made or became Ready.
     """
     with closing(Connection.open(kubeconfig)) as connection:
-        return make_with(connection, nodes, on_progress)
+        return make_nodes_with(connection, nodes, on_progress)
 
 
-def make_with(
+def make_nodes_with(
     connection: Connection,
     nodes: Sequence[ListedNode],
     on_progress: Callable[[int, int], None],
@@ -106,7 +106,7 @@ def make_with(
 
 def _create(connection: Connection, node: ListedNode) -> None:
     try:
-        connection.request("POST", _NODES, manifest(node))
+        connection.request("POST", _NODES, node_manifest(node))
     except RequestError as error:
         # Another `sandbox nodes` may have made it meanwhile.
         if error.reason != "AlreadyExists":
