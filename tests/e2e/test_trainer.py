@@ -215,6 +215,9 @@ def test_the_cluster_and_python_agree_on_who_names_a_queue(
 def test_a_data_cache_is_in_the_queue_of_the_training_that_follows_it(cluster: Kube) -> None:
     for file in ("topology", "cache", "training"):
         for manifest in yaml.safe_load_all((CHECKOUT / "examples" / "data-cache" / f"{file}.yaml").read_text()):
+            if manifest["kind"] == "TrainJob":
+                # Trainer's webhook looks for the runtime in a cache that a watch fills.
+                await_condition(lambda job=manifest: not refusal(cluster, job), message="Trainer knows the runtime")
             cluster.apply(manifest)
 
     def cache() -> list[dict[str, Any]]:
