@@ -3,7 +3,6 @@
 Imports little, so that it starts at once on any node: no Kubernetes client, no models.
 """
 
-from plimsoll.probe.__main__ import main
 from plimsoll.probe.errors import NoGPUError, PartitionedGPUError, ProbeError, SeveralGPUsError
 from plimsoll.probe.finding import find_gpu, sources
 from plimsoll.probe.pod import ACCOUNT, OwnPod
@@ -17,7 +16,6 @@ __all__ = [
     "ProbeError",
     "SeveralGPUsError",
     "find_gpu",
-    "main",
     "run",
     "sources",
 ]

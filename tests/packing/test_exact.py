@@ -5,9 +5,8 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.packing.gpus import ANY
+from plimsoll.packing.gpus import ANY, pack
 from plimsoll.packing.nodes import UNBOUNDED, FreeNode, NodeShape, PodNeed, pack_nodes
-from plimsoll.policy_pack import pack
 from tests.packing.checking import check, some_gpus, some_items
 from tests.packing.exact import fewest_gpus, fewest_gpus_of_nodes
 from tests.packing.test_pods_of_a_node import check_pods

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.probe import NoGPUError, PartitionedGPUError, SeveralGPUsError, find_gpu, main, sources
+from plimsoll.probe import NoGPUError, PartitionedGPUError, SeveralGPUsError, find_gpu, sources
+from plimsoll.probe.__main__ import main
 from tests.probing.driver_files import OTHER, RELEASES, UNOPENED, UUID, a_gpu, a_mig_instance
 
 
