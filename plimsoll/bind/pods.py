@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from plimsoll.gpu_group import GPU_GROUP
+from plimsoll.labels import GPU_GROUP
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Pod, SharePod, obstacle_of
 from plimsoll.observe.cluster import Kind

@@ -26,8 +26,8 @@ from plimsoll.bind.planning import (
     reservation_manifest,
     unclaim_patch,
 )
-from plimsoll.gpu_group import GPU_PORTION, RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.kube import MERGE_PATCH, Connection, RequestError
+from plimsoll.labels import GPU_PORTION, RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.pods import gpu_groups

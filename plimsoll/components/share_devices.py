@@ -7,7 +7,7 @@ annotation that the binder writes in the same request as the node.
 from typing import Final
 
 from plimsoll.components.mutation import SHARED, MutationPolicy, sample_pod
-from plimsoll.gpu_group import VISIBLE_DEVICES
+from plimsoll.labels import VISIBLE_DEVICES
 from plimsoll.model.cluster import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES
 from plimsoll.policy import text
 

@@ -11,7 +11,7 @@ from typing import Final
 import urllib3
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from plimsoll.gpu_group import RESERVED_GPU
+from plimsoll.labels import RESERVED_GPU
 from plimsoll.probe.errors import ProbeError
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from plimsoll import labels
-from plimsoll.gpu_group import SELECTED_NODE
+from plimsoll.labels import SELECTED_NODE
 from plimsoll.model import SignalReason
 from plimsoll.model.cluster import Pod
 from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, gated_pod, node, pool, share_pod

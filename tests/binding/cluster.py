@@ -20,7 +20,7 @@ from plimsoll.bind.planning import (
     reservation_manifest,
     unclaim_patch,
 )
-from plimsoll.gpu_group import RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
+from plimsoll.labels import RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Node, Pod, SharePod
 from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, ReservationSettings

@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.bind.planning import Bind, Claim, Reserve, Said
-from plimsoll.gpu_group import GPU_GROUP, RESERVED_GPU, SELECTED_NODE, VISIBLE_DEVICES
+from plimsoll.labels import GPU_GROUP, RESERVED_GPU, SELECTED_NODE, VISIBLE_DEVICES
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.kai import ReservationSettings
 from plimsoll.plan.pods import gpu_groups

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.bind import pods_of
-from plimsoll.gpu_group import GPU_GROUP, VISIBLE_DEVICES
+from plimsoll.labels import GPU_GROUP, VISIBLE_DEVICES
 from plimsoll.model.cluster import SharePod, obstacle_of
 from plimsoll.model.kai import NAMESPACE
 from tests.binding.cluster import SETTINGS

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.gpu_group import RESERVED_GPU
+from plimsoll.labels import RESERVED_GPU
 from plimsoll.plan.pods import gpu_groups, read_share
 from tests.binding.cluster import Cluster, a_gpu_node, a_share
 

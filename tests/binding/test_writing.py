@@ -27,8 +27,8 @@ from plimsoll.bind.planning import (
     Unclaim,
     reservation_manifest,
 )
-from plimsoll.gpu_group import RESERVED_GPU
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
+from plimsoll.labels import RESERVED_GPU
 from plimsoll.model.cluster import Pod
 from tests.binding.cluster import SETTINGS, a_share
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.gpu_group import GPU_GROUP, SELECTED_NODE
+from plimsoll.labels import GPU_GROUP, SELECTED_NODE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import Queue

@@ -7,7 +7,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from plimsoll.gpu_group import RESERVED_GPU
+from plimsoll.labels import RESERVED_GPU
 from plimsoll.model.kai import NAMESPACE
 from plimsoll.sandbox import AUTHORITY, Sandbox
 from tests.e2e.kube import Kube

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.gpu_group import VISIBLE_DEVICES
+from plimsoll.labels import VISIBLE_DEVICES
 from plimsoll.model.kai import NAMESPACE
 from plimsoll.sandbox import Sandbox
 from tests.components.declaring import GOLDEN

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.gpu_group import UNKNOWN_GPU
+from plimsoll.labels import UNKNOWN_GPU
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import FORMER_NAMESPACE
 from plimsoll.packing.nodes import UNBOUNDED

@@ -8,7 +8,7 @@ import yaml
 from typer.testing import CliRunner
 
 from plimsoll.cli.gpus import app
-from plimsoll.gpu_group import GPU_GROUP, RESERVED_GPU
+from plimsoll.labels import GPU_GROUP, RESERVED_GPU
 from plimsoll.model.kai import NAMESPACE
 
 NODE = {

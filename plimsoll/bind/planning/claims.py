@@ -6,7 +6,7 @@ From then on the ledger counts it there, so a binder that is killed goes on wher
 from typing import Any
 
 from plimsoll.bind.planning.placement import ShareSpot
-from plimsoll.gpu_group import GPU_GROUP, GPU_GROUP_PREFIX, SELECTED_NODE
+from plimsoll.labels import GPU_GROUP, GPU_GROUP_PREFIX, SELECTED_NODE
 from plimsoll.model.cluster import Pod
 
 

@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterable
 from functools import cached_property
 
 from plimsoll.bind.planning.reservation import MANAGER
-from plimsoll.gpu_group import RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
-from plimsoll.labels import MANAGED_BY
+from plimsoll.labels import MANAGED_BY, RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.pods import gpu_groups, is_reservation, node_of
 

@@ -4,8 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plimsoll.gpu_group import GPU_GROUP
-from plimsoll.labels import DO_NOT_DISRUPT, MANAGED_BY
+from plimsoll.labels import DO_NOT_DISRUPT, GPU_GROUP, MANAGED_BY
 from plimsoll.model.kai import APP, RESERVATION_APP, ReservationSettings
 from plimsoll.model.meta import Toleration
 

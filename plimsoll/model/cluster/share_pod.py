@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from plimsoll.gpu_group import VISIBLE_DEVICES
+from plimsoll.labels import VISIBLE_DEVICES
 from plimsoll.model.cluster.pod import Pod
 
 CONFIG_MAP: Final = "runai/shared-gpu-configmap"

@@ -2,8 +2,7 @@
 
 from typing import Any, Final
 
-from plimsoll.gpu_group import RESERVED_GPU
-from plimsoll.labels import GROUP
+from plimsoll.labels import GROUP, RESERVED_GPU
 from plimsoll.model.cluster import Pod, asks_devices
 from plimsoll.model.kai import POD_GROUP_NAME, SHARE_ANNOTATIONS
 from plimsoll.plan.classes import LWS_SIZE

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
-from plimsoll.gpu_group import RESERVED_GPU, UNKNOWN_GPU
-from plimsoll.labels import GPU_PRODUCT
+from plimsoll.labels import GPU_PRODUCT, RESERVED_GPU, UNKNOWN_GPU
 from plimsoll.model.cluster import HostLoad, Node, Pod
 from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, MAX_DEVICES, NAMESPACES, GPUShare
 from plimsoll.packing import GPU_MILLI

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from plimsoll.gpu_group import GPU_GROUP, GPU_GROUP_PREFIX, SELECTED_NODE
+from plimsoll.labels import GPU_GROUP, GPU_GROUP_PREFIX, SELECTED_NODE
 from plimsoll.model.cluster import Pod
 
 
