@@ -1,5 +1,7 @@
 """Pulumi components: what people declare, as objects of a cluster."""
 
+from pulumi import ComponentResource
+
 from plimsoll.components.access import (
     AGGREGATED,
     CONTROLLER,
@@ -37,6 +39,7 @@ __all__ = [
     "GATE_NAME",
     "MONITORING_NAME",
     "NAMESPACE",
+    "PACKAGED",
     "CapacityGate",
     "ClusterTrainingRuntime",
     "ClusterTrainingRuntimeArgs",
@@ -67,3 +70,16 @@ __all__ = [
     "metadata",
     "rule_policies",
 ]
+
+PACKAGED: list[type[ComponentResource]] = [
+    CapacityGate,
+    Environment,
+    Foundation,
+    GpuDiscovery,
+    Monitoring,
+    NodePool,
+    Queue,
+    ShareBinder,
+    Workspace,
+]
+"""Components of the package `plimsoll`, for programs in any language: those whose arguments its schema can express."""
