@@ -10,10 +10,10 @@ import structlog
 
 from plimsoll.apply import Applier, Outcome
 from plimsoll.loop.burst import BurstGathering
-from plimsoll.loop.disarming import Disarming
 from plimsoll.loop.expectations import Expectations
 from plimsoll.loop.outlook import with_claims
 from plimsoll.loop.planned import Planned
+from plimsoll.loop.ready_signals import Disarming
 from plimsoll.loop.retries import retried
 from plimsoll.model import Plan, Snapshot
 from plimsoll.observe.cluster import Observer

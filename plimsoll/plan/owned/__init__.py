@@ -2,10 +2,10 @@
 
 from plimsoll.plan.owned.attempts import Attempts, Failed, Trying, as_status
 from plimsoll.plan.owned.delta import KARPENTER, Delta, key_of
-from plimsoll.plan.owned.demand_objects import Asking, asking, signalled
 from plimsoll.plan.owned.names import claim_names, object_labels, ownership_labels
 from plimsoll.plan.owned.ownership import Owned, Ownership, alive, by_age, made_for
 from plimsoll.plan.owned.progress import ClaimProgress, Wait, parse_time, phase_of, words_of
+from plimsoll.plan.owned.request_objects import Asking, asking, signalled
 
 __all__ = [
     "KARPENTER",

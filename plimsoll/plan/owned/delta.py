@@ -7,8 +7,8 @@ from plimsoll.model import Creation, Deletion, ObjectKey, Owner, Signal, SignalR
 from plimsoll.model.cluster import Pod, Workload
 from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
 from plimsoll.model.meta import ObservedObject
-from plimsoll.plan.owned.demand_objects import Asking
 from plimsoll.plan.owned.ownership import Owned, owner_of
+from plimsoll.plan.owned.request_objects import Asking
 
 KARPENTER: Final = "karpenter.sh/v1"
 _API_VERSIONS: Final[dict[type[ObservedObject], str]] = {

@@ -16,8 +16,8 @@ from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
 from plimsoll.model.meta import ANYWHERE, Placement
 from plimsoll.plan.demand import Demand, PlannedNode
 from plimsoll.plan.owned import Asking, Delta
-from plimsoll.plan.requests.asked import Asked, read_asked
-from plimsoll.plan.requests.node_ask import ASK, ATTEMPT, CAME, GIVEN_UP, LOST, NodeAsk, marks, placing
+from plimsoll.plan.requests.capacity_request import Asked, read_asked
+from plimsoll.plan.requests.node_request import ASK, ATTEMPT, CAME, GIVEN_UP, LOST, NodeAsk, marks, placing
 from plimsoll.plan.requests.provisioner import Names
 from plimsoll.text import counted
 

@@ -11,7 +11,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.api import ClaimStage
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
 from plimsoll.plan.owned import ClaimProgress, Wait, parse_time
-from plimsoll.plan.requests.asked import Asked
+from plimsoll.plan.requests.capacity_request import Asked
 
 ELSEWHERE: Final = timedelta(seconds=30)
 """How long Karpenter may look for another offering of what it was asked for, after a provider had none."""

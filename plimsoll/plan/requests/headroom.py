@@ -8,7 +8,7 @@ from plimsoll.model.api import Environment
 from plimsoll.model.karpenter import CapacityBuffer
 from plimsoll.plan.owned import Asking, Delta
 from plimsoll.plan.requests.batches import capacity_buffer, headroom_ask, of_headroom, pod_template
-from plimsoll.plan.requests.node_ask import NodeAsk
+from plimsoll.plan.requests.node_request import NodeAsk
 
 
 def keep_headroom(environment: Environment, things: Iterable[Asking], delta: Delta) -> set[str]:

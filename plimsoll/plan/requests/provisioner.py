@@ -6,8 +6,8 @@ from typing import Protocol
 
 from plimsoll.plan.demand import Demand, PlannedNode
 from plimsoll.plan.owned import Asking, Delta
-from plimsoll.plan.requests.asked import Asked
-from plimsoll.plan.requests.node_ask import NodeAsk
+from plimsoll.plan.requests.capacity_request import Asked
+from plimsoll.plan.requests.node_request import NodeAsk
 
 
 class DemandProvisioner(Protocol):

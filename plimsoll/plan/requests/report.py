@@ -22,7 +22,7 @@ from plimsoll.model.api import (
 )
 from plimsoll.plan.demand import Demand, places
 from plimsoll.plan.owned import Delta, key_of
-from plimsoll.plan.requests.asked import Asked
+from plimsoll.plan.requests.capacity_request import Asked
 from plimsoll.plan.requests.claims import FollowedClaim
 from plimsoll.plan.requests.record import DemandRecord, Failing, text_of
 from plimsoll.text import counted

@@ -11,14 +11,14 @@ from plimsoll.model.karpenter import ProvisioningRequest
 from plimsoll.plan.demand import Demand, DemandPlanner
 from plimsoll.plan.owned import Delta, key_of, parse_time, signalled
 from plimsoll.plan.pools import Room
-from plimsoll.plan.requests.asked import Asked, AskedObjects, came_since
 from plimsoll.plan.requests.batches import BatchProvisioner
+from plimsoll.plan.requests.capacity_request import Asked, AskedObjects, came_since
 from plimsoll.plan.requests.claims import ClaimMonitor, FollowedClaim
 from plimsoll.plan.requests.headroom import keep_headroom
-from plimsoll.plan.requests.held import held_nodes
 from plimsoll.plan.requests.provisioner import DemandProvisioner, Names
 from plimsoll.plan.requests.record import DemandRecord, Failing
 from plimsoll.plan.requests.report import Standing, over, report
+from plimsoll.plan.requests.reserved_nodes import held_nodes
 from plimsoll.plan.requests.triggers import TriggerPodProvisioner
 
 

@@ -14,8 +14,8 @@ from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.demand import Demand, PlannedNode
 from plimsoll.plan.owned import Asking, Delta, key_of, signalled
-from plimsoll.plan.requests.asked import READY_WORDS, Asked
-from plimsoll.plan.requests.node_ask import ASK, ATTEMPT, NodeAsk, marks, placing
+from plimsoll.plan.requests.capacity_request import READY_WORDS, Asked
+from plimsoll.plan.requests.node_request import ASK, ATTEMPT, NodeAsk, marks, placing
 from plimsoll.plan.requests.provisioner import Names
 from plimsoll.text import counted
 

@@ -1,13 +1,13 @@
 """Workspaces: judged, given nodes, and turned into workloads."""
 
 from plimsoll.plan.workspaces.allocation import allocate
-from plimsoll.plan.workspaces.brought import BroughtNodes
+from plimsoll.plan.workspaces.byo import BroughtNodes
 from plimsoll.plan.workspaces.existing import brought_supply
-from plimsoll.plan.workspaces.holdings import Holders, Holdings, Made
 from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
 from plimsoll.plan.workspaces.refused_fields import unread, unsupported
 from plimsoll.plan.workspaces.replicas import startable, whole_replicas
 from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET, Scale, spec_hash, workload_kind, workload_manifest
+from plimsoll.plan.workspaces.workspace_nodes import Holders, Holdings, Made
 
 __all__ = [
     "LEADER_WORKER_SET",

@@ -25,7 +25,7 @@ from plimsoll.plan.nodes import (
     short_of_devices,
     why_unusable,
 )
-from plimsoll.plan.workspaces.brought_replica import nodes_of_replica
+from plimsoll.plan.workspaces.byo_replica import nodes_of_replica
 from plimsoll.plan.workspaces.refusals import invalid_labels, none_matches, none_usable, not_uniform
 from plimsoll.plan.workspaces.refused_fields import template_devices
 from plimsoll.text import counted, shortlist

@@ -18,7 +18,7 @@ from plimsoll.plan.demand import Promise
 from plimsoll.plan.nodes import gpu_devices
 from plimsoll.plan.owned import Asking, asking, parse_time, signalled
 from plimsoll.plan.pods import nodes_in_use
-from plimsoll.plan.requests.node_ask import ATTEMPT, CAME, GIVEN_UP, LOST, NodeAsk
+from plimsoll.plan.requests.node_request import ATTEMPT, CAME, GIVEN_UP, LOST, NodeAsk
 
 READY_WORDS: Final = "the GPUs are allocatable on node "
 """Before the node's name, in the condition of a trigger that is disarmed."""

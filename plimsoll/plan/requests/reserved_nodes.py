@@ -24,8 +24,8 @@ from plimsoll.plan.demand import Demand
 from plimsoll.plan.nodes import gpu_devices
 from plimsoll.plan.owned import parse_time
 from plimsoll.plan.pods import node_of
-from plimsoll.plan.requests.asked import Asked
-from plimsoll.plan.requests.node_ask import NodeAsk
+from plimsoll.plan.requests.capacity_request import Asked
+from plimsoll.plan.requests.node_request import NodeAsk
 
 PATIENCE: Final = timedelta(seconds=30)
 """How long what asks may go without a NodeClaim, and a node that is Ready without those beside it: three times
