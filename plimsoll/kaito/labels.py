@@ -50,8 +50,8 @@ def kept_selector(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str
         )
     elif taken:
         losses.warn(f"{at}.matchLabels", f"{shortlist(taken)} is reserved and left out, as KAITO does")
-    asked = {each.get("key") for each in expressions if isinstance(each, Mapping)}
-    for field, keys in (("matchLabels", kept), ("matchExpressions", asked)):
+    expression_keys = {each.get("key") for each in expressions if isinstance(each, Mapping)}
+    for field, keys in (("matchLabels", kept), ("matchExpressions", expression_keys)):
         ours = sorted(key for key in keys if isinstance(key, str) and key.startswith(_PREFIXES))
         if ours:
             losses.warn(

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from plimsoll.model import Signal, Snapshot
 from plimsoll.model.api import DemandReport
-from plimsoll.plan.owned import Asking, Owned, asking, signalled
+from plimsoll.plan.owned import Owned, RequestObject, request_objects, signalled
 
 DEADLINE = timedelta(seconds=10)
 """How long a write may stay unseen: past it a watch has missed it, or something kept the object."""
@@ -58,10 +58,15 @@ class Expectations:
         remembered = {each.name: each.status.failures for each in snapshot.gpu_demands}
         if any(remembered.get(name, 0) < failures for name, failures in self.failures.items()):
             return False
-        asked = asking(snapshot)
-        things: list[Owned | Asking] = [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads, *asked]
+        objects = request_objects(snapshot)
+        things: list[Owned | RequestObject] = [
+            *snapshot.node_claims,
+            *snapshot.node_pools,
+            *snapshot.workloads,
+            *objects,
+        ]
         seen = snapshot.gone.union(thing.uid for thing in things)
         alive = {thing.uid for thing in things if not thing.deleting}
         if self.deleted & alive or not self.created <= seen:
             return False
-        return all(signalled(thing) == self.signalled.get(thing.name, signalled(thing)) for thing in asked)
+        return all(signalled(thing) == self.signalled.get(thing.name, signalled(thing)) for thing in objects)

@@ -13,7 +13,7 @@ from plimsoll.loop.burst import BurstGathering
 from plimsoll.loop.expectations import Expectations
 from plimsoll.loop.outlook import with_claims
 from plimsoll.loop.planned import Planned
-from plimsoll.loop.ready_signals import Disarming
+from plimsoll.loop.ready_signals import ReadySignals
 from plimsoll.loop.retries import retried
 from plimsoll.model import Plan, Snapshot
 from plimsoll.observe.cluster import Observer
@@ -95,9 +95,9 @@ class Loop:
         """Applies the plan; triggers whose nodes become Ready meanwhile are signalled at once."""
         if plan.empty or not plan.demands:
             return self._applier.apply(plan)
-        with Disarming(snapshot, self._observer.snapshot, self._plan_again, self._applier.signal) as disarming:
+        with ReadySignals(snapshot, self._observer.snapshot, self._plan_again, self._applier.signal) as ready_signals:
             outcome = self._applier.apply(plan)
-        return replace(outcome, signalled=(*outcome.signalled, *disarming.sent))
+        return replace(outcome, signalled=(*outcome.signalled, *ready_signals.sent))
 
     def _plan_again(self, snapshot: Snapshot) -> Plan:
         view = ClusterView(snapshot)
@@ -150,7 +150,7 @@ class Loop:
 
     def _until_next_look(self, tick: Tick, look_again: float) -> float:
         """Seconds until the plan may change by itself, at most `look_again`."""
-        look = self._expectations.deadline if tick.plan is None else tick.plan.next_look
+        look = self._expectations.deadline if tick.plan is None else tick.plan.next_deadline
         if look is None:
             return look_again
         return min(look_again, max(0.0, (look - self._clock()).total_seconds()) + SOON_SECONDS)

@@ -12,13 +12,13 @@ from typing import Final, Self
 
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Plan, Signal, SignalReason, Snapshot
-from plimsoll.plan.requests import any_came
+from plimsoll.plan.requests import any_registered
 
 LOOK_SECONDS: Final = 0.1
 """Between looks at the snapshot in memory, which costs next to nothing while no node changes."""
 
 
-class Disarming:
+class ReadySignals:
     """Looks and disarms in a thread of its own as long as its context lasts; `sent` is what the cluster has taken.
 
     `plan` is called there and nowhere else meanwhile. What cannot be observed or planned is left to the next round.
@@ -61,8 +61,8 @@ class Disarming:
         if snapshot.nodes is self._nodes:
             return
         self._nodes = snapshot.nodes
-        if not any_came(snapshot):
+        if not any_registered(snapshot):
             return
-        told = {signal.key for signal in self.sent}
+        sent = {signal.key for signal in self.sent}
         due = [each for each in self._plan(snapshot).signals if each.reason == SignalReason.CAPACITY_READY]
-        self.sent += self._send([each for each in due if each.key not in told])
+        self.sent += self._send([each for each in due if each.key not in sent])

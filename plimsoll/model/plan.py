@@ -136,7 +136,7 @@ class Plan(Observed):
     withheld: tuple[Withheld, ...] = ()
     """Sorted by key."""
     warnings: tuple[str, ...] = ()
-    next_look: datetime | None = None
+    next_deadline: datetime | None = None
     """When the plan may change though the cluster does not: a deadline passes, or a back-off ends."""
 
     @property

@@ -25,7 +25,7 @@ from plimsoll.plan.owned import Attempts, ClaimProgress, Wait
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 from plimsoll.plan.view import ClusterView
-from plimsoll.plan.workspaces import Holders, Holdings
+from plimsoll.plan.workspaces import NodeUsers, WorkspaceNodes
 from plimsoll.text import shortlist
 
 Operation = TypeVar("Operation", Creation, Update, Deletion)
@@ -41,7 +41,7 @@ class NodeStory(NamedTuple):
     """Why nothing may be placed on it now; empty where it may."""
     counts: bool
     """Whether the verdict, or the plan, counts on it."""
-    holders: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
     """Who has it, or uses its GPUs: this Workspace, siblings, pods of others."""
 
 
@@ -113,31 +113,31 @@ def _detailed(
     story: Story, workspace: Workspace, view: ClusterView, verdicts: Sequence[Verdict], now: datetime
 ) -> Story:
     snapshot, types = view.observed, view.types
-    holdings = Holdings(view, verdicts)
+    workspace_nodes = WorkspaceNodes(view, verdicts)
     need = replica_need(workspace)
-    holders = Holders(view, verdicts, holdings)
+    users = NodeUsers(view, verdicts, workspace_nodes)
     nodes = tuple(
-        each._replace(holders=holders.of(each.node.name, workspace))
-        for each in _nodes(snapshot.environment.spec, view.index, workspace, story.verdict, holdings)
+        each._replace(users=users.of(each.node.name, workspace))
+        for each in _nodes(snapshot.environment.spec, view.index, workspace, story.verdict, workspace_nodes)
     )
     name = workspace.spec.resource.instance_type
-    offered = types.find(name) if name and holdings.auto_provisioning else None
+    offered = types.find(name) if name and workspace_nodes.auto_provisioning else None
     return story._replace(
         need=need if isinstance(need, ReplicaNeed) else None,
         sum=_sum(snapshot.environment.spec, offered, need, nodes) if isinstance(need, ReplicaNeed) else None,
         nodes=nodes,
         offered=offered,
-        claims=_claims(view.progress, workspace, story.verdict, holdings, now),
-        tries=holdings.tries(workspace, story.verdict, workspace.status.provisioning, now)
-        if holdings.auto_provisioning and story.verdict.accepted
+        claims=_claims(view.progress, workspace, story.verdict, workspace_nodes, now),
+        tries=workspace_nodes.tries(workspace, story.verdict, workspace.status.provisioning, now)
+        if workspace_nodes.auto_provisioning and story.verdict.accepted
         else None,
-        workloads=tuple(holdings.ownership.workloads_of(workspace)),
-        bounds=tuple(_bounds(snapshot, workspace, holdings.ownership.claims, types)),
+        workloads=tuple(workspace_nodes.ownership.workloads_of(workspace)),
+        bounds=tuple(_bounds(snapshot, workspace, workspace_nodes.ownership.claims, types)),
     )
 
 
 def _claims(
-    progress: ClaimProgress, workspace: Workspace, verdict: Verdict, holdings: Holdings, now: datetime
+    progress: ClaimProgress, workspace: Workspace, verdict: Verdict, workspace_nodes: WorkspaceNodes, now: datetime
 ) -> tuple[ClaimStory, ...]:
     recorded = {each.name: each for each in workspace.status.provisioning.pending}
     known = verdict.gpus_per_node is not None
@@ -148,7 +148,7 @@ def _claims(
             if claim.deleting
             else progress.wait(claim, gpus_known=known, recorded=recorded.get(claim.name), now=now),
         )
-        for claim in sorted(holdings.ownership.claims_of(workspace), key=lambda claim: claim.name)
+        for claim in sorted(workspace_nodes.ownership.claims_of(workspace), key=lambda claim: claim.name)
     )
 
 
@@ -157,7 +157,7 @@ def _nodes(
     index: NodeIndex,
     workspace: Workspace,
     verdict: Verdict,
-    holdings: Holdings,
+    workspace_nodes: WorkspaceNodes,
 ) -> tuple[NodeStory, ...]:
     resource = workspace.spec.resource
     tolerance = Tolerances(environment).of(workspace)
@@ -165,9 +165,9 @@ def _nodes(
     shown = (
         {} if resource.label_selector.empty else {node.name: node for node in index.matching(resource.label_selector)}
     )
-    own = {claim.node_name for claim in holdings.ownership.claims_of(workspace) if claim.node_name}
+    own = {claim.node_name for claim in workspace_nodes.ownership.claims_of(workspace) if claim.node_name}
     shown |= {name: index.by_name[name] for name in own if name in index.by_name}
-    counted = own | set(verdict.node_names) | set(holdings.brought(workspace))
+    counted = own | set(verdict.node_names) | set(workspace_nodes.existing(workspace))
     stories = []
     for name in sorted(shown):
         node, offer = shown[name], offers.of(shown[name], resource.partition)

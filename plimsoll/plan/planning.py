@@ -11,15 +11,21 @@ from plimsoll.model.cluster import Workload
 from plimsoll.plan.catalog import OfferedType
 from plimsoll.plan.demand import DemandPlanner
 from plimsoll.plan.limits import environment_budget, environment_room
-from plimsoll.plan.owned import Delta, Owned, Trying, alive, by_age, key_of
+from plimsoll.plan.owned import AttemptTracker, Delta, Owned, alive, by_age, key_of
 from plimsoll.plan.pods import marked_pods, rival_warnings
-from plimsoll.plan.provisioning import Means, NodeClaimProvisioner, Provisioner, StaticNodePoolProvisioner, Wish
-from plimsoll.plan.requests import DemandAsking, lifts
+from plimsoll.plan.provisioning import (
+    NodeClaimProvisioner,
+    NodeTarget,
+    Provisioner,
+    ProvisionerContext,
+    StaticNodePoolProvisioner,
+)
+from plimsoll.plan.requests import RequestRound, lifts
 from plimsoll.plan.view import ClusterView, autoscaled
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
     Scale,
-    brought_supply,
+    existing_nodes,
     startable,
     whole_replicas,
     workload_kind,
@@ -67,20 +73,20 @@ class _Round:
             ]
             self._provisioner = self._choose_provisioner()
             targets = {workspace.key: verdict.target_node_count or 0 for workspace, verdict in self._accepted}
-            self._brought = brought_supply(view, targets)
+            self._existing = existing_nodes(view, targets)
         else:
             self._starts = whole_replicas(view, verdicts)
 
     def _choose_provisioner(self) -> Provisioner:
         snapshot, progress = self._snapshot, self._view.progress
         self._budget = environment_budget(self._view)
-        means = Means(snapshot.environment, self._ownership, self._budget, self._view.places)
-        trying = Trying(snapshot, progress, self._now)
+        context = ProvisionerContext(snapshot.environment, self._ownership, self._budget, self._view.places)
+        tracker = AttemptTracker(snapshot, progress, self._now)
         if snapshot.environment.spec.effective_provisioner is Kind.STATIC_NODEPOOL:
             pools = (pool.name for pool in snapshot.node_pools)
-            return StaticNodePoolProvisioner(means, progress, trying, pools)
+            return StaticNodePoolProvisioner(context, progress, tracker, pools)
         names = (claim.name for claim in snapshot.node_claims)
-        return NodeClaimProvisioner(means, progress, trying, names, self._now)
+        return NodeClaimProvisioner(context, progress, tracker, names, self._now)
 
     def plan(self) -> Plan:
         self._remove_orphans()
@@ -90,7 +96,7 @@ class _Round:
             if self._environment.spec.auto_provisioning:
                 offered = self._types.find(workspace.spec.resource.instance_type or "")
                 assert offered is not None, "validation accepts known instance types only"
-                self._provisioner.provide(self._wish(workspace, verdict, offered), delta)
+                self._provisioner.provide(self._target(workspace, verdict, offered), delta)
                 spellings = offered.spellings(workspace.spec.resource.instance_type or "")
                 self._workload(workspace, verdict, spellings, self._nodes_there(workspace, offered))
             else:
@@ -100,11 +106,13 @@ class _Round:
             for workspace in sorted(self._snapshot.workspaces, key=by_age):
                 self._leftovers(workspace)
         room = self._budget.room() if self._environment.spec.auto_provisioning else environment_room(self._view)
-        asking = DemandAsking(self._snapshot, self._planner, delta, self._now, room=room, asked=self._view.requests)
-        reports = asking.plan()
-        asked = [each for each in delta.deletions if isinstance(each.owner, DemandRef)]
+        requesting = RequestRound(
+            self._snapshot, self._planner, delta, self._now, room=room, requests=self._view.requests
+        )
+        reports = requesting.plan()
+        withdrawn = [each for each in delta.deletions if isinstance(each.owner, DemandRef)]
         capacity = [each for each in delta.deletions if not isinstance(each.owner, DemandRef)]
-        deletions = [*asked, *self._capped(sorted(capacity, key=_deletion_order))]
+        deletions = [*withdrawn, *self._capped(sorted(capacity, key=_deletion_order))]
         return Plan(
             verdicts=tuple(self._verdicts),
             creations=tuple(sorted(delta.creations, key=lambda each: _order(each.key))),
@@ -113,9 +121,9 @@ class _Round:
             signals=tuple(sorted(delta.signals, key=lambda each: _order(each.key))),
             demands=reports,
             leaving=tuple(self._leaving()),
-            lifts=lifts(self._snapshot, asking.demands, asking.held),
+            lifts=lifts(self._snapshot, requesting.demands, requesting.reserved),
             warnings=(*delta.warnings, *rival_warnings(marked_pods(self._snapshot.pods))),
-            next_look=min(delta.looks, default=None),
+            next_deadline=min(delta.deadlines, default=None),
         )
 
     def _remove_orphans(self) -> None:
@@ -124,13 +132,13 @@ class _Round:
         for thing in orphans:
             self._delta.delete(thing, "its Workspace is gone, or is being deleted")
 
-    def _wish(self, workspace: Workspace, verdict: Verdict, offered: OfferedType) -> Wish:
+    def _target(self, workspace: Workspace, verdict: Verdict, offered: OfferedType) -> NodeTarget:
         access = self._environment.spec.access_of(workspace.namespace)
         node_class = self._types.node_class_ref(offered, self._environment.spec, access)
         assert node_class is not None, "validation accepts types with a node class only"
-        brought = len(self._brought.get(workspace.key, ()))
+        brought = len(self._existing.get(workspace.key, ()))
         target = max(0, (verdict.target_node_count or 0) - brought)
-        return Wish(workspace, verdict, offered, node_class, self._types.pool(offered, access), target)
+        return NodeTarget(workspace, verdict, offered, node_class, self._types.pool(offered, access), target)
 
     def _leftovers(self, workspace: Workspace) -> None:
         claims = [claim for claim in alive(self._ownership.claims_of(workspace)) if NODEPOOL not in claim.labels]
@@ -147,7 +155,7 @@ class _Round:
 
     def _nodes_there(self, workspace: Workspace, offered: OfferedType) -> int:
         """Nodes of the Workspace that are usable and show their GPUs."""
-        there = len(self._brought.get(workspace.key, ()))
+        there = len(self._existing.get(workspace.key, ()))
         for claim in alive(self._ownership.claims_of(workspace)):
             node = self._view.progress.node_of(claim)
             if node is not None and node.ready is True and node.usable:

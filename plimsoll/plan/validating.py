@@ -5,15 +5,15 @@ from plimsoll.model.api import SELECTOR_RESERVED, TEMPLATE_RESERVED, Environment
 from plimsoll.model.meta import labels_of
 from plimsoll.plan.catalog import claim_gpus
 from plimsoll.plan.estimating import Sizing
-from plimsoll.plan.limits import Budget, DemandHolding, NamespaceBudget, forbidden, reserved_keys
+from plimsoll.plan.limits import Budget, DemandUsage, NamespaceBudget, forbidden, reserved_keys
 from plimsoll.plan.owned import alive, by_age
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
-    BroughtNodes,
+    ByoNodes,
     ProvisionedNodes,
     allocate,
-    brought_supply,
+    existing_nodes,
     unread,
     unsupported,
 )
@@ -28,7 +28,7 @@ def validate(seen: Snapshot | ClusterView) -> tuple[Verdict, ...]:
     view = ClusterView.of(seen)
     snapshot = view.snapshot
     found = _judge(view)
-    _hold_limits(view, found)
+    _enforce_limits(view, found)
     if not snapshot.environment.spec.auto_provisioning:
         sizings = {key: each for key, each in found.items() if isinstance(each, Sizing)}
         found |= allocate(view, sizings)
@@ -46,11 +46,11 @@ Found = dict[tuple[str, str], Sizing | Refusal]
 def _judge(view: ClusterView) -> Found:
     snapshot = view.snapshot
     environment = snapshot.environment.spec
-    of_mode: ProvisionedNodes | BroughtNodes
+    of_mode: ProvisionedNodes | ByoNodes
     if environment.auto_provisioning:
         of_mode = ProvisionedNodes(view.types, environment)
     else:
-        of_mode = BroughtNodes(view.index, environment)
+        of_mode = ByoNodes(view.index, environment)
     return {
         workspace.key: forbidden(workspace, environment)
         or _reserved(workspace, environment)
@@ -102,7 +102,7 @@ def _limited(workspace: Workspace, found: Sizing | Refusal) -> Sizing | Refusal:
     )
 
 
-def _hold_limits(view: ClusterView, found: Found) -> None:
+def _enforce_limits(view: ClusterView, found: Found) -> None:
     """Refuses those that would grow over a limit; what runs counts before what would grow, then the oldest."""
     snapshot = view.snapshot
     environment = snapshot.environment.spec
@@ -113,20 +113,20 @@ def _hold_limits(view: ClusterView, found: Found) -> None:
         return
     types, ownership = view.types, view.ownership
     running = alive(ownership.claims)
-    held: dict[str, int] = {}
+    in_use: dict[str, int] = {}
     for claim in running:
         namespace = claim.owner[0]
-        held[namespace] = held.get(namespace, 0) + claim_gpus(claim, environment.gpu_resource, types)
-    demand = DemandHolding.of(view) if environment.auto_provisioning else None
+        in_use[namespace] = in_use.get(namespace, 0) + claim_gpus(claim, environment.gpu_resource, types)
+    demand = DemandUsage.of(view) if environment.auto_provisioning else None
     budget = Budget(environment, running, ownership.pools, types, demand)
-    namespaces = NamespaceBudget(environment, held)
+    namespaces = NamespaceBudget(environment, in_use)
     sized = {key: each.target for key, each in found.items() if isinstance(each, Sizing)}
-    brought = brought_supply(view, sized) if environment.auto_provisioning else {}
+    existing = existing_nodes(view, sized) if environment.auto_provisioning else {}
     for workspace in sorted(snapshot.workspaces, key=by_age):
         sizing = found[workspace.key]
         if isinstance(sizing, Refusal) or workspace.deleting:
             continue
-        growth = sizing.target - ownership.asked_of(workspace) - len(brought.get(workspace.key, ()))
+        growth = sizing.target - ownership.requested_for(workspace) - len(existing.get(workspace.key, ()))
         if growth <= 0:
             continue
         if sizing.gpus is None and _bounds_gpus(environment, workspace.namespace):

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.cluster.plain_pod import asks_devices
+from plimsoll.model.cluster.plain_pod import requests_devices
 from plimsoll.model.meta import ANYWHERE, HostRequest, ObservedObject, Placement
 
 
@@ -19,7 +19,7 @@ def _host_request(spec: Any) -> Any:
 
 
 def _plain(template: Any) -> Any:
-    return not asks_devices(template) if isinstance(template, Mapping) else template
+    return not requests_devices(template) if isinstance(template, Mapping) else template
 
 
 class DaemonSet(ObservedObject):

@@ -31,7 +31,7 @@ class PlainPod(NamedTuple):
         return cls(str(node), _shared(HostRequest.read(spec), _daemon_set(manifest.get("metadata") or {})))
 
 
-def asks_devices(manifest: Mapping[str, Any]) -> bool:
+def requests_devices(manifest: Mapping[str, Any]) -> bool:
     """Whether a pod, or the template of one, asks for devices or for a share of one.
 
     It asks for devices when it names an extended resource (one with a domain other than kubernetes.io): which of them

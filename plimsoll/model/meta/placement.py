@@ -64,14 +64,14 @@ class Placement:
         """Of the spec of a pod. Raises ValueError naming the field that cannot be read."""
         affinity = spec.get("affinity") or {}
         node_affinity = (affinity.get("nodeAffinity") if isinstance(affinity, Mapping) else None) or {}
-        asked = [
+        stated = [
             spec.get("nodeSelector") or {},
             node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {},
             [each for each in spec.get("tolerations") or () if not _given_to_all(each)],
         ]
-        if not any(asked):
+        if not any(stated):
             return ANYWHERE
-        return _shared(json.dumps(asked, sort_keys=True))
+        return _shared(json.dumps(stated, sort_keys=True))
 
     def allows(self, labels: Mapping[str, str], name: str = "") -> bool:
         """Whether a node with these labels and that name may take the pod, taints aside."""

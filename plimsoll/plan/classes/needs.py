@@ -77,7 +77,7 @@ def kinds_of(kinds: Iterable[tuple[str, int | None]]) -> Kinds:
 
 def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) -> ClassNeeds:
     """The needs of pods by UID. A share in MiB is a part of the real memory of each kind."""
-    found, asked, firm = ClassNeeds(), 0, 0
+    found, requested, firm = ClassNeeds(), 0, 0
     sizes: dict[tuple[int | None, int | None], KindSizes] = {}
     assumed: set[str] = set()
     for uid, each in pods.items():
@@ -88,7 +88,7 @@ def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) 
             size = sizes[key] = size_by_kind(share, kinds, assumed_milli)
         if size.milli:
             found.needs[uid] = PodNeed(uid, size.milli, share.devices, host.cpu_milli, host.memory_mib)
-            asked += (milli := milli_of(found.needs[uid]))
+            requested += (milli := milli_of(found.needs[uid]))
             firm += 0 if is_preemptible(each.pod) else milli
             assumed.update(size.assumed)
         else:
@@ -97,7 +97,7 @@ def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) 
                 f"asks {share}, and the largest GPU that could serve it has {largest} MiB: ask for less, or declare a "
                 "NodePool with larger GPUs"
             )
-    found.load = QueueLoad(asked, firm)
+    found.load = QueueLoad(requested, firm)
     if assumed:
         found.warnings = (
             f"gpu-memory is counted as {assumed_milli} thousandths of a GPU on {shortlist(sorted(assumed))}: the "

@@ -16,7 +16,7 @@ from plimsoll.plan.demand.round import DemandRound
 from plimsoll.plan.demand.supply import Supplies
 from plimsoll.plan.ledger import GpuLedger
 from plimsoll.plan.pods import PodChanges, pod_changes
-from plimsoll.plan.pools import DaemonOverhead, PoolLimits, PoolShape, PoolShapes, Room, coming_claims
+from plimsoll.plan.pools import DaemonOverhead, PoolLimits, PoolShape, PoolShapes, Room, unready_claims
 from plimsoll.plan.queues import QueueGate, QueueLoad, QueueLoads
 
 
@@ -210,7 +210,7 @@ def _promised(
 
 def _take_unclaimed(limits: PoolLimits, promised: Iterable[PromisedNode], snapshot: Snapshot) -> None:
     """Promises that have no NodeClaim yet, which Karpenter counts against the limits only once it has made one."""
-    coming = coming_claims(snapshot)
+    coming = unready_claims(snapshot)
     for each in promised:
         if coming[each.node_pool] > 0:
             coming[each.node_pool] -= 1

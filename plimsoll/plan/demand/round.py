@@ -92,7 +92,7 @@ class DemandRound:
             for uid, why in reasons.items()
         )
         reasons = {why for each, uid, why in found if uid in each.needs and uid not in self._kept_out}
-        if not any(limits.told_in(reason) for reason in reasons):
+        if not any(limits.named_in(reason) for reason in reasons):
             return {}
         classes = [self._as_rationed(each) for each in self._classes if each.needs]
         return ration(classes, limits, self._rank, self._found)

@@ -54,7 +54,7 @@ class Sizing(NamedTuple):
     """The extended resource of these devices; empty for the environment's."""
     parallel: int | None = None
     """GPUs over which a pod splits its model; None: its devices."""
-    asked: int | None = 0
+    requested: int | None = 0
     """Devices that a pod takes of a node: its template's own number, where that states one."""
     pods_per_node: int = 0
     """Where pods ask for a part of a node, how many it takes; 0: one pod has the whole node."""

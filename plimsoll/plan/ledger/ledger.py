@@ -42,7 +42,7 @@ class GpuLedger:
         self._placed: dict[str, dict[Key, Pod]] = {}
         self._unplaced: dict[str, dict[Key, Pod]] = {}
         """Pods that name a group and no node, by group."""
-        self._holders: dict[str, dict[Key, str]] = {}
+        self._reserved_on: dict[str, dict[Key, str]] = {}
         """Nodes of the reservations of each group."""
         self._loads: Mapping[str, HostLoad] = {}
         self._daemons = DaemonOverhead()
@@ -138,10 +138,10 @@ class GpuLedger:
     def _read(self, name: str) -> GpuAccount:
         pods = self._placed.get(name, {})
         groups = {group for pod in pods.values() if self._reserves(pod) for group in gpu_groups(pod)}
-        coming = {key: pod for group in groups for key, pod in self._unplaced.get(group, {}).items()}
+        unbound = {key: pod for group in groups for key, pod in self._unplaced.get(group, {}).items()}
         node, load = self._nodes[name], self._loads.get(name, IDLE)
-        beside = (load, self._daemons.to_come(node, load))
-        return self._accounting.account(node, (pods | coming).values() if coming else pods.values(), beside)
+        beside = (load, self._daemons.missing_from(node, load))
+        return self._accounting.account(node, (pods | unbound).values() if unbound else pods.values(), beside)
 
     def _place(self, key: Key, pod: Pod, entry: Pod | None) -> None:
         """Enters the pod where it counts, or takes it out (None)."""
@@ -154,11 +154,11 @@ class GpuLedger:
             self._accounts.pop(node, None)
         for group in gpu_groups(pod) if reserves or not node else ():
             if reserves and node:
-                _set(self._holders, group, key, node if entry else None)
+                _set(self._reserved_on, group, key, node if entry else None)
             elif not self._waits(pod):
                 _set(self._unplaced, group, key, entry)
-            for holder in self._holders.get(group, {}).values():
-                self._accounts.pop(holder, None)
+            for node_name in self._reserved_on.get(group, {}).values():
+                self._accounts.pop(node_name, None)
 
     def _reserves(self, pod: Pod) -> bool:
         return is_reservation(pod, self._accounting.namespaces)

@@ -24,7 +24,7 @@ from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 _MOST_KINDS = 4096
 """Different requests that are remembered: annotations are what anybody wrote."""
 
-_Asked = tuple[str | None, str | None, str | None, int | None]
+_Request = tuple[str | None, str | None, str | None, int | None]
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Accounting:
     def __init__(self, gpu_resource: str, reservation_namespaces: Collection[str] = NAMESPACES) -> None:
         self.gpu_resource = gpu_resource
         self.namespaces = frozenset(reservation_namespaces)
-        self._shares: dict[_Asked, GPUShare | None] = {}
+        self._shares: dict[_Request, GPUShare | None] = {}
 
     def account(self, node: Node, pods: Iterable[Pod], beside: Iterable[HostLoad] = ()) -> GpuAccount:
         """`pods` are those on the node, or about to be bound to it, that are not finished; `beside` is what others
@@ -67,18 +67,18 @@ class Accounting:
     def share(self, pod: Pod) -> GPUShare | None:
         """As read_share."""
         annotations = pod.annotations
-        asked = (
+        request = (
             annotations.get(GPU_FRACTION),
             annotations.get(GPU_MEMORY_SHARE),
             annotations.get(GPU_FRACTION_DEVICES),
             _devices(pod, self.gpu_resource),
         )
-        if asked not in self._shares:
+        if request not in self._shares:
             share = read_share(pod, self.gpu_resource)
             if len(self._shares) >= _MOST_KINDS:
                 self._shares.clear()
-            self._shares[asked] = share
-        return self._shares[asked]
+            self._shares[request] = share
+        return self._shares[request]
 
 
 class _Reading:
@@ -104,10 +104,12 @@ class _Reading:
         gpus = self._gpus()
         shareable = _shareable(self._labels)
         if self._groups and not shareable:
-            self._tell(DiscrepancyReason.NOT_SHAREABLE, "its devices are shared or cut already, and shares are on them")
+            self._report(
+                DiscrepancyReason.NOT_SHAREABLE, "its devices are shared or cut already, and shares are on them"
+            )
         groups = tuple(self._group(name, group) for name, group in sorted(self._groups.items()))
         if self._whole + len(groups) > gpus:
-            self._tell(
+            self._report(
                 DiscrepancyReason.TOO_MANY_GPUS,
                 f"{self._whole} GPUs are taken whole and {len(groups)} shared, and it has {gpus}",
             )
@@ -138,8 +140,8 @@ class _Reading:
         try:
             share = self._accounting.share(pod)
         except UnreadableShareError as error:
-            self._tell(DiscrepancyReason.UNREADABLE_SHARE, error.message)
-            self._lost(pod, groups)
+            self._report(DiscrepancyReason.UNREADABLE_SHARE, error.message)
+            self._take_unreadable(pod, groups)
             return
         if share is None:
             return
@@ -168,14 +170,14 @@ class _Reading:
             mib = share.memory_mib
         if len(groups) != share.devices:
             reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
-            self._tell(reason, f"Pod {_name(pod)} asks for {share}, and is in {len(groups)} GPU groups")
+            self._report(reason, f"Pod {_name(pod)} asks for {share}, and is in {len(groups)} GPU groups")
             if (loose := share.devices - len(groups)) > 0:
                 self._take_whole(pod, loose)
                 self._loose.append((min(milli, WHOLE_MILLI), loose))
         for name in groups:
             self._groups.setdefault(name, _Group()).add(pod, milli, mib)
 
-    def _lost(self, pod: Pod, groups: tuple[str, ...]) -> None:
+    def _take_unreadable(self, pod: Pod, groups: tuple[str, ...]) -> None:
         """A pod that cannot be read has its groups' GPUs for itself, one GPU at least."""
         for name in groups:
             self._groups.setdefault(name, _Group()).add(pod, WHOLE_MILLI, None)
@@ -185,14 +187,14 @@ class _Reading:
     def _group(self, name: str, group: _Group) -> GpuGroup:
         held = group.reservations
         if not held and group.bound:
-            self._tell(DiscrepancyReason.NO_RESERVATION, f"no reservation holds the GPU of group {name}")
+            self._report(DiscrepancyReason.NO_RESERVATION, f"no reservation holds the GPU of group {name}")
         elif len(held) > 1:
-            self._tell(
+            self._report(
                 DiscrepancyReason.SEVERAL_RESERVATIONS, f"{len(held)} reservations hold GPUs for the group {name}"
             )
             self._whole += len(held) - 1
         if group.milli + group.releasing_milli > WHOLE_MILLI:
-            self._tell(
+            self._report(
                 DiscrepancyReason.OVERBOOKED,
                 f"the shares of group {name} are {(group.milli + group.releasing_milli) / WHOLE_MILLI:g} of one GPU",
             )
@@ -213,10 +215,10 @@ class _Reading:
         try:
             gpus = self._node.allocatable_devices(self._accounting.gpu_resource) or 0
         except ValueError as error:
-            self._tell(DiscrepancyReason.UNREADABLE_NODE, f"allocatable {self._accounting.gpu_resource}: {error}")
+            self._report(DiscrepancyReason.UNREADABLE_NODE, f"allocatable {self._accounting.gpu_resource}: {error}")
             return 0
         if not 0 <= gpus <= MAX_DEVICES:
-            self._tell(
+            self._report(
                 DiscrepancyReason.UNREADABLE_NODE, f"allocatable {self._accounting.gpu_resource}: {gpus} GPUs in a node"
             )
             return 0
@@ -232,7 +234,7 @@ class _Reading:
         except ValueError:
             return 0
 
-    def _tell(self, reason: DiscrepancyReason, message: str) -> None:
+    def _report(self, reason: DiscrepancyReason, message: str) -> None:
         self._discrepancies.append(Discrepancy(self._node.name, reason, message))
 
 

@@ -8,23 +8,23 @@ from plimsoll.model import Reason, Refusal, Snapshot
 from plimsoll.model.api import DemandProvisioner, EnvironmentSpec, Workspace, tenancy_violation
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.plan.catalog import OfferedTypes, claim_gpus, most_gpus
-from plimsoll.plan.pools import Room, coming_claims
-from plimsoll.plan.requests import AskedObjects
+from plimsoll.plan.pools import Room, unready_claims
+from plimsoll.plan.requests import CapacityRequests
 from plimsoll.plan.view import ClusterView
 from plimsoll.quantity import parse_devices
 
 
 @dataclass(frozen=True)
-class DemandHolding:
+class DemandUsage:
     nodes: int = 0
     gpus: int = 0
     """Of NodeClaims that an autoscaler made: which pod it made one for it does not say, so all with GPUs count."""
-    asked_nodes: int = 0
-    asked_gpus: int = 0
+    requested_nodes: int = 0
+    requested_gpus: int = 0
     """Of nodes that are asked for and have no NodeClaim yet."""
 
     @classmethod
-    def of(cls, view: ClusterView) -> "DemandHolding":
+    def of(cls, view: ClusterView) -> "DemandUsage":
         """Nothing where no limit bounds it, or demand asks for nothing."""
         snapshot = view.observed
         limits, settings = snapshot.environment.spec.limits, snapshot.environment.spec.demand
@@ -45,15 +45,15 @@ def _gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
     return known if known is not None else claim_gpus(claim, resource, types)
 
 
-def _unclaimed(snapshot: Snapshot, asked: AskedObjects) -> list[tuple[int, int]]:
+def _unclaimed(snapshot: Snapshot, requests: CapacityRequests) -> list[tuple[int, int]]:
     """(GPUs of a node, nodes)."""
-    coming = coming_claims(snapshot)
+    unready = unready_claims(snapshot)
     unclaimed = []
-    for each in asked.found:
-        outstanding = each.outstanding - len(asked.came.get(each.name, ()))
-        claimed = min(outstanding, coming[each.ask.node_pool])
-        coming[each.ask.node_pool] -= claimed
-        unclaimed.append((each.ask.gpus, outstanding - claimed))
+    for each in requests.found:
+        outstanding = each.outstanding - len(requests.registered.get(each.name, ()))
+        claimed = min(outstanding, unready[each.node_request.node_pool])
+        unready[each.node_request.node_pool] -= claimed
+        unclaimed.append((each.node_request.gpus, outstanding - claimed))
     return unclaimed
 
 
@@ -70,15 +70,15 @@ class Budget:
         claims: Iterable[NodeClaim],
         own_pools: Iterable[NodePool],
         types: OfferedTypes,
-        demand: DemandHolding | None = None,
+        demand: DemandUsage | None = None,
     ) -> None:
-        demand = demand or DemandHolding()
+        demand = demand or DemandUsage()
         limits = environment.limits
         self._limits = {"gpus": limits.gpus, "nodes": limits.nodes}
         self._environment = environment
         self._types = types
         self._used = {"gpus": demand.gpus, "nodes": demand.nodes}
-        self._asked = {"gpus": demand.asked_gpus, "nodes": demand.asked_nodes}
+        self._requested = {"gpus": demand.requested_gpus, "nodes": demand.requested_nodes}
         self._of_pools: dict[str, dict[str, int]] = {}
         if limits.gpus is None and limits.nodes is None and not types.limited_pools:
             return
@@ -96,7 +96,7 @@ class Budget:
         """Which limit so many nodes would exceed; empty where none. `pool` allows their type."""
         for name, amount in (("gpus", nodes * gpus_each), ("nodes", nodes)):
             limit = self._limits[name]
-            used = self._used[name] + self._asked[name]
+            used = self._used[name] + self._requested[name]
             if amount and limit is not None and used + amount > limit:
                 return f"limits.{name} of the Environment is {limit}, {used} in use, {amount} more wanted"
         if pool is None or not pool.limits:
@@ -153,7 +153,7 @@ def _devices(amounts: Mapping[str, str | int | float], key: str) -> int | None:
 def environment_budget(view: ClusterView) -> Budget:
     """What the Environment's limits leave beside what the engine has made."""
     ownership = view.ownership
-    return Budget(view.observed.environment.spec, ownership.claims, ownership.pools, view.types, DemandHolding.of(view))
+    return Budget(view.observed.environment.spec, ownership.claims, ownership.pools, view.types, DemandUsage.of(view))
 
 
 def environment_room(view: ClusterView) -> Room:
@@ -165,23 +165,23 @@ def environment_room(view: ClusterView) -> Room:
 class NamespaceBudget:
     """GPU devices that the Workspaces of each namespace hold, against `access[].gpus`."""
 
-    def __init__(self, environment: EnvironmentSpec, held: dict[str, int]) -> None:
+    def __init__(self, environment: EnvironmentSpec, in_use: dict[str, int]) -> None:
         self._environment = environment
-        self._held = dict(held)
+        self._in_use = dict(in_use)
 
     def short(self, namespace: str, gpus: int) -> str:
         """What keeps the namespace from so many GPUs more; empty where nothing does."""
         access = self._environment.access_of(namespace)
-        held = self._held.get(namespace, 0)
-        if access is not None and access.gpus is not None and gpus and held + gpus > access.gpus:
+        in_use = self._in_use.get(namespace, 0)
+        if access is not None and access.gpus is not None and gpus and in_use + gpus > access.gpus:
             return (
-                f"access.gpus of the Environment lets namespace {namespace!r} have {access.gpus} GPUs, {held} in use, "
-                f"{gpus} more wanted"
+                f"access.gpus of the Environment lets namespace {namespace!r} have {access.gpus} GPUs, "
+                f"{in_use} are in use, and {gpus} more are requested"
             )
         return ""
 
     def take(self, namespace: str, gpus: int) -> None:
-        self._held[namespace] = self._held.get(namespace, 0) + gpus
+        self._in_use[namespace] = self._in_use.get(namespace, 0) + gpus
 
 
 def forbidden(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:

@@ -47,11 +47,11 @@ class Attempts:
     """What the status is to remember."""
     next_try: datetime | None
     """No claim is made before; None where nothing failed."""
-    next_look: datetime | None
+    next_deadline: datetime | None
     """When a deadline passes or the next try is due, whatever comes first."""
 
 
-class Trying:
+class AttemptTracker:
     """Judges the claims of the Workspaces of one snapshot."""
 
     def __init__(self, snapshot: Snapshot, progress: ClaimProgress, now: datetime) -> None:
@@ -75,7 +75,9 @@ class Trying:
         do not show it yet. A static NodePool makes another claim as soon as one is deleted, so there the back-off comes
         before the deletion.
         """
-        known = self._told(self._recovered(previous, [claim for claim in claims if not claim.deleting]))
+        known = self._with_provider_message(
+            self._recovered(previous, [claim for claim in claims if not claim.deleting])
+        )
         due = self._next_try(known)
         recorded = {each.name: each for each in previous.pending}
         alive = {claim.name: claim for claim in claims if not claim.deleting}
@@ -83,7 +85,7 @@ class Trying:
         overdue: list[str] = []
         pending: list[PendingClaim] = []
         failed: list[_Failure] = []
-        looks: list[datetime] = []
+        deadlines: list[datetime] = []
         for name in sorted(alive):
             claim = alive[name]
             waits = self._progress.wait(claim, gpus_known=gpus_known, recorded=recorded.get(name), now=self.now)
@@ -92,7 +94,7 @@ class Trying:
             if self.now <= waits.due:
                 if name in dropped:
                     continue
-                looks.append(waits.due)
+                deadlines.append(waits.due)
             elif NODEPOOL in claim.labels and due is not None and self.now < due:
                 overdue.append(_late(claim, waits))
             else:
@@ -109,13 +111,13 @@ class Trying:
         record = self._counted(known, failed)
         next_try = self._next_try(record)
         if next_try is not None and next_try > self.now:
-            looks.append(next_try)
+            deadlines.append(next_try)
         return Attempts(
             late=late,
             overdue=tuple(overdue),
             record=record.model_copy(update={"pending": tuple(pending)}),
             next_try=next_try,
-            next_look=min(looks, default=None),
+            next_deadline=min(deadlines, default=None),
         )
 
     def _recovered(self, previous: Provisioning, alive: Collection[NodeClaim]) -> Provisioning:
@@ -129,7 +131,7 @@ class Trying:
             return Provisioning(tries=previous.tries)
         return previous
 
-    def _told(self, record: Provisioning) -> Provisioning:
+    def _with_provider_message(self, record: Provisioning) -> Provisioning:
         """With the provider's words, which may come after the claim has gone."""
         event = self._events.get(record.claim)
         words = event.words[:WORDS_LENGTH] if event is not None else ""

@@ -8,7 +8,7 @@ from plimsoll.model.cluster import Pod, Workload
 from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
 from plimsoll.model.meta import ObservedObject
 from plimsoll.plan.owned.ownership import Owned, owner_of
-from plimsoll.plan.owned.request_objects import Asking
+from plimsoll.plan.owned.request_objects import RequestObject
 
 KARPENTER: Final = "karpenter.sh/v1"
 _API_VERSIONS: Final[dict[type[ObservedObject], str]] = {
@@ -30,7 +30,7 @@ class Delta:
         self.deletions: list[Deletion] = []
         self.signals: list[Signal] = []
         self.warnings: list[str] = []
-        self.looks: list[datetime] = []
+        self.deadlines: list[datetime] = []
 
     def create(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
         self.creations.append(Creation(manifest=manifest, owner=owner, reason=reason))
@@ -38,7 +38,7 @@ class Delta:
     def update(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
         self.updates.append(Update(manifest=manifest, owner=owner, reason=reason))
 
-    def delete(self, thing: Owned | Asking, reason: str) -> None:
+    def delete(self, thing: Owned | RequestObject, reason: str) -> None:
         """Nothing where the object is being deleted already."""
         if not thing.deleting:
             self.deletions.append(Deletion(key=key_of(thing), uid=thing.uid, owner=owner_of(thing), reason=reason))
@@ -47,7 +47,7 @@ class Delta:
         self.signals.append(Signal(key=key, uid=uid, reason=reason, message=message))
 
 
-def key_of(thing: Owned | Asking) -> ObjectKey:
+def key_of(thing: Owned | RequestObject) -> ObjectKey:
     if isinstance(thing, Workload):
         return ObjectKey(api_version=thing.api_version, kind=thing.kind, namespace=thing.namespace, name=thing.name)
     kind = type(thing)

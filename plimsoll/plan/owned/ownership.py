@@ -7,7 +7,7 @@ from plimsoll.model import Owner, Snapshot
 from plimsoll.model.api import Environment, Workspace, WorkspaceRef
 from plimsoll.model.cluster import Workload
 from plimsoll.model.karpenter import NodeClaim, NodePool
-from plimsoll.plan.owned.request_objects import KINDS, Asking, demand_of
+from plimsoll.plan.owned.request_objects import KINDS, RequestObject, demand_of
 
 Owned = NodeClaim | NodePool | Workload
 
@@ -84,7 +84,7 @@ class Ownership:
         """The Workspace's NodePools, those under deletion too."""
         return self._pools.get(_labels(workspace.ref), [])
 
-    def asked_of(self, workspace: Workspace) -> int:
+    def requested_for(self, workspace: Workspace) -> int:
         """Nodes that have been asked for on the Workspace's behalf: its own NodeClaims, and its NodePools' replicas."""
         own = sum(NODEPOOL not in claim.labels for claim in alive(self.claims_of(workspace)))
         return own + sum(pool.replicas or 0 for pool in self.pools_of(workspace) if not pool.deleting)
@@ -110,7 +110,7 @@ def alive(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
     return [claim for claim in claims if not claim.deleting]
 
 
-def owner_of(thing: Owned | Asking) -> Owner:
+def owner_of(thing: Owned | RequestObject) -> Owner:
     """The Workspace, or the demand, that the labels name."""
     if isinstance(thing, KINDS):
         return demand_of(thing)

@@ -12,17 +12,17 @@ from plimsoll.model.karpenter import CapacityBuffer, PodTemplate, ProvisioningRe
 from plimsoll.model.meta import condition_of
 from plimsoll.plan.pods import marked_pods
 
-Asking = Pod | PodTemplate | CapacityBuffer | ProvisioningRequest
+RequestObject = Pod | PodTemplate | CapacityBuffer | ProvisioningRequest
 
 KINDS: Final = (Pod, PodTemplate, CapacityBuffer, ProvisioningRequest)
 
 
-def asking(snapshot: Snapshot) -> tuple[Asking, ...]:
+def request_objects(snapshot: Snapshot) -> tuple[RequestObject, ...]:
     """Every object that the environment's stacks own for demand or headroom, those under deletion too; by age.
 
     Only the namespace that the settings name is looked at: whoever puts our labels on a pod elsewhere gets nothing.
     """
-    things: list[Asking] = [
+    things: list[RequestObject] = [
         *marked_pods(snapshot.pods),
         *snapshot.pod_templates,
         *snapshot.capacity_buffers,
@@ -41,18 +41,18 @@ def asking(snapshot: Snapshot) -> tuple[Asking, ...]:
     return tuple(sorted(found, key=by_age))
 
 
-def by_age(thing: Asking) -> tuple[str, str]:
+def by_age(thing: RequestObject) -> tuple[str, str]:
     return (thing.creation_timestamp, thing.name)
 
 
-def demand_of(thing: Asking) -> DemandRef:
+def demand_of(thing: RequestObject) -> DemandRef:
     """What the labels name."""
     if DEMAND in thing.labels:
         return DemandRef(name=thing.labels[DEMAND])
     return DemandRef(kind="Environment", name=thing.labels.get(ENVIRONMENT, ""))
 
 
-def signalled(thing: Asking) -> str:
+def signalled(thing: RequestObject) -> str:
     """The reason in the condition PodScheduled of a trigger pod; empty for anything else."""
     condition = condition_of(thing.conditions, "PodScheduled") if isinstance(thing, Pod) else None
     return condition.reason if condition is not None else ""

@@ -13,7 +13,7 @@ from plimsoll.plan.pools.shape import PoolShape
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
 
-def coming_claims(snapshot: Snapshot) -> Counter[str]:
+def unready_claims(snapshot: Snapshot) -> Counter[str]:
     """How many there are, by NodePool."""
     claims = [each for each in snapshot.node_claims if WORKSPACE not in each.labels and not each.deleting]
     ready = {node.name for node in snapshot.nodes if node.ready} if claims else set()
@@ -45,14 +45,14 @@ def _spare(claim: NodeClaim, shape: PoolShape, resource: str) -> FreeNode | None
     """What the pods that it was made for leave free; None where that is no GPU."""
     resources = claim.spec.get("resources")
     requests = resources.get("requests") if isinstance(resources, dict) else None
-    asked = requests if isinstance(requests, dict) else {}
-    gpus = shape.gpus - _amount(asked, resource, parse_devices)
+    needed = requests if isinstance(requests, dict) else {}
+    gpus = shape.gpus - _amount(needed, resource, parse_devices)
     if gpus <= 0:
         return None
     # Karpenter writes what DaemonSets take into the requests of a claim.
-    cpu_milli = min(shape.cpu_milli, max(0, shape.node_cpu_milli - _amount(asked, "cpu", parse_cpu_milli)))
-    memory_mib = min(shape.memory_mib, max(0, shape.node_memory_mib - _amount(asked, "memory", parse_memory_mib)))
-    pods = less(shape.pods, max(0, _amount(asked, "pods", parse_devices) - shape.overhead.pods))
+    cpu_milli = min(shape.cpu_milli, max(0, shape.node_cpu_milli - _amount(needed, "cpu", parse_cpu_milli)))
+    memory_mib = min(shape.memory_mib, max(0, shape.node_memory_mib - _amount(needed, "memory", parse_memory_mib)))
+    pods = less(shape.pods, max(0, _amount(needed, "pods", parse_devices) - shape.overhead.pods))
     return FreeNode(claim.name, shape.kind, (GPU_MILLI,) * gpus, cpu_milli, memory_mib, pods)
 
 

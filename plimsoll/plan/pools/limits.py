@@ -57,9 +57,11 @@ class PoolLimits:
         self._resource = gpu_resource
         self._limits = {pool.name: pool.limits for pool in pools if pool.limits}
         self._left: dict[str, Amounts] = {
-            pool.name: {key: _amount(key, value) - _amount(key, pool.used.get(key, 0)) for key, value in held.items()}
+            pool.name: {
+                key: _amount(key, value) - _amount(key, pool.used.get(key, 0)) for key, value in readable.items()
+            }
             for pool in pools
-            if (held := {key: value for key, value in pool.limits.items() if _readable(key, value)})
+            if (readable := {key: value for key, value in pool.limits.items() if _readable(key, value)})
         }
 
     def copy(self) -> "PoolLimits":
@@ -73,8 +75,8 @@ class PoolLimits:
     def give(self, shape: PoolShape, nodes: int = 1) -> None:
         """Makes room for so many nodes; takes it where the number is negative."""
         left = self._left.get(shape.node_pool, {})
-        for of, asked in ((left, self._asked(shape)), (self._environment, _of_environment(shape))):
-            for key, amount in asked.items():
+        for of, needed in ((left, self._needed(shape)), (self._environment, _of_environment(shape))):
+            for key, amount in needed.items():
                 if key in of:
                     of[key] += nodes * amount
 
@@ -86,7 +88,7 @@ class PoolLimits:
         left = self._left.get(shape.node_pool)
         if left is None:
             return None
-        for key, amount in self._asked(shape).items():
+        for key, amount in self._needed(shape).items():
             if amount > left.get(key, amount):
                 return Excess(shape.node_pool, key, str(self._limits[shape.node_pool][key]))
         return None
@@ -96,13 +98,13 @@ class PoolLimits:
         left = self._left.get(shape.node_pool, {})
         parts = [
             amount / max(1, of[key])
-            for of, asked in ((left, self._asked(shape)), (self._environment, _of_environment(shape)))
-            for key, amount in asked.items()
+            for of, needed in ((left, self._needed(shape)), (self._environment, _of_environment(shape)))
+            for key, amount in needed.items()
             if key in of
         ]
         return max(parts, default=0.0)
 
-    def told_in(self, reason: str) -> bool:
+    def named_in(self, reason: str) -> bool:
         """Whether a reason speaks of one of the limits."""
         return any(str(excess) in reason for excess in self._possible())
 
@@ -117,7 +119,7 @@ class PoolLimits:
         """A value that is the same for the same room."""
         return (*self._environment.items(), *((pool, *left.items()) for pool, left in sorted(self._left.items())))
 
-    def _asked(self, shape: PoolShape) -> Amounts:
+    def _needed(self, shape: PoolShape) -> Amounts:
         known = {"cpu": shape.node_cpu_milli, "memory": shape.node_memory_mib}
         return {
             self._resource: shape.gpus,

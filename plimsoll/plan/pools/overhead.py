@@ -84,7 +84,7 @@ class DaemonOverhead:
             shape = replace(shape, labels={**shape.labels, _OS: "linux"})
         return _load(each for each in self._sets if shape.serves(each.placement))
 
-    def to_come(self, node: Node, load: HostLoad) -> HostLoad:
+    def missing_from(self, node: Node, load: HostLoad) -> HostLoad:
         """What they will take of a node beside the pods that are there."""
         if self._plain <= load.daemon_sets:
             return IDLE

@@ -66,17 +66,17 @@ class PoolShapes:
                 continue
             yield self._shape(said, name, offered, product, of_type)
 
-    def _names(self, pool: NodePool, asked: tuple[NodeRequirement, ...]) -> list[str]:
+    def _names(self, pool: NodePool, needed: tuple[NodeRequirement, ...]) -> list[str]:
         """Instance types that the pool's requirement on them allows; of its cloud where it names none."""
-        for each in asked:
+        for each in needed:
             if each.operator == "In":
-                return [name for name in each.values if all(other.allows(name) for other in asked)]
+                return [name for name in each.values if all(other.allows(name) for other in needed)]
         cloud = CLOUDS.get(pool.node_class_group)
         names = {each.name for each in self._catalog.types if cloud is None or each.cloud == cloud}
         names |= {
             node.instance_type for node in self._index.with_label(NODEPOOL, pool.name) if self._gpus(node) is not None
         }
-        return sorted(name for name in names if name and all(each.allows(name) for each in asked))
+        return sorted(name for name in names if name and all(each.allows(name) for each in needed))
 
     def _shape(
         self, said: "_Said", name: str, offered: OfferedType, product: str | None, of_type: Mapping[str, str]
@@ -146,8 +146,8 @@ class _Said:
         for each in pool.requirements:
             key, values = str(each.get("key")), each.get("values")
             texts = tuple(map(str, values)) if isinstance(values, list) else ()
-            asked = NodeRequirement(key, str(each.get("operator")), texts)
-            requirements[key] = (*requirements.get(key, ()), asked)
+            needed = NodeRequirement(key, str(each.get("operator")), texts)
+            requirements[key] = (*requirements.get(key, ()), needed)
         labels = {**pool.template_labels, NODEPOOL: pool.name}
         for key, several in requirements.items():
             if len(several) == 1 and several[0].operator == "In" and len(several[0].values) == 1:

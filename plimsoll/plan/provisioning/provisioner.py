@@ -13,7 +13,7 @@ from plimsoll.plan.pods import PodPlaces
 
 
 @dataclass(frozen=True)
-class Wish:
+class NodeTarget:
     """What one accepted Workspace wants of its provisioner."""
 
     workspace: Workspace
@@ -22,19 +22,19 @@ class Wish:
     node_class: NodeClassRef
     pool: NodePool | None
     """The NodePool of others that allows the type, whose limits hold."""
-    target: int
+    nodes: int
     """Nodes to be made for the Workspace: those that it brings are taken off."""
 
 
 class Provisioner(Protocol):
     """One way to make nodes; one object serves a whole round."""
 
-    def provide(self, wish: Wish, delta: Delta) -> None:
+    def provide(self, target: NodeTarget, delta: Delta) -> None:
         """Adds to the delta what takes the Workspace's nodes to the target, within the limits."""
 
 
 @dataclass(frozen=True)
-class Means:
+class ProvisionerContext:
     """What provisioners of one round share."""
 
     environment: Environment
@@ -42,24 +42,24 @@ class Means:
     budget: Budget
     places: PodPlaces
 
-    def room(self, wish: Wish, missing: int, delta: Delta) -> int:
+    def room(self, target: NodeTarget, missing: int, delta: Delta) -> int:
         """How many of the missing nodes the limits leave room for; they are taken, and a shortage is told."""
-        gpus = wish.offered.claimable or 0
+        gpus = target.offered.claimable or 0
         for made in range(missing):
-            over = self.budget.short(1, gpus, wish.pool)
+            over = self.budget.short(1, gpus, target.pool)
             if over:
                 delta.warnings.append(
-                    f"Workspace {wish.workspace.ref}: {Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing nodes "
-                    f"are created: {over}"
+                    f"Workspace {target.workspace.ref}: {Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing "
+                    f"nodes are created: {over}"
                 )
                 return made
-            self.budget.take(1, gpus, wish.pool)
+            self.budget.take(1, gpus, target.pool)
         return max(missing, 0)
 
-    def claims(self, wish: Wish) -> list[NodeClaim]:
+    def claims(self, target: NodeTarget) -> list[NodeClaim]:
         """The Workspace's NodeClaims, those under deletion too."""
-        return self.ownership.claims_of(wish.workspace)
+        return self.ownership.claims_of(target.workspace)
 
-    def pools(self, wish: Wish) -> list[NodePool]:
+    def pools(self, target: NodeTarget) -> list[NodePool]:
         """The Workspace's own NodePools, those under deletion too."""
-        return self.ownership.pools_of(wish.workspace)
+        return self.ownership.pools_of(target.workspace)

@@ -43,11 +43,11 @@ def fair_shares(tree: QueueTree, total: Amount, requested: Mapping[str, Amount])
     `requested` is what the pods of each queue that pods name ask, bound or not; what they ask counts for all its
     ancestors.
     """
-    asked: dict[str, dict[Resource, int]] = {name: dict.fromkeys(Resource, 0) for name in tree}
+    requests: dict[str, dict[Resource, int]] = {name: dict.fromkeys(Resource, 0) for name in tree}
     for name, amount in requested.items():
         for above in tree.lineage(name):
             for resource in Resource:
-                asked[above][resource] += amount.get(resource, 0)
+                requests[above][resource] += amount.get(resource, 0)
     shares: dict[str, dict[Resource, int]] = {}
     levels: list[tuple[Amount, tuple[str, ...]]] = [(total, tree.roots)]
     while levels:
@@ -55,7 +55,7 @@ def fair_shares(tree: QueueTree, total: Amount, requested: Mapping[str, Amount])
         for name in names:
             shares[name] = {}
         for resource in Resource:
-            claims = [_claim(tree, name, resource, amount[resource], asked[name][resource]) for name in names]
+            claims = [_claim(tree, name, resource, amount[resource], requests[name][resource]) for name in names]
             for name, share in divide(amount[resource], claims).items():
                 shares[name][resource] = share
         levels += [(shares[name], tree.children[name]) for name in names if name in tree.children]
@@ -97,9 +97,9 @@ def _divide_tier(left: int, tier: Iterable[Claim], shares: dict[str, int]) -> in
     return left
 
 
-def _claim(tree: QueueTree, name: str, resource: Resource, total: int, asked: int) -> Claim:
+def _claim(tree: QueueTree, name: str, resource: Resource, total: int, requests: int) -> Claim:
     amounts = tree.amounts(name, resource)
-    wanted = asked if amounts.limit is None else min(asked, amounts.limit)
+    wanted = requests if amounts.limit is None else min(requests, amounts.limit)
     return Claim(
         name=name,
         guaranteed=min(wanted, total if amounts.quota is None else amounts.quota),

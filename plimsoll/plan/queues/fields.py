@@ -105,10 +105,10 @@ def _amount_faults(given: Any, resource: Resource) -> Iterator[Fault]:
     quota, limit = sound["quota"], sound["limit"]
     if limit != UNLIMITED and (quota == UNLIMITED or quota > limit):
         unit = UNITS[resource]
-        told = f"limit is {limit:g} {unit}" if "limit" in given else "limit is not set, which KAI takes for 0,"
+        stated = f"limit is {limit:g} {unit}" if "limit" in given else "limit is not set, which KAI takes for 0,"
         guaranteed = "unlimited" if quota == UNLIMITED else f"{quota:g} {unit}"
         yield Fault(
             "queue-limit-below-quota",
             f"{path}.limit",
-            f"{resource} {told} below its quota, {guaranteed}: raise the limit (-1 is unlimited) or lower the quota",
+            f"{resource} {stated} below its quota, {guaranteed}: raise the limit (-1 is unlimited) or lower the quota",
         )

@@ -65,17 +65,17 @@ class QueueGate:
             self._add(queue, QueueLoad(gpu_milli, 0 if preemptible else gpu_milli))
         return why
 
-    def tight(self, asked: Iterable[tuple[str, QueueLoad]]) -> set[str]:
+    def tight(self, requests: Iterable[tuple[str, QueueLoad]]) -> set[str]:
         """The queues of which not everything that is asked, (queue, what of it), would be admitted, in any order."""
         if not self._tree:
             return set()
-        asked = tuple(asked)
+        requests = tuple(requests)
         sums = defaultdict(QueueLoad, self._loads)
-        for queue, load in asked:
+        for queue, load in requests:
             for name in self._tree.lineage(queue):
                 sums[name] += load
         over = {name for name, load in sums.items() if self._passes(name, load)}
-        queues = {queue for queue, _ in asked if queue}
+        queues = {queue for queue, _ in requests if queue}
         return {queue for queue in queues if self._unfit_why(queue) or over & set(self._tree.lineage(queue))}
 
     def _passes(self, name: str, load: QueueLoad) -> bool:

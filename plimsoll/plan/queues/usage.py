@@ -26,16 +26,16 @@ class QueuedPod:
 
     pod: Pod
     queue: str
-    asks: Amount
+    requests: Amount
     preemptible: bool
 
     @property
     def gpu_milli(self) -> int:
-        return self.asks[Resource.GPU]
+        return self.requests[Resource.GPU]
 
 
 @dataclass(frozen=True)
-class Standing:
+class QueueUsage:
     """Amounts in thousandths of a GPU, of a millicore and of a MB, by queue; those of a parent are of all below it.
 
     CPU and memory are those of pods that ask for GPUs: others are not watched.
@@ -68,11 +68,11 @@ class Standing:
     @property
     def free(self) -> Amount:
         """What no pod has; in all, not on one node."""
-        used = _sum(each.asks for each in self.running)
+        used = _sum(each.requests for each in self.running)
         return {resource: max(0, self.total[resource] - used[resource]) for resource in Resource}
 
 
-def standing(snapshot: Snapshot) -> Standing:
+def queue_usage(snapshot: Snapshot) -> QueueUsage:
     """How the queues of a snapshot stand."""
     environment = snapshot.environment.spec
     tree = QueueTree(snapshot.queues)
@@ -84,10 +84,10 @@ def standing(snapshot: Snapshot) -> Standing:
     queued = [_queued(each, environment, memory.get(each.pod.node_name) or smallest) for each in shares.found]
     running = tuple(each for each in queued if each.pod.node_name and each.queue in tree)
     pending = tuple(each for each in queued if not each.pod.node_name and not each.pod.deleting and each.queue in tree)
-    foreign = _sum(each.asks for each in queued if each.pod.node_name and each.queue not in tree)
+    foreign = _sum(each.requests for each in queued if each.pod.node_name and each.queue not in tree)
     capacity = _sum(_capacity(node, environment.gpu_resource) for node in snapshot.nodes if node.usable)
     total = {resource: max(0, capacity[resource] - foreign[resource]) for resource in Resource}
-    return Standing(
+    return QueueUsage(
         tree=tree,
         total=total,
         running=running,
@@ -101,19 +101,19 @@ def standing(snapshot: Snapshot) -> Standing:
 
 
 def _queued(each: PodShare, environment: EnvironmentSpec, memory_mib: int | None) -> QueuedPod:
-    asks = {
+    requests = {
         Resource.GPU: gpu_milli(each.share, memory_mib),
         Resource.CPU: each.pod.host.cpu_milli * MILLI,
         Resource.MEMORY: round(each.pod.host.memory_mib * MB_MILLI_OF_MIB),
     }
-    return QueuedPod(each.pod, queue_of(each.pod, environment.queue_scheduler), asks, is_preemptible(each.pod))
+    return QueuedPod(each.pod, queue_of(each.pod, environment.queue_scheduler), requests, is_preemptible(each.pod))
 
 
 def _by_name(pods: Iterable[QueuedPod]) -> dict[str, dict[Resource, int]]:
     amounts: defaultdict[str, dict[Resource, int]] = defaultdict(lambda: dict(NOTHING))
     for each in pods:
         for resource in Resource:
-            amounts[each.queue][resource] += each.asks[resource]
+            amounts[each.queue][resource] += each.requests[resource]
     return dict(amounts)
 
 

@@ -16,11 +16,11 @@ from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
 from plimsoll.model.meta import condition_of
 from plimsoll.plan.demand import Promise
 from plimsoll.plan.nodes import gpu_devices
-from plimsoll.plan.owned import Asking, asking, parse_time, signalled
+from plimsoll.plan.owned import RequestObject, parse_time, request_objects, signalled
 from plimsoll.plan.pods import nodes_in_use
-from plimsoll.plan.requests.node_request import ATTEMPT, CAME, GIVEN_UP, LOST, NodeAsk
+from plimsoll.plan.requests.node_request import ATTEMPT, GIVEN_UP, LOST, REGISTERED, NodeRequest
 
-READY_WORDS: Final = "the GPUs are allocatable on node "
+READY_MESSAGE: Final = "the GPUs are allocatable on node "
 """Before the node's name, in the condition of a trigger that is disarmed."""
 UNREGISTERED: Final = "karpenter.sh/unregistered"
 """Taint of a node that Karpenter has yet to take up."""
@@ -28,17 +28,17 @@ _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
-class Asked:
+class CapacityRequest:
     """One object that asks."""
 
     thing: Pod | CapacityBuffer | ProvisioningRequest
     demand: str
-    ask: NodeAsk
+    node_request: NodeRequest
     attempt: int
     since: datetime
     outstanding: int
     """Nodes that are still to come."""
-    came: tuple[str, ...] = ()
+    registered: tuple[str, ...] = ()
     """Nodes that have come."""
     lost: tuple[str, ...] = ()
     """NodeClaims of which nothing is expected any more."""
@@ -52,24 +52,28 @@ class Asked:
         return self.thing.name
 
     @property
-    def promises(self) -> tuple[Promise, ...]:
+    def requested_nodes(self) -> tuple[Promise, ...]:
         """The nodes still to come, as supply."""
         return tuple(
-            self.ask.promise(f"{self.name}/{number}", self.demand, claimed=number < self.claimed)
+            self.node_request.requested_node(f"{self.name}/{number}", self.demand, claimed=number < self.claimed)
             for number in range(self.outstanding)
         )
 
-    def with_came(self, nodes: Iterable[str]) -> "Asked":
+    def with_registered(self, nodes: Iterable[str]) -> "CapacityRequest":
         """As it is once these nodes have come too."""
         new = tuple(nodes)
-        return replace(self, outstanding=self.outstanding - len(new), came=(*self.came, *new)) if new else self
+        return (
+            replace(self, outstanding=self.outstanding - len(new), registered=(*self.registered, *new)) if new else self
+        )
 
-    def holding(self, nodes: Collection[str]) -> "Asked":
+    def with_reserved(self, nodes: Collection[str]) -> "CapacityRequest":
         """As it is while these of the nodes that came are counted as if they were still to come."""
-        came = tuple(name for name in self.came if name not in nodes)
-        return replace(self, outstanding=self.outstanding + len(self.came) - len(came), came=came)
+        registered = tuple(name for name in self.registered if name not in nodes)
+        return replace(
+            self, outstanding=self.outstanding + len(self.registered) - len(registered), registered=registered
+        )
 
-    def without(self, nodes: int, claims: Iterable[str] = ()) -> "Asked":
+    def without(self, nodes: int, claims: Iterable[str] = ()) -> "CapacityRequest":
         """As it is once so many nodes, and these claims, are given up."""
         given = min(nodes, self.outstanding)
         lost = (*self.lost, *claims)
@@ -79,86 +83,93 @@ class Asked:
         return self.since + timedelta(seconds=seconds)
 
 
-class AskedObjects:
+class CapacityRequests:
     """What asks in one snapshot, read once for all who want to know."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
     @cached_property
-    def things(self) -> tuple[Asking, ...]:
+    def things(self) -> tuple[RequestObject, ...]:
         """By age, those under deletion too."""
-        return asking(self._snapshot)
+        return request_objects(self._snapshot)
 
     @cached_property
-    def found(self) -> tuple[Asked, ...]:
+    def found(self) -> tuple[CapacityRequest, ...]:
         """What they ask for, without those under deletion."""
         things = (thing for thing in self.things if not thing.deleting)
-        return tuple(each for thing in things if (each := read_asked(thing)) is not None)
+        return tuple(each for thing in things if (each := read_request(thing)) is not None)
 
     @cached_property
-    def came(self) -> Mapping[str, list[str]]:
+    def registered(self) -> Mapping[str, list[str]]:
         """As `came_since`, for all of them."""
-        return came_since(self.found, self._snapshot)
+        return registered_since(self.found, self._snapshot)
 
 
-def read_asked(thing: Asking) -> Asked | None:
+def read_request(thing: RequestObject) -> CapacityRequest | None:
     """What an object of a demand asks for; None for a PodTemplate, headroom, and what cannot be read as ours."""
-    ask = NodeAsk.said_by(thing.annotations)
+    node_request = NodeRequest.from_annotations(thing.annotations)
     since = parse_time(thing.creation_timestamp)
     demand = thing.labels.get(DEMAND)
-    if ask is None or since is None or demand is None:
+    if node_request is None or since is None or demand is None:
         return None
     number = _number(thing.annotations.get(ATTEMPT, ""), 1)
     if isinstance(thing, Pod):
-        node = disarmed_by(thing)
-        return Asked(thing, demand, ask, number, since, 0 if node else 1, (node,) if node else ())
-    came, lost = _names(thing.annotations, CAME), _names(thing.annotations, LOST)
+        node = ready_node(thing)
+        return CapacityRequest(thing, demand, node_request, number, since, 0 if node else 1, (node,) if node else ())
+    registered, lost = _names(thing.annotations, REGISTERED), _names(thing.annotations, LOST)
     given_up = _number(thing.annotations.get(GIVEN_UP, ""))
     if isinstance(thing, CapacityBuffer):
-        return Asked(thing, demand, ask, number, since, max(0, thing.replicas), came, lost, given_up)
+        return CapacityRequest(
+            thing, demand, node_request, number, since, max(0, thing.replicas), registered, lost, given_up
+        )
     if isinstance(thing, ProvisioningRequest):
-        outstanding = sum(_count(each) for each in thing.pod_sets) - len(came) - given_up
-        return Asked(thing, demand, ask, number, since, max(0, outstanding), came, lost, given_up)
+        outstanding = sum(_count(each) for each in thing.pod_sets) - len(registered) - given_up
+        return CapacityRequest(
+            thing, demand, node_request, number, since, max(0, outstanding), registered, lost, given_up
+        )
     return None
 
 
-def disarmed_by(pod: Pod) -> str:
+def ready_node(pod: Pod) -> str:
     """The node that came for a trigger; empty while it is armed, or was never."""
     condition = condition_of(pod.conditions, "PodScheduled")
     if condition is None or condition.reason != SignalReason.CAPACITY_READY:
         return ""
-    node = condition.message.removeprefix(READY_WORDS)
+    node = condition.message.removeprefix(READY_MESSAGE)
     return node if _NODE.fullmatch(node) else ""
 
 
-def any_came(snapshot: Snapshot) -> bool:
+def any_registered(snapshot: Snapshot) -> bool:
     """Whether a node has come for a trigger pod that is armed."""
-    things = (thing for thing in asking(snapshot) if signalled(thing) == SignalReason.UNSCHEDULABLE)
-    asked = [each for thing in things if not thing.deleting and (each := read_asked(thing)) is not None]
-    return bool(came_since(asked, snapshot))
+    things = (thing for thing in request_objects(snapshot) if signalled(thing) == SignalReason.UNSCHEDULABLE)
+    requests = [each for thing in things if not thing.deleting and (each := read_request(thing)) is not None]
+    return bool(registered_since(requests, snapshot))
 
 
-def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[str]]:
-    """Nodes that have come for what is still outstanding, by the name of what asked for them.
+def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) -> Mapping[str, list[str]]:
+    """Nodes that have come for what is still outstanding, by the name of what requests for them.
 
-    A node answers the youngest that it fits: of the pool and the types, made after it was asked for, joined, its GPUs
-    allocatable, and counted for nothing else. What was asked for before it may have a node made earlier, which boots
+    A node answers the youngest that it fits: of the pool and the types, made after it was requests for, joined, its GPUs
+    allocatable, and counted for nothing else. What was requests for before it may have a node made earlier, which boots
     for longer, and would be no answer to what is younger. A node is made when its NodeClaim is, where it has one. One
     whose GPUs are held came for something that is over: what it has left is free, and nobody's answer.
     """
-    waiting = [each for each in asked if each.outstanding]
+    waiting = [each for each in requests if each.outstanding]
     if not waiting:
         return {}
     gpu_resource = snapshot.environment.spec.gpu_resource
     ordered = {claim.node_name: claim.creation_timestamp for claim in snapshot.node_claims if claim.node_name}
     born = {node.name: ordered.get(node.name, node.creation_timestamp) for node in snapshot.nodes}
     first = min(each.thing.creation_timestamp for each in waiting)
-    there = (node for node in snapshot.nodes if born[node.name] >= first and _has_joined(node))
+    there = (node for node in snapshot.nodes if born[node.name] >= first and _is_registered(node))
     new = {node.name: node for node in there}
     if not new:
         return {}
-    for name in [*(node for each in asked for node in each.came), *nodes_in_use(snapshot.pods, new, gpu_resource)]:
+    for name in [
+        *(node for each in requests for node in each.registered),
+        *nodes_in_use(snapshot.pods, new, gpu_resource),
+    ]:
         new.pop(name, None)
     left = {each.name: each.outstanding for each in waiting}
     by_kind = _by_kind(waiting)
@@ -167,25 +178,27 @@ def came_since(asked: Sequence[Asked], snapshot: Snapshot) -> Mapping[str, list[
         of_kind = by_kind.get((node.labels.get(NODEPOOL, ""), node.instance_type), ())
         open_ones = (each for each in reversed(of_kind) if left[each.name])
         earlier = (each for each in open_ones if each.thing.creation_timestamp <= born[node.name])
-        answered = next((each for each in earlier if (gpu_devices(node, gpu_resource) or 0) >= each.ask.gpus), None)
+        answered = next(
+            (each for each in earlier if (gpu_devices(node, gpu_resource) or 0) >= each.node_request.gpus), None
+        )
         if answered is not None:
             left[answered.name] -= 1
             found.setdefault(answered.name, []).append(node.name)
     return found
 
 
-def _has_joined(node: Node) -> bool:
-    """As soon as it is anybody's supply, it is counted for those who asked: else others would take it first."""
+def _is_registered(node: Node) -> bool:
+    """As soon as it is anybody's supply, it is counted for those who requests: else others would take it first."""
     unregistered = any(taint.key == UNREGISTERED for taint in node.taints)
     return node.ready is not False and not node.deleting and not unregistered
 
 
-def _by_kind(waiting: Iterable[Asked]) -> Mapping[tuple[str, str], Sequence[Asked]]:
+def _by_kind(waiting: Iterable[CapacityRequest]) -> Mapping[tuple[str, str], Sequence[CapacityRequest]]:
     """By NodePool and instance type, in the order given."""
-    found: dict[tuple[str, str], list[Asked]] = {}
+    found: dict[tuple[str, str], list[CapacityRequest]] = {}
     for each in waiting:
-        for instance_type in dict.fromkeys(each.ask.instance_types):
-            found.setdefault((each.ask.node_pool, instance_type), []).append(each)
+        for instance_type in dict.fromkeys(each.node_request.instance_types):
+            found.setdefault((each.node_request.node_pool, instance_type), []).append(each)
     return found
 
 

@@ -14,11 +14,11 @@ from plimsoll.model import DemandRef
 from plimsoll.model.meta import Observed, Placement, Terms
 from plimsoll.plan.demand import PlannedNode, Promise
 
-ASK: Final = f"{GROUP}/node"
+NODE: Final = f"{GROUP}/node"
 """Annotation: the NodeAsk, as JSON."""
 ATTEMPT: Final = f"{GROUP}/attempt"
 """Annotation: 1 for what is asked for first, one more after each failure."""
-CAME: Final = f"{GROUP}/came"
+REGISTERED: Final = f"{GROUP}/came"
 """Annotation: names of the nodes that have come, as a JSON list."""
 LOST: Final = f"{GROUP}/lost"
 """Annotation: names of NodeClaims of which nothing is expected any more, as a JSON list."""
@@ -31,7 +31,7 @@ _SHORT: Final = 4096
 """Characters of an annotation that is remembered: it may be anybody's."""
 
 
-class NodeAsk(Observed):
+class NodeRequest(Observed):
     """A node's whole GPUs, and the host resources of the pods that are to run on it."""
 
     model_config = ConfigDict(
@@ -47,7 +47,7 @@ class NodeAsk(Observed):
     memory_mib: Annotated[int, Field(ge=0)] = 0
 
     @classmethod
-    def of(cls, node: PlannedNode) -> "NodeAsk":
+    def of(cls, node: PlannedNode) -> "NodeRequest":
         return cls(
             instance_types=(node.instance_type, *node.alternatives),
             node_pool=node.node_pool,
@@ -57,7 +57,7 @@ class NodeAsk(Observed):
             memory_mib=node.memory_mib,
         )
 
-    def promise(self, name: str, demand: str, *, claimed: bool = False) -> Promise:
+    def requested_node(self, name: str, demand: str, *, claimed: bool = False) -> Promise:
         """Such a node, on its way for a demand."""
         return Promise(
             name=name,
@@ -72,10 +72,10 @@ class NodeAsk(Observed):
         )
 
     @classmethod
-    def said_by(cls, annotations: Mapping[str, str]) -> "NodeAsk | None":
+    def from_annotations(cls, annotations: Mapping[str, str]) -> "NodeRequest | None":
         """None where the annotation is not there or not ours."""
-        text = annotations.get(ASK, "")
-        return _said(text) if len(text) < _SHORT else _read(text)
+        text = annotations.get(NODE, "")
+        return _read_cached(text) if len(text) < _SHORT else _read(text)
 
     @property
     def text(self) -> str:
@@ -94,33 +94,33 @@ class NodeAsk(Observed):
         return {gpu_resource: str(self.gpus), **cpu, **memory}
 
 
-def _read(text: str) -> NodeAsk | None:
+def _read(text: str) -> NodeRequest | None:
     try:
-        return NodeAsk.model_validate(orjson.loads(text))
+        return NodeRequest.model_validate(orjson.loads(text))
     except (orjson.JSONDecodeError, ValidationError):
         return None
 
 
-_said = lru_cache(maxsize=1024)(_read)
+_read_cached = lru_cache(maxsize=1024)(_read)
 """Thousands of nodes are asked for in a few words."""
 
 
-def placing(ask: NodeAsk, placement: Placement) -> dict[str, Any]:
+def placing(node_request: NodeRequest, placement: Placement) -> dict[str, Any]:
     """The part of a pod's spec that holds it to the asked node, and to where the class's pods may run.
 
     What a class says of labels of GPU Feature Discovery is left out: the type answers it, and an autoscaler knows those
     labels of no node that it has yet to make.
     """
     selector = {key: value for key, value in placement.node_selector if not key.startswith(NVIDIA)}
-    held = []
-    if len(ask.instance_types) == 1:
-        selector[INSTANCE_TYPE] = ask.instance_types[0]
+    type_terms = []
+    if len(node_request.instance_types) == 1:
+        selector[INSTANCE_TYPE] = node_request.instance_types[0]
     else:
-        held.append({"key": INSTANCE_TYPE, "operator": "In", "values": list(ask.instance_types)})
-    if ask.node_pool:
-        selector[NODEPOOL] = ask.node_pool
+        type_terms.append({"key": INSTANCE_TYPE, "operator": "In", "values": list(node_request.instance_types)})
+    if node_request.node_pool:
+        selector[NODEPOOL] = node_request.node_pool
     spec: dict[str, Any] = {"nodeSelector": selector, "tolerations": _tolerations(placement)}
-    if terms := _terms(placement.affinity, held):
+    if terms := _terms(placement.affinity, type_terms):
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         spec["affinity"] = {"nodeAffinity": required}
     return spec
@@ -149,13 +149,13 @@ def _tolerations(placement: Placement) -> list[dict[str, Any]]:
     return own if _GPU_TAINT in own else [*own, _GPU_TAINT]
 
 
-def _terms(affinity: Terms, held: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _terms(affinity: Terms, type_terms: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     terms = []
     for term in affinity or ((),):
         kept = [each for each in term if not each.key.startswith(NVIDIA)]
         fields = [_requirement(each.key, each.operator, each.values) for each in kept if each.field]
         labels = [_requirement(each.key, each.operator, each.values) for each in kept if not each.field]
-        parts = {"matchExpressions": [*labels, *held], "matchFields": fields}
+        parts = {"matchExpressions": [*labels, *type_terms], "matchFields": fields}
         found = {name: items for name, items in parts.items() if items}
         if not found:
             return []  # alternatives, one of which asks for nothing more

@@ -24,18 +24,18 @@ from plimsoll.plan.demand import Demand
 from plimsoll.plan.nodes import gpu_devices
 from plimsoll.plan.owned import parse_time
 from plimsoll.plan.pods import node_of
-from plimsoll.plan.requests.capacity_request import Asked
-from plimsoll.plan.requests.node_request import NodeAsk
+from plimsoll.plan.requests.capacity_request import CapacityRequest
+from plimsoll.plan.requests.node_request import NodeRequest
 
 PATIENCE: Final = timedelta(seconds=30)
 """How long what asks may go without a NodeClaim, and a node that is Ready without those beside it: three times
 Karpenter looks at what is armed."""
 
 
-def held_nodes(
+def reserved_nodes(
     new_nodes: Mapping[str, Sequence[str]],
     snapshot: Snapshot,
-    waiting: Sequence[Asked],
+    waiting: Sequence[CapacityRequest],
     demands: Sequence[Demand],
     now: datetime,
 ) -> tuple[frozenset[str], datetime | None]:
@@ -44,18 +44,24 @@ def held_nodes(
     if not names:
         return frozenset(), None
     unclaimed = [
-        (each.ask, each.since + PATIENCE)
+        (each.node_request, each.since + PATIENCE)
         for each in waiting
         if each.outstanding > each.claimed and now < each.since + PATIENCE
     ]
-    unclaimed += [(NodeAsk.of(node), now + PATIENCE) for demand in demands for node in demand.nodes]
-    coming = {each.ask.node_pool for each in waiting if each.outstanding and isinstance(each.thing, CapacityBuffer)}
+    unclaimed += [(NodeRequest.of(node), now + PATIENCE) for demand in demands for node in demand.nodes]
+    launching = {
+        each.node_request.node_pool for each in waiting if each.outstanding and isinstance(each.thing, CapacityBuffer)
+    }
     taken = {node_of(pod) for pod in snapshot.pods}
     found, ends = set(), list[datetime]()
     for node in snapshot.nodes:
         if node.name in names and node.name not in taken and not _open(node, demands):
-            until = [end for ask, end in unclaimed if _answers(node, ask, snapshot.environment.spec.gpu_resource)]
-            if node.labels.get(NODEPOOL, "") in coming and (since := _ready_since(node)) and now < since + PATIENCE:
+            until = [
+                end
+                for node_request, end in unclaimed
+                if _answers(node, node_request, snapshot.environment.spec.gpu_resource)
+            ]
+            if node.labels.get(NODEPOOL, "") in launching and (since := _ready_since(node)) and now < since + PATIENCE:
                 until.append(since + PATIENCE)
             if until:
                 found.add(node.name)
@@ -68,11 +74,11 @@ def _ready_since(node: Node) -> datetime | None:
     return parse_time(ready.last_transition_time) if ready is not None else None
 
 
-def _answers(node: Node, ask: NodeAsk, gpu_resource: str) -> bool:
+def _answers(node: Node, node_request: NodeRequest, gpu_resource: str) -> bool:
     return (
-        node.labels.get(NODEPOOL, "") == ask.node_pool
-        and node.instance_type in ask.instance_types
-        and (gpu_devices(node, gpu_resource) or 0) >= ask.gpus
+        node.labels.get(NODEPOOL, "") == node_request.node_pool
+        and node.instance_type in node_request.instance_types
+        and (gpu_devices(node, gpu_resource) or 0) >= node_request.gpus
     )
 
 

@@ -8,7 +8,7 @@ from plimsoll.plan.ledger import GpuLedger, gpu_ledger
 from plimsoll.plan.nodes import NodeIndex, index_of
 from plimsoll.plan.owned import ClaimProgress, Ownership
 from plimsoll.plan.pods import NodeUsage, PodPlaces, marked_pods
-from plimsoll.plan.requests import AskedObjects
+from plimsoll.plan.requests import CapacityRequests
 from plimsoll.plan.view.autoscaling import scaled
 
 
@@ -50,8 +50,8 @@ class ClusterView:
         return ClaimProgress(self.observed.nodes, self.observed.environment.spec)
 
     @cached_property
-    def requests(self) -> AskedObjects:
-        return AskedObjects(self.observed)
+    def requests(self) -> CapacityRequests:
+        return CapacityRequests(self.observed)
 
     @cached_property
     def usage(self) -> NodeUsage:

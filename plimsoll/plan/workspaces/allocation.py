@@ -73,7 +73,7 @@ class _Allocation:
         self._index = view.index
         self._usage = view.usage
         self._parted: set[Owner] = {owner_of(share.workspace) for share in shares if share.parted}
-        self._holders: dict[str, _Share] = {}
+        self._owners: dict[str, _Share] = {}
         """Who has a node; of several that share it the first."""
         self._devices: dict[tuple[str, str], int] = {}
         """Devices of a node and a resource that are given in parts."""
@@ -87,7 +87,7 @@ class _Allocation:
         for name in self._usable_of(share, own):
             if share.parted:
                 self._give(share, name, min(own[name], share.missing))
-            elif share.missing and name not in self._holders:
+            elif share.missing and name not in self._owners:
                 self._give(share, name)
 
     def keep_recorded(self, share: _Share) -> None:
@@ -110,7 +110,11 @@ class _Allocation:
     def _from_first_free(self, names: tuple[str, ...]) -> Iterable[str]:
         """The names without those at the head that are given: what is once, is to the end of the round."""
         first = self._first_free.get(id(names), 0)
-        while first < len(names) and (holder := self._holders.get(names[first])) is not None and not holder.parted:
+        while (
+            first < len(names)
+            and (owner_share := self._owners.get(names[first])) is not None
+            and not owner_share.parted
+        ):
             first += 1
         self._first_free[id(names)] = first
         return islice(names, first, None)
@@ -131,7 +135,7 @@ class _Allocation:
         if units <= 0:
             return
         share.given[name] = share.given.get(name, 0) + units
-        self._holders.setdefault(name, share)
+        self._owners.setdefault(name, share)
         if share.parted:
             key = (name, share.resource)
             self._devices[key] = self._devices.get(key, 0) + units * (share.sizing.devices or 0)
@@ -148,22 +152,22 @@ class _Allocation:
 
     def _free(self, share: _Share, name: str) -> bool:
         """Whether the Workspace may have the node for itself: nobody has it, and its pods find their devices."""
-        if name in self._holders:
+        if name in self._owners:
             return False
         others = self._usage.others(name, share.workspace, share.resource)
         if not others:
             return True
         if any(use.owner is not None for use in others):
             return False
-        return self._capacity(share, name) - sum(use.devices for use in others) >= (share.sizing.asked or 0)
+        return self._capacity(share, name) - sum(use.devices for use in others) >= (share.sizing.requested or 0)
 
     def _has_room(self, share: _Share, name: str) -> bool:
         return self._room(share, name) > 0 if share.parted else self._free(share, name)
 
     def _room(self, share: _Share, name: str) -> int:
         """Pods of a Workspace that takes parts of nodes for which the node has room."""
-        holder = self._holders.get(name)
-        if holder is not None and not holder.parted:
+        owner_share = self._owners.get(name)
+        if owner_share is not None and not owner_share.parted:
             return 0
         others = [
             use
@@ -212,7 +216,7 @@ class _Allocation:
     def _contended(self, share: _Share) -> bool:
         """Whether a sibling has one of the nodes, or pods there: pods that wait would take them when it restarts."""
         return any(
-            ((holder := self._holders.get(name)) is not None and holder is not share)
+            ((owner_share := self._owners.get(name)) is not None and owner_share is not share)
             or any(use.owner for use in self._usage.others(name, share.workspace, share.resource))
             for name in share.sizing.node_names
         )
@@ -222,9 +226,9 @@ class _Allocation:
         for name in share.sizing.node_names:
             if name in share.given:
                 continue
-            holder = self._holders.get(name)
-            if holder is not None and holder is not share:
-                yield f"{name} by Workspace {holder.workspace.ref}"
+            owner_share = self._owners.get(name)
+            if owner_share is not None and owner_share is not share:
+                yield f"{name} by Workspace {owner_share.workspace.ref}"
                 continue
             uses = self._usage.others(name, share.workspace, share.resource)
             if uses:

@@ -42,7 +42,7 @@ class Survey(NamedTuple):
     warnings: tuple[str, ...]
 
 
-class Ask(NamedTuple):
+class NodeCriteria(NamedTuple):
     """What makes nodes usable for a Workspace, beside its selector."""
 
     tolerance: Tolerance
@@ -51,7 +51,7 @@ class Ask(NamedTuple):
     """That the template asks for by itself; 0: as many as its nodes have."""
 
 
-class BroughtNodes:
+class ByoNodes:
     """Judges Workspaces against the nodes of one snapshot; what a selector finds is found once."""
 
     def __init__(self, index: NodeIndex, environment: EnvironmentSpec) -> None:
@@ -77,22 +77,22 @@ class BroughtNodes:
         devices = template_devices(workspace, self._environment.gpu_resource)
         if isinstance(devices, Refusal):
             return devices
-        ask = Ask(self._tolerances.of(workspace), resource.partition, devices)
-        survey = self._found(resource.label_selector, ask)
+        criteria = NodeCriteria(self._tolerances.of(workspace), resource.partition, devices)
+        survey = self._found(resource.label_selector, criteria)
         if isinstance(survey, Refusal):
             return survey
         pools = self._foreign_pools(workspace.namespace, survey.usable)
         return pools or _size(workspace, survey, devices, self._estimates)
 
-    def _found(self, selector: LabelSelector, ask: Ask) -> Survey | Refusal:
+    def _found(self, selector: LabelSelector, criteria: NodeCriteria) -> Survey | Refusal:
         """What the selector finds for pods that ask for so much, or what is wrong with these nodes."""
-        key = (str(selector), ask.tolerance.key, ask.partition, ask.devices)
+        key = (str(selector), criteria.tolerance.key, criteria.partition, criteria.devices)
         found = self._surveys.get(key)
         if found is None:
-            found = self._surveys[key] = self._survey(selector, key[0], ask)
+            found = self._surveys[key] = self._survey(selector, key[0], criteria)
         return found
 
-    def _survey(self, selector: LabelSelector, text: str, ask: Ask) -> Survey | Refusal:
+    def _survey(self, selector: LabelSelector, text: str, criteria: NodeCriteria) -> Survey | Refusal:
         matching = self._index.matching(selector)
         nodes = [node for node in matching if not node.deleting]
         if not nodes:
@@ -104,8 +104,8 @@ class BroughtNodes:
         elsewise: list[Unusable] = []
         invalid: list[tuple[Node, InvalidGpuLabel]] = []
         for node in nodes:
-            offer = self._offers.of(node, ask.partition)
-            problem = why_unusable(node, ask.tolerance)
+            offer = self._offers.of(node, criteria.partition)
+            problem = why_unusable(node, criteria.tolerance)
             if isinstance(offer, Offer):
                 # By identity: nodes that are alike have one offer, and to hash it for each takes longer than all else.
                 by_offer.setdefault(id(offer), (offer, []))[1].append(node)
@@ -130,7 +130,7 @@ class BroughtNodes:
         fewest = min(groups, key=lambda each: (each.devices, each.gpu_count), default=None)
         names = []
         for node, its in usable:
-            devices = ask.devices or (fewest or its).devices
+            devices = criteria.devices or (fewest or its).devices
             short = short_of_devices(node, its, devices, self._environment.gpu_resource)
             if short:
                 unusable[node.name] = short
@@ -138,7 +138,7 @@ class BroughtNodes:
                 names.append(node.name)
         if not names or fewest is None:
             said = [f"{name} ({problem})" for name, problem in unusable.items()]
-            return none_usable(text, len(nodes), said, elsewise, partitioned=ask.partition is not None)
+            return none_usable(text, len(nodes), said, elsewise, partitioned=criteria.partition is not None)
         return Survey(
             offer=fewest,
             matching=tuple(sorted(node.name for alike in groups.values() for node in alike)),
@@ -207,7 +207,7 @@ def _size(workspace: Workspace, survey: Survey, own_devices: int, estimates: Est
         devices=offer.devices,
         resource=offer.resource,
         parallel=offer.gpus.count,
-        asked=own_devices or offer.devices,
+        requested=own_devices or offer.devices,
         pods_per_node=offer.pods,
         gpus=gpus,
         warnings=(*warnings, *deprecated),

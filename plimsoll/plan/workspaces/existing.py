@@ -11,7 +11,7 @@ from plimsoll.plan.owned import by_age
 from plimsoll.plan.view import ClusterView
 
 
-def brought_supply(view: ClusterView, targets: dict[tuple[str, str], int]) -> dict[tuple[str, str], tuple[str, ...]]:
+def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> dict[tuple[str, str], tuple[str, ...]]:
     """Names of brought nodes that each Workspace may count, at most its target; no node counts for two.
 
     Counted are Ready nodes that a non-empty selector matches, of the Workspace's instance type in a spelling that its

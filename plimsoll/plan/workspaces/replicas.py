@@ -64,7 +64,7 @@ def whole_replicas(view: ClusterView, verdicts: Sequence[Verdict]) -> dict[Key, 
     for workspace, nodes, per_replica, there, wanted in spanning:
         free = room.free(nodes)
         most = min(wanted - there, free // per_replica)
-        more = next((n for n in range(most, 0, -1) if room.holds(nodes, n * per_replica)), 0)
+        more = next((n for n in range(most, 0, -1) if room.has_room(nodes, n * per_replica)), 0)
         room.add(nodes, more * per_replica)
         starts[workspace.key] = Start(there + more, per_replica, free)
     return starts
@@ -126,10 +126,12 @@ class _Room:
         found = self._occupied.get(node)
         if found is None:
             pods = self._pods.get(node, ())
-            found = self._occupied[node] = any(pod.labels.get(WORKSPACE) or _asks(pod, self._resource) for pod in pods)
+            found = self._occupied[node] = any(
+                pod.labels.get(WORKSPACE) or _requests_devices(pod, self._resource) for pod in pods
+            )
         return found
 
-    def holds(self, nodes: Nodes, pods: int) -> bool:
+    def has_room(self, nodes: Nodes, pods: int) -> bool:
         """Whether so many more pods leave room for every pod that is to be placed, wherever the others go."""
         pending = self._pending + Counter({nodes: pods})
         return all(
@@ -139,7 +141,7 @@ class _Room:
         )
 
 
-def _asks(pod: Pod, resource: str) -> bool:
+def _requests_devices(pod: Pod, resource: str) -> bool:
     try:
         return pod.devices(resource) > 0
     except ValueError:

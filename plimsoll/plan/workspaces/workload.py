@@ -119,7 +119,7 @@ def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environm
     if inference.preset is not None:
         serve_preset(spec, inference, verdict, environment)
     resource = verdict.device_resource or environment.spec.gpu_resource
-    _ask_for_gpus(spec["containers"], resource, verdict.gpus_per_node or 0)
+    _request_gpus(spec["containers"], resource, verdict.gpus_per_node or 0)
     affinity = _object(spec, "affinity")
     _object(affinity, "nodeAffinity")
     if workspace.spec.resource.partition is None:
@@ -141,14 +141,14 @@ def _keep_apart(anti_affinity: dict[str, Any]) -> None:
     anti_affinity[required] = [*(anti_affinity.get(required) or []), alone]
 
 
-def _ask_for_gpus(containers: list[dict[str, Any]], resource: str, devices: int) -> None:
+def _request_gpus(containers: list[dict[str, Any]], resource: str, devices: int) -> None:
     """Asks for the whole node's GPUs in the first container, unless one asks for GPUs itself."""
-    asked = any(
+    requested = any(
         resource in (dig(container, f"resources.{part}") or {})
         for container in containers
         for part in ("requests", "limits")
     )
-    if asked or not devices:
+    if requested or not devices:
         return
     resources = _object(containers[0], "resources")
     for part in ("requests", "limits"):
@@ -165,13 +165,13 @@ def _require_nodes(node_affinity: dict[str, Any], workspace: Workspace, instance
     ours = [selector.node_selector_terms()]
     if instance_types:
         owned = [_is_in(key, value) for key, value in ownership_labels(workspace).items()]
-        brought = [
+        existing = [
             *selector.node_selector_terms(),
             {"key": NODEPOOL, "operator": "DoesNotExist"},
             {"key": WORKSPACE, "operator": "DoesNotExist"},
             _is_in(INSTANCE_TYPE, *instance_types),
         ]
-        ours = [owned] if selector.empty else [owned, brought]
+        ours = [owned] if selector.empty else [owned, existing]
         preferred = node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or []
         node_affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
             *preferred,
