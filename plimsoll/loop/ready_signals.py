@@ -1,7 +1,7 @@
-"""Disarms triggers whose nodes come while an update runs.
+"""Signals trigger pods whose nodes register while an update runs.
 
-An update takes seconds, and Karpenter looks again at what is armed: once pods have the GPUs of a node whose trigger
-is still armed, it buys another one.
+An update takes seconds, and Karpenter checks pending pods again meanwhile: once pods use the GPUs of a registered node
+whose trigger pod is still Unschedulable, Karpenter creates another node.
 """
 
 import threading
@@ -15,13 +15,13 @@ from plimsoll.model import Plan, Signal, SignalReason, Snapshot
 from plimsoll.plan.requests import any_registered
 
 LOOK_SECONDS: Final = 0.1
-"""Between looks at the snapshot in memory, which costs next to nothing while no node changes."""
+"""Interval between checks of the snapshot in memory; a check is cheap while no node changes."""
 
 
 class ReadySignals:
-    """Looks and disarms in a thread of its own as long as its context lasts; `sent` is what the cluster has taken.
+    """Checks and signals in a thread while its context lasts; `sent` are the signals that the cluster accepted.
 
-    `plan` is called there and nowhere else meanwhile. What cannot be observed or planned is left to the next round.
+    `plan` is called only in that thread meanwhile. Errors of observing and planning are left to the next round.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class ReadySignals:
         self._plan = plan
         self._send = send
         self._over = threading.Event()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="disarming")
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="ready-signals")
         self.sent: list[Signal] = []
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Objects that the engine made: their names, labels, owners and progress."""
+"""Objects that the controller created: their names, labels, owners and progress."""
 
 from plimsoll.plan.owned.attempts import Attempts, AttemptTracker, Failed, as_status
 from plimsoll.plan.owned.delta import KARPENTER, Delta, key_of

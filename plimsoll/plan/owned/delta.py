@@ -1,4 +1,4 @@
-"""The delta of one round while it is put together."""
+"""The delta of one round while it is assembled."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -22,7 +22,7 @@ _API_VERSIONS: Final[dict[type[ObservedObject], str]] = {
 
 
 class Delta:
-    """Operations, warnings, and the times at which they may change by themselves; in the order they were found."""
+    """Operations, warnings and deadlines, in the order in which they were added."""
 
     def __init__(self) -> None:
         self.creations: list[Creation] = []
@@ -39,7 +39,7 @@ class Delta:
         self.updates.append(Update(manifest=manifest, owner=owner, reason=reason))
 
     def delete(self, thing: Owned | RequestObject, reason: str) -> None:
-        """Nothing where the object is being deleted already."""
+        """Adds a deletion, unless the object is already being deleted."""
         if not thing.deleting:
             self.deletions.append(Deletion(key=key_of(thing), uid=thing.uid, owner=owner_of(thing), reason=reason))
 

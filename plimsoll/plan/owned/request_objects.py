@@ -1,6 +1,6 @@
-"""What asks for the capacity of demand: trigger pods, CapacityBuffers, ProvisioningRequests and their PodTemplates.
+"""Objects that request capacity for demand: trigger pods, CapacityBuffers, ProvisioningRequests, PodTemplates.
 
-Each carries the label of its demand, so that it is found again after a restart and asked for once.
+Each has a label with its demand, so that a restarted controller finds it and does not request the capacity again.
 """
 
 from typing import Final
@@ -18,9 +18,10 @@ KINDS: Final = (Pod, PodTemplate, CapacityBuffer, ProvisioningRequest)
 
 
 def request_objects(snapshot: Snapshot) -> tuple[RequestObject, ...]:
-    """Every object that the environment's stacks own for demand or headroom, those under deletion too; by age.
+    """The objects that the environment's stacks own for demand or headroom, including those being deleted, oldest
+    first.
 
-    Only the namespace that the settings name is looked at: whoever puts our labels on a pod elsewhere gets nothing.
+    Only the namespace `spec.demand.namespace` is read: labels on objects in other namespaces have no effect.
     """
     things: list[RequestObject] = [
         *marked_pods(snapshot.pods),
@@ -46,13 +47,13 @@ def by_age(thing: RequestObject) -> tuple[str, str]:
 
 
 def demand_of(thing: RequestObject) -> DemandRef:
-    """What the labels name."""
+    """The demand or Environment that the labels name."""
     if DEMAND in thing.labels:
         return DemandRef(name=thing.labels[DEMAND])
     return DemandRef(kind="Environment", name=thing.labels.get(ENVIRONMENT, ""))
 
 
 def signalled(thing: RequestObject) -> str:
-    """The reason in the condition PodScheduled of a trigger pod; empty for anything else."""
+    """The reason of a trigger pod's condition PodScheduled; empty for other objects."""
     condition = condition_of(thing.conditions, "PodScheduled") if isinstance(thing, Pod) else None
     return condition.reason if condition is not None else ""

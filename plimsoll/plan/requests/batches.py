@@ -1,4 +1,4 @@
-"""Requests that count pods of a PodTemplate: CapacityBuffers and ProvisioningRequests."""
+"""CapacityBuffers and ProvisioningRequests: each requests several equal nodes, as pods of one PodTemplate."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
@@ -25,9 +25,10 @@ Manifest = dict[str, Any]
 
 
 def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeRequest, int]]:
-    """Asks of nodes that are alike but for the host resources of their pods, with how many; the largest stand for all.
+    """Groups planned nodes into one request for each shape: (request, number of nodes).
 
-    What fits each of them fits the type, so the largest of each resource does too.
+    Nodes that differ only in their pods' CPU and memory form one group, which requests the maximum of each resource.
+    The maximum fits too, because each of the amounts fits the instance type.
     """
     found: dict[NodeRequest, list[PlannedNode]] = {}
     for node in nodes:
@@ -48,19 +49,19 @@ def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeRequest, int]]:
 
 
 def batch_name(prefix: str, demand: str, node_request: NodeRequest, ordinal: int) -> str:
-    """At most 63 characters; the hash tells demand, ask and ordinal apart."""
+    """An object name of at most 63 characters; its hash covers demand, node request and ordinal."""
     digest = hashlib.sha256(f"{demand}/{node_request.text}/{ordinal}".encode()).hexdigest()[:12]
     return f"{prefix}-{node_request.slug}-{digest}"
 
 
 def of_demand(environment: Environment, demand: str, node_request: NodeRequest, name: str, attempt: int) -> Manifest:
-    """Metadata of what asks for a demand."""
+    """Metadata of an object that requests nodes for a demand."""
     labels = marks(DemandRef(name=demand), environment.name)
     return _metadata(environment, name, labels, {NODE: node_request.text, ATTEMPT: str(attempt)})
 
 
 def of_headroom(environment: Environment, headroom: Headroom, name: str) -> Manifest:
-    """Metadata of what stands for a headroom."""
+    """Metadata of an object that keeps a headroom."""
     labels = {HEADROOM: headroom.name, ENVIRONMENT: as_label_value(environment.name)}
     return _metadata(environment, name, labels, {NODE: headroom_request(headroom).text})
 
@@ -72,7 +73,7 @@ def headroom_request(headroom: Headroom) -> NodeRequest:
 def pod_template(
     environment: Environment, metadata: Manifest, node_request: NodeRequest, placement: Placement = ANYWHERE
 ) -> Manifest:
-    """The PodTemplate of one node: no pod is ever made of it."""
+    """The PodTemplate that describes one node. No pod is ever created from it."""
     requests = node_request.requests(environment.spec.gpu_resource)
     container = {
         "name": "gpu-node",
@@ -84,7 +85,7 @@ def pod_template(
 
 
 def capacity_buffer(metadata: Manifest, replicas: int) -> Manifest:
-    """A CapacityBuffer of the PodTemplate of the same name: `replicas` nodes are still to come."""
+    """A CapacityBuffer for the PodTemplate of the same name; `replicas` is the number of nodes that are outstanding."""
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1beta1",
         "kind": "CapacityBuffer",
@@ -98,7 +99,7 @@ def capacity_buffer(metadata: Manifest, replicas: int) -> Manifest:
 
 
 def provisioning_request(metadata: Manifest, count: int) -> Manifest:
-    """A ProvisioningRequest of so many pods of the PodTemplate of the same name; its spec can never change."""
+    """A ProvisioningRequest for `count` pods of the PodTemplate of the same name. Its spec is immutable."""
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1",
         "kind": "ProvisioningRequest",
@@ -135,15 +136,17 @@ class BatchProvisioner:
             prefix = "gpu-buffer" if self._buffers else "gpu-request"
             name = self._names.new(demand.name, node_request, partial(batch_name, prefix))
             metadata = of_demand(self._environment, demand.name, node_request, name, attempt)
-            reason = f"pods of demand {demand.name} lack {counted(count, 'node')}"
+            reason = f"pods of demand {demand.name} need {counted(count, 'more node')}"
             delta.create(pod_template(self._environment, metadata, node_request, demand.of.placement), owner, reason)
             delta.create(self._manifest(metadata, count), owner, reason)
         return len(batched)
 
     def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], delta: Delta) -> None:
-        """A buffer shrinks as its nodes come, before the pods take them: else it would be filled again.
+        """Updates the object's replicas and its annotations.
 
-        It shrinks by what does not come as well. A request cannot: it is noted on it what is not awaited any more.
+        A CapacityBuffer shrinks when its nodes register, before pods use them; otherwise the autoscaler would fill the
+        buffer again. It also shrinks by nodes that failed. A ProvisioningRequest is immutable, so an annotation records
+        the nodes that it no longer expects.
         """
         known = read_request(request.thing)
         shrinks = isinstance(request.thing, CapacityBuffer) and needed != request.thing.replicas
@@ -151,14 +154,18 @@ class BatchProvisioner:
             return
         count = needed if self._buffers else request.outstanding + len(request.registered) + request.given_up
         manifest = self._manifest(self._metadata(request), count)
-        reason = f"{counted(len(registered), 'node')} came" if registered else f"{counted(needed, 'node')} still needed"
+        reason = (
+            f"{counted(len(registered), 'node')} registered"
+            if registered
+            else f"{counted(needed, 'node')} still needed"
+        )
         delta.update(manifest, DemandRef(name=request.demand), reason)
 
     def signal_ready(self, request: CapacityRequest, registered: Collection[str], delta: Delta) -> None:
-        """Nothing: its deletion says all."""
+        """Does nothing: deleting the object withdraws the request."""
 
     def _metadata(self, request: CapacityRequest) -> Manifest:
-        """With what became of the nodes."""
+        """Metadata with annotations on nodes that registered, failed, or are no longer expected."""
         metadata = of_demand(self._environment, request.demand, request.node_request, request.name, request.attempt)
         names = {REGISTERED: request.registered, LOST: request.lost}
         noted = {key: orjson.dumps(list(each)).decode() for key, each in names.items() if each}

@@ -1,4 +1,4 @@
-"""Asked: nodes that an object asks for, and how many of them have come."""
+"""CapacityRequest: nodes that an object requests from an autoscaler, and how many of them have registered."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,15 +21,15 @@ from plimsoll.plan.pods import nodes_in_use
 from plimsoll.plan.requests.node_request import ATTEMPT, GIVEN_UP, LOST, REGISTERED, NodeRequest
 
 READY_MESSAGE: Final = "the GPUs are allocatable on node "
-"""Before the node's name, in the condition of a trigger that is disarmed."""
+"""Prefix of the condition message of a trigger pod whose node is ready; the node's name follows."""
 UNREGISTERED: Final = "karpenter.sh/unregistered"
-"""Taint of a node that Karpenter has yet to take up."""
+"""Taint of a node that Karpenter has not registered yet."""
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
 class CapacityRequest:
-    """One object that asks."""
+    """One object that requests nodes, with the progress of its nodes."""
 
     thing: Pod | CapacityBuffer | ProvisioningRequest
     demand: str
@@ -37,15 +37,15 @@ class CapacityRequest:
     attempt: int
     since: datetime
     outstanding: int
-    """Nodes that are still to come."""
+    """Nodes that have not registered yet."""
     registered: tuple[str, ...] = ()
-    """Nodes that have come."""
+    """Names of nodes that have registered for this request."""
     lost: tuple[str, ...] = ()
-    """NodeClaims of which nothing is expected any more."""
+    """Names of NodeClaims that failed and are no longer expected."""
     given_up: int = 0
-    """Nodes that are not awaited any more."""
+    """Number of nodes that are no longer expected."""
     claimed: int = 0
-    """Of those still to come, how many have a NodeClaim."""
+    """Number of outstanding nodes that have a NodeClaim."""
 
     @property
     def name(self) -> str:
@@ -53,28 +53,28 @@ class CapacityRequest:
 
     @property
     def requested_nodes(self) -> tuple[Promise, ...]:
-        """The nodes still to come, as supply."""
+        """The outstanding nodes, as supply for the demand planner."""
         return tuple(
             self.node_request.requested_node(f"{self.name}/{number}", self.demand, claimed=number < self.claimed)
             for number in range(self.outstanding)
         )
 
     def with_registered(self, nodes: Iterable[str]) -> "CapacityRequest":
-        """As it is once these nodes have come too."""
+        """A copy in which these nodes have registered too."""
         new = tuple(nodes)
         return (
             replace(self, outstanding=self.outstanding - len(new), registered=(*self.registered, *new)) if new else self
         )
 
     def with_reserved(self, nodes: Collection[str]) -> "CapacityRequest":
-        """As it is while these of the nodes that came are counted as if they were still to come."""
+        """A copy in which these registered nodes count as outstanding."""
         registered = tuple(name for name in self.registered if name not in nodes)
         return replace(
             self, outstanding=self.outstanding + len(self.registered) - len(registered), registered=registered
         )
 
     def without(self, nodes: int, claims: Iterable[str] = ()) -> "CapacityRequest":
-        """As it is once so many nodes, and these claims, are given up."""
+        """A copy that no longer expects this many nodes, nor these NodeClaims."""
         given = min(nodes, self.outstanding)
         lost = (*self.lost, *claims)
         return replace(self, outstanding=self.outstanding - given, given_up=self.given_up + given, lost=lost)
@@ -84,30 +84,30 @@ class CapacityRequest:
 
 
 class CapacityRequests:
-    """What asks in one snapshot, read once for all who want to know."""
+    """The capacity requests of one snapshot; each part is read once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
     @cached_property
     def things(self) -> tuple[RequestObject, ...]:
-        """By age, those under deletion too."""
+        """All request objects, oldest first, including those that are being deleted."""
         return request_objects(self._snapshot)
 
     @cached_property
     def found(self) -> tuple[CapacityRequest, ...]:
-        """What they ask for, without those under deletion."""
+        """What the objects request, without those that are being deleted."""
         things = (thing for thing in self.things if not thing.deleting)
         return tuple(each for thing in things if (each := read_request(thing)) is not None)
 
     @cached_property
     def registered(self) -> Mapping[str, list[str]]:
-        """As `came_since`, for all of them."""
+        """Newly registered nodes by request; see `registered_since`."""
         return registered_since(self.found, self._snapshot)
 
 
 def read_request(thing: RequestObject) -> CapacityRequest | None:
-    """What an object of a demand asks for; None for a PodTemplate, headroom, and what cannot be read as ours."""
+    """Reads a request object. None for PodTemplates, for headroom, and for annotations that cannot be read."""
     node_request = NodeRequest.from_annotations(thing.annotations)
     since = parse_time(thing.creation_timestamp)
     demand = thing.labels.get(DEMAND)
@@ -132,7 +132,7 @@ def read_request(thing: RequestObject) -> CapacityRequest | None:
 
 
 def ready_node(pod: Pod) -> str:
-    """The node that came for a trigger; empty while it is armed, or was never."""
+    """The node that is ready for a trigger pod; empty while the pod waits for one."""
     condition = condition_of(pod.conditions, "PodScheduled")
     if condition is None or condition.reason != SignalReason.CAPACITY_READY:
         return ""
@@ -141,19 +141,20 @@ def ready_node(pod: Pod) -> str:
 
 
 def any_registered(snapshot: Snapshot) -> bool:
-    """Whether a node has come for a trigger pod that is armed."""
+    """Whether a node has registered for a trigger pod that is still marked Unschedulable."""
     things = (thing for thing in request_objects(snapshot) if signalled(thing) == SignalReason.UNSCHEDULABLE)
     requests = [each for thing in things if not thing.deleting and (each := read_request(thing)) is not None]
     return bool(registered_since(requests, snapshot))
 
 
 def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) -> Mapping[str, list[str]]:
-    """Nodes that have come for what is still outstanding, by the name of what requests for them.
+    """Nodes that registered for outstanding requests, by request name.
 
-    A node answers the youngest that it fits: of the pool and the types, made after it was requests for, joined, its GPUs
-    allocatable, and counted for nothing else. What was requests for before it may have a node made earlier, which boots
-    for longer, and would be no answer to what is younger. A node is made when its NodeClaim is, where it has one. One
-    whose GPUs are held came for something that is over: what it has left is free, and nobody's answer.
+    A node is assigned to the newest request that it fits: same NodePool and instance types, created after the request,
+    registered, GPUs allocatable, and not assigned to another request. Newest, because an older request may be served by
+    an earlier node that is still booting, which could not serve the newer request. Where a node has a NodeClaim, its
+    creation time is that of the NodeClaim. A node whose GPUs are in use is assigned to no request: the request that it
+    was created for is over.
     """
     waiting = [each for each in requests if each.outstanding]
     if not waiting:
@@ -188,13 +189,14 @@ def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) ->
 
 
 def _is_registered(node: Node) -> bool:
-    """As soon as it is anybody's supply, it is counted for those who requests: else others would take it first."""
+    """Whether the node is ready and registered. It is assigned at once: otherwise other demand would be planned onto
+    it."""
     unregistered = any(taint.key == UNREGISTERED for taint in node.taints)
     return node.ready is not False and not node.deleting and not unregistered
 
 
 def _by_kind(waiting: Iterable[CapacityRequest]) -> Mapping[tuple[str, str], Sequence[CapacityRequest]]:
-    """By NodePool and instance type, in the order given."""
+    """Requests by (NodePool, instance type), in the order given."""
     found: dict[tuple[str, str], list[CapacityRequest]] = {}
     for each in waiting:
         for instance_type in dict.fromkeys(each.node_request.instance_types):

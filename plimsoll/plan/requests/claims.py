@@ -1,4 +1,4 @@
-"""NodeClaims that an autoscaler made for requests: how far each has come, and which failed."""
+"""NodeClaims that an autoscaler created for capacity requests: their stage, and which of them failed."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,32 +14,33 @@ from plimsoll.plan.owned import ClaimProgress, Wait, parse_time
 from plimsoll.plan.requests.capacity_request import CapacityRequest
 
 ELSEWHERE: Final = timedelta(seconds=30)
-"""How long Karpenter may look for another offering of what it was asked for, after a provider had none."""
+"""How long Karpenter may look for another offering after a provider reported insufficient capacity."""
 _SUFFIX: Final = 5
-"""Characters that the apiserver adds to the name that Karpenter proposes, which is that of the NodePool and a dash."""
+"""Random characters that the apiserver appends to the generateName of a NodeClaim (the NodePool's name and a dash)."""
 _PROPOSED: Final = 58
 
 
 @dataclass
 class NoCapacity:
-    """One node that was asked for, and the claims that found no capacity for it."""
+    """A requested node, with the NodeClaims that failed for insufficient capacity."""
 
     instance_types: tuple[str, ...]
     words: str
     claims: list[str] = field(default_factory=list)
     said: list[datetime] = field(default_factory=list)
-    """When, the first time first."""
+    """Times of the events, oldest first."""
 
 
 def no_capacity(
     snapshot: Snapshot, requests: Sequence[CapacityRequest], missing: Mapping[str, int]
 ) -> Mapping[str, list[NoCapacity]]:
-    """Nodes without a living claim of which the provider said that it had none, by the name of what asked for them.
+    """Requested nodes for which the provider reported insufficient capacity, by request name.
 
-    `missing` nodes of each have no claim. Events count once for each claim, and never for what was asked for later. A
-    claim that was seen tells its NodePool and types; of one that was not, its name tells the NodePool, and the
-    provider's words may tell the type: where they do not, and different types were asked for of the NodePool, the
-    event is left alone, for Karpenter tries again.
+    `missing` is the number of nodes without a NodeClaim, by request name. Each NodeClaim counts once, and only for
+    requests that are older than the event. The NodePool and instance types are those of the NodeClaim where it was
+    observed. Otherwise the NodePool follows from the NodeClaim's name, and the instance type from the event's message.
+    If the message names none and the requests to this NodePool differ in instance types, the event is ignored, and
+    Karpenter tries again.
     """
     gone = {claim.name: claim for claim in snapshot.gone_claims}
     alive = {claim.name for claim in snapshot.node_claims if not claim.deleting}
@@ -60,7 +61,7 @@ def no_capacity(
         if short is not None:
             found.setdefault(short, []).append(NoCapacity(types[short], event.words, [event.claim], [said]))
         else:
-            # It was tried again for a node that is known to be lacking.
+            # Another attempt for a node that already lacks capacity.
             again = found[next(name for name in types if name in found)][-1]
             again.claims.append(event.claim)
             again.said.append(said)
@@ -68,7 +69,7 @@ def no_capacity(
 
 
 def answers(claim: NodeClaim, request: CapacityRequest) -> bool:
-    """Whether the claim can have been made for it."""
+    """Whether the NodeClaim can have been created for the request: same NodePool, a common instance type, not older."""
     launched = claim.labels.get(INSTANCE_TYPE)
     kinds = (launched,) if launched else claim.instance_types
     return (
@@ -81,7 +82,8 @@ def answers(claim: NodeClaim, request: CapacityRequest) -> bool:
 def _types_by_request(
     event: ClaimEvent, claim: NodeClaim | None, requests: Sequence[CapacityRequest]
 ) -> dict[str, tuple[str, ...]]:
-    """Types that the event speaks of, by the name of what can have asked for its claim, the oldest first."""
+    """Instance types that the event is about, by the name of each request that its NodeClaim may belong to, oldest
+    first."""
     if claim is not None:
         launched = claim.labels.get(INSTANCE_TYPE)
         kinds = (launched,) if launched else claim.instance_types
@@ -99,7 +101,7 @@ def _types_by_request(
 
 
 def made_of(claim: str, node_pool: str) -> bool:
-    """Whether the name is one that a NodeClaim of the NodePool gets."""
+    """Whether a NodeClaim of the NodePool can have this name."""
     return claim[:-_SUFFIX] == f"{node_pool}-"[:_PROPOSED]
 
 
@@ -112,40 +114,40 @@ def _order(event: ClaimEvent) -> tuple[str, str]:
 
 
 WORDS_LENGTH: Final = 400
-"""Characters that are kept of what Karpenter or a provider says."""
+"""Maximum length of a message of Karpenter or a provider, in characters."""
 
 
 @dataclass(frozen=True)
 class FollowedClaim:
-    """A NodeClaim with the object that asked for it."""
+    """A NodeClaim, with the request that it belongs to."""
 
     name: str
     request: str
     stage: ClaimStage
     instance_types: tuple[str, ...]
-    """The one that it was launched as, else those that it may become."""
+    """The launched instance type, or the ones that the requirements allow."""
     message: str = ""
     due: datetime | None = None
-    """When it will have failed, as it stands now."""
+    """Deadline of the current step."""
     registered: bool = False
-    """Whether its node has come already."""
+    """Whether its node has registered."""
 
 
 @dataclass(frozen=True)
 class Lost:
-    """What will not come of what one object asked for."""
+    """Nodes of one request that failed."""
 
     nodes: int = 0
     claims: tuple[FollowedClaim, ...] = ()
-    """Those that failed; several where an autoscaler tried again for the same node."""
+    """The NodeClaims that failed; several where the autoscaler tried again for the same node."""
 
 
 class ClaimMonitor:
-    """Follows the claims of one snapshot.
+    """Assigns the NodeClaims of one snapshot to capacity requests.
 
-    Karpenter does not say for which pod it makes one: a claim of the pool and the types, made after something was
-    asked for, answers the oldest of what is outstanding. Those that are late answer last: each of them is one node
-    that does not come, whoever else waits beside it.
+    Karpenter does not record for which pod it creates a NodeClaim. A NodeClaim of the same NodePool and instance types,
+    created after a request, is assigned to the oldest outstanding request. NodeClaims that missed their deadline are
+    assigned last; each stands for one node that fails, whatever else is outstanding.
     """
 
     def __init__(self, snapshot: Snapshot, requests: Sequence[CapacityRequest], now: datetime) -> None:
@@ -173,7 +175,7 @@ class ClaimMonitor:
                 self._follow(claim, wait, owner, registered=True)
             elif wait is not None and self._now > wait.due:
                 late.append((claim, wait))
-            elif wait is not None:  # one that serves, and came for none of these, answers none of them
+            elif wait is not None:  # a ready node of no request belongs to none
                 self._give(claim, wait, requests)
         for claim, wait in late:
             self._give(claim, wait, requests)
@@ -204,15 +206,15 @@ class ClaimMonitor:
         self._following.setdefault(owner.name, []).append(followed)
 
     def of(self, request: CapacityRequest) -> Sequence[FollowedClaim]:
-        """Living claims."""
+        """The request's NodeClaims that exist."""
         return self._following.get(request.name, ())
 
     def launching(self, request: CapacityRequest) -> int:
-        """Nodes still to come for which there is a claim that has not failed."""
+        """Outstanding nodes whose NodeClaim has not failed."""
         return sum(not each.registered and each.stage is not ClaimStage.FAILED for each in self.of(request))
 
     def lost(self, request: CapacityRequest) -> Lost:
-        """Nodes whose claims are late, and those that the provider had no capacity for."""
+        """Nodes whose NodeClaims missed their deadline, and nodes without capacity at the provider."""
         late = tuple(each for each in self.of(request) if each.stage is ClaimStage.FAILED)
         ripe = [each for each in self._no_capacity.get(request.name, ()) if self._now >= each.said[0] + ELSEWHERE]
         claims = tuple(
@@ -223,7 +225,7 @@ class ClaimMonitor:
         return Lost(len(late) + len(ripe), late + claims)
 
     def deadlines(self, request: CapacityRequest) -> list[datetime]:
-        """When claims will be late, and when nothing is expected any more of what found no capacity."""
+        """When NodeClaims miss their deadline, and when nodes without capacity are given up."""
         due = [each.due for each in self.of(request) if each.due is not None]
         ripe = [each.said[0] + ELSEWHERE for each in self._no_capacity.get(request.name, ())]
         return due + [each for each in ripe if each > self._now]
@@ -241,4 +243,4 @@ def _words(wait: Wait | None, late: bool) -> str:
     if wait is None or not late:
         return ""
     said = f" ({wait.words[:WORDS_LENGTH]})" if wait.words else ""
-    return f"waits for {wait.step} for longer than {int(wait.allowed.total_seconds())} s{said}"
+    return f"is not {wait.step} after {int(wait.allowed.total_seconds())} s{said}"

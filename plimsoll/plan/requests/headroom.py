@@ -1,4 +1,4 @@
-"""Standing headroom: CapacityBuffers that people declare, and that are filled again when somebody takes them."""
+"""Headroom: CapacityBuffers that the Environment declares. The autoscaler refills them when pods use their nodes."""
 
 from collections.abc import Iterable
 
@@ -12,9 +12,9 @@ from plimsoll.plan.requests.node_request import NodeRequest
 
 
 def keep_headroom(environment: Environment, things: Iterable[RequestObject], delta: Delta) -> set[str]:
-    """Adds what the declared headroom lacks; the names of the objects that stand for it.
+    """Adds the missing headroom objects to the delta; returns the names of the objects to keep.
 
-    One of another shape goes first, and is made anew in the next round: a node is asked for by its whole shape.
+    A CapacityBuffer with another node shape is deleted first and created again in the next round.
     """
     existing = {each.name: each for each in things if HEADROOM in each.labels and isinstance(each, CapacityBuffer)}
     taken = {each.name for each in things if HEADROOM in each.labels}
@@ -27,11 +27,19 @@ def keep_headroom(environment: Environment, things: Iterable[RequestObject], del
         buffer = existing.get(name)
         if buffer is None:
             if name not in taken:
-                delta.create(pod_template(environment, metadata, node_request), owner, "headroom is declared")
-                delta.create(capacity_buffer(metadata, headroom.nodes), owner, "headroom is declared")
+                delta.create(
+                    pod_template(environment, metadata, node_request),
+                    owner,
+                    "spec.demand.headroom of the Environment declares it",
+                )
+                delta.create(
+                    capacity_buffer(metadata, headroom.nodes),
+                    owner,
+                    "spec.demand.headroom of the Environment declares it",
+                )
         elif NodeRequest.from_annotations(buffer.annotations) == node_request and not buffer.deleting:
             kept.add(name)
             if buffer.replicas != headroom.nodes:
-                reason = f"headroom is {headroom.nodes} nodes now"
+                reason = f"headroom changed to {headroom.nodes} nodes"
                 delta.update(capacity_buffer(metadata, headroom.nodes), owner, reason)
     return kept

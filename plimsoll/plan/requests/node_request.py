@@ -1,4 +1,4 @@
-"""NodeAsk: a node as it is asked for, and how it is read back from what asks for it."""
+"""NodeRequest: the node that an object requests, and its annotation on that object."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,24 +15,24 @@ from plimsoll.model.meta import Observed, Placement, Terms
 from plimsoll.plan.demand import PlannedNode, Promise
 
 NODE: Final = f"{GROUP}/node"
-"""Annotation: the NodeAsk, as JSON."""
+"""Annotation: the NodeRequest, as JSON."""
 ATTEMPT: Final = f"{GROUP}/attempt"
-"""Annotation: 1 for what is asked for first, one more after each failure."""
+"""Annotation: number of the attempt; 1 for the first request, one more after each failure."""
 REGISTERED: Final = f"{GROUP}/came"
-"""Annotation: names of the nodes that have come, as a JSON list."""
+"""Annotation: names of the nodes that have registered, as a JSON list."""
 LOST: Final = f"{GROUP}/lost"
-"""Annotation: names of NodeClaims of which nothing is expected any more, as a JSON list."""
+"""Annotation: names of NodeClaims that failed and are no longer expected, as a JSON list."""
 GIVEN_UP: Final = f"{GROUP}/given-up"
-"""Annotation: how many of the nodes that were asked for are not awaited any more."""
+"""Annotation: number of requested nodes that are no longer expected."""
 NVIDIA: Final = "nvidia.com/"
 _GPU_TAINT: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _LEAST_CPU: Final = 100
 _SHORT: Final = 4096
-"""Characters of an annotation that is remembered: it may be anybody's."""
+"""Longest annotation that is cached, in characters: anyone may write annotations."""
 
 
 class NodeRequest(Observed):
-    """A node's whole GPUs, and the host resources of the pods that are to run on it."""
+    """A node's whole GPUs, and the CPU and memory of the pods that are planned on it."""
 
     model_config = ConfigDict(
         extra="ignore", frozen=True, alias_generator=to_camel, populate_by_name=True, str_max_length=253
@@ -58,7 +58,7 @@ class NodeRequest(Observed):
         )
 
     def requested_node(self, name: str, demand: str, *, claimed: bool = False) -> Promise:
-        """Such a node, on its way for a demand."""
+        """The requested node as supply for the demand planner."""
         return Promise(
             name=name,
             demand=demand,
@@ -73,22 +73,22 @@ class NodeRequest(Observed):
 
     @classmethod
     def from_annotations(cls, annotations: Mapping[str, str]) -> "NodeRequest | None":
-        """None where the annotation is not there or not ours."""
+        """Reads the annotation; None where it is missing or invalid."""
         text = annotations.get(NODE, "")
         return _read_cached(text) if len(text) < _SHORT else _read(text)
 
     @property
     def text(self) -> str:
-        """As the annotation has it."""
+        """The annotation's value."""
         return orjson.dumps(self.model_dump(mode="json", by_alias=True), option=orjson.OPT_SORT_KEYS).decode()
 
     @property
     def slug(self) -> str:
-        """The product as a part of names."""
+        """The GPU product as a part of object names."""
         return re.sub(r"[^a-z0-9]+", "-", self.kind.casefold())[:28].strip("-") or "gpu"
 
     def requests(self, gpu_resource: str) -> dict[str, str]:
-        """What a pod that stands for the node asks for."""
+        """Resource requests of the pod that stands for the node."""
         cpu = {"cpu": f"{self.cpu_milli or _LEAST_CPU}m"}
         memory = {"memory": f"{self.memory_mib}Mi"} if self.memory_mib else {}
         return {gpu_resource: str(self.gpus), **cpu, **memory}
@@ -102,14 +102,15 @@ def _read(text: str) -> NodeRequest | None:
 
 
 _read_cached = lru_cache(maxsize=1024)(_read)
-"""Thousands of nodes are asked for in a few words."""
+"""Cached, because thousands of requests have few different annotations."""
 
 
 def placing(node_request: NodeRequest, placement: Placement) -> dict[str, Any]:
-    """The part of a pod's spec that holds it to the asked node, and to where the class's pods may run.
+    """Node selector, affinity and tolerations of a pod that requests the node, including the placement of the class's
+    pods.
 
-    What a class says of labels of GPU Feature Discovery is left out: the type answers it, and an autoscaler knows those
-    labels of no node that it has yet to make.
+    Requirements on labels of GPU Feature Discovery are left out: the instance type implies them, and an autoscaler does
+    not know them for a new node.
     """
     selector = {key: value for key, value in placement.node_selector if not key.startswith(NVIDIA)}
     type_terms = []
@@ -127,7 +128,7 @@ def placing(node_request: NodeRequest, placement: Placement) -> dict[str, Any]:
 
 
 def marks(owner: DemandRef, environment: str) -> dict[str, str]:
-    """Labels by which an object is found again: its demand and its environment."""
+    """Labels that identify the object's demand and environment."""
     return {DEMAND: as_label_value(owner.name), ENVIRONMENT: as_label_value(environment)}
 
 
@@ -158,7 +159,7 @@ def _terms(affinity: Terms, type_terms: Iterable[dict[str, Any]]) -> list[dict[s
         parts = {"matchExpressions": [*labels, *type_terms], "matchFields": fields}
         found = {name: items for name, items in parts.items() if items}
         if not found:
-            return []  # alternatives, one of which asks for nothing more
+            return []  # terms are alternatives, and this one has no requirements
         if found not in terms:
             terms.append(found)
     return terms

@@ -1,4 +1,4 @@
-"""Demand provisioners: how planned nodes become objects that an autoscaler reads."""
+"""Demand provisioners: how planned nodes become objects that request them from an autoscaler."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
@@ -11,26 +11,27 @@ from plimsoll.plan.requests.node_request import NodeRequest
 
 
 class DemandProvisioner(Protocol):
-    """One way to ask for nodes; one object serves a whole round."""
+    """One way to request nodes. An instance serves one round."""
 
     def makes(self, thing: RequestObject) -> bool:
-        """Whether the object is of the kind that this provisioner asks by."""
+        """Whether this provisioner creates objects of that kind."""
 
     def request_nodes(self, demand: Demand, nodes: Sequence[PlannedNode], attempt: int, delta: Delta) -> int:
-        """Adds what asks for new nodes; how many objects do."""
+        """Adds objects that request the nodes to the delta; returns their number."""
 
     def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], delta: Delta) -> None:
-        """Adds what an object that stays lacks: `came` are nodes that are new since, `needed` those still awaited."""
+        """Updates an object that stays: `registered` are nodes that are new, `needed` is the number of nodes
+        outstanding."""
 
     def signal_ready(self, request: CapacityRequest, registered: Collection[str], delta: Delta) -> None:
-        """Adds what an object that goes must still say: an autoscaler may look again before it has gone."""
+        """Reports the ready nodes of an object that is deleted: an autoscaler may still read it."""
 
 
 class Names:
-    """Names of new objects: the smallest ordinals that are free, so that a repeated plan asks for the same."""
+    """Names of new objects: the smallest free ordinals, so that a repeated plan creates the same objects."""
 
     def __init__(self, taken: Callable[[], Collection[str]]) -> None:
-        """`taken` is asked once, when the first name is needed."""
+        """`taken` is called once, when the first name is needed."""
         self._find_taken = taken
         self._next: dict[tuple[str, str], int] = {}
 

@@ -1,4 +1,4 @@
-"""What is remembered of a demand's failures: in the status of its GPUDemand, so that a restart forgets none."""
+"""FailureRecord: failed attempts of a demand, kept in the status of its GPUDemand so that a restart keeps them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,18 +10,18 @@ from plimsoll.plan.owned import parse_time
 
 @dataclass(frozen=True)
 class RequestFailure:
-    """Something that was asked for and did not come."""
+    """A requested node that failed."""
 
     message: str
     node_pool: str
     instance_types: tuple[str, ...]
     attempt: int
-    """Of what asked for it."""
+    """Attempt of the request."""
 
 
 @dataclass(frozen=True)
 class FailureRecord:
-    """Failures in a row, and instance types that are not asked for now."""
+    """Consecutive failures, and instance types that are skipped for now."""
 
     failures: int = 0
     last: datetime | None = None
@@ -29,12 +29,12 @@ class FailureRecord:
 
     @classmethod
     def of(cls, status: GPUDemandStatus, now: datetime) -> "FailureRecord":
-        """Without the blocks that are over."""
+        """Reads a status, without the instance types whose time is over."""
         blocked = tuple(each for each in status.blocked if (until := parse_time(each.until)) is None or until > now)
         return cls(status.failures, parse_time(status.last_failure), blocked)
 
     def failed(self, failing: Sequence[RequestFailure], settings: DemandSettings, now: datetime) -> "FailureRecord":
-        """With new failures; all that fails of one attempt is one, also where a restart sees it again."""
+        """A copy with new failures. Failures of one attempt count as one, also after a restart."""
         if not failing:
             return self
         pause = timedelta(seconds=settings.retry_seconds)
@@ -53,21 +53,21 @@ class FailureRecord:
         )
 
     def succeeded(self, attempts: Iterable[int]) -> "FailureRecord":
-        """Nothing fails any more where a node has just come for something that was asked for after the last failure.
+        """A copy without failures, if a node registered for a request that is newer than the last failure.
 
-        Attempts tell before from after: the clocks of the cluster and the loop may differ.
+        The attempt number tells newer from older, because the clocks of the cluster and the controller may differ.
         """
         return replace(self, failures=0, last=None) if any(each > self.failures for each in attempts) else self
 
     def paused_until(self, settings: DemandSettings, now: datetime) -> datetime | None:
-        """When a demand that has used up its retries is asked for again; None where it may be now."""
+        """When requests resume after the last retry failed; None where they are not paused."""
         if self.last is None or self.failures <= settings.retries:
             return None
         until = self.last + timedelta(seconds=settings.pause_seconds)
         return until if now < until else None
 
     def resumed(self, settings: DemandSettings, now: datetime) -> "FailureRecord":
-        """Begun anew after the pause."""
+        """A copy without failures once the pause is over."""
         if self.failures > settings.retries and self.paused_until(settings, now) is None:
             return replace(self, failures=0, last=None)
         return self

@@ -1,4 +1,4 @@
-"""The status of a GPUDemand: phase, figures, requests, and what stands in the way."""
+"""The status of a GPUDemand: phase, figures, requests, and why capacity is missing."""
 
 import math
 from collections import Counter
@@ -29,7 +29,7 @@ from plimsoll.text import counted
 
 
 def figures(demand: Demand) -> GPUDemandStatus:
-    """What a class of pods needs. Phase, objects, deadline and reasons are left to who asks for it."""
+    """The figures of a status. Phase, objects, deadline and reasons are added by `report`."""
     packing = demand.packing
     patterns = Counter(
         (sizes, node.kind)
@@ -55,7 +55,7 @@ def figures(demand: Demand) -> GPUDemandStatus:
 
 
 def _sizes(demand: Demand, held_shares: tuple[str, ...]) -> tuple[int, ...] | None:
-    """Thousandths, the largest first; None where one is in MiB, which every kind of GPU counts differently."""
+    """Thousandths of a GPU, largest first; None where a share is in MiB, whose fraction depends on the kind of GPU."""
     sizes = [demand.pods[uid].share.milli if uid in demand.pods else None for uid in held_shares]
     known = [size for size in sizes if size is not None]
     return tuple(sorted(known, reverse=True)) if len(known) == len(sizes) else None
@@ -67,15 +67,15 @@ FAILED_LISTED = 50
 
 @dataclass(frozen=True)
 class DemandState:
-    """Where one demand stands after a round."""
+    """The state of one demand after a round."""
 
     demand: Demand
     kept: tuple[CapacityRequest, ...]
     created: int
-    """Objects that this round makes for it."""
+    """Number of objects that this round creates for it."""
     record: FailureRecord
     paused: datetime | None
-    """Until when nothing is asked for, after too many failures."""
+    """Until when no capacity is requested, after too many failures."""
     failing: tuple[RequestFailure, ...]
     claims: tuple[FollowedClaim, ...]
 
@@ -85,14 +85,14 @@ class DemandState:
 
     @property
     def unmet(self) -> bool:
-        """Whether pods wait for which nothing is asked."""
+        """Whether pods are pending for which no capacity is requested."""
         return bool(self.demand.refused or (self.demand.nodes and not self.created))
 
 
 def report(
     state: DemandState, previous: GPUDemandStatus | None, settings: DemandSettings, delta: Delta, now: datetime
 ) -> DemandReport:
-    """The status that the GPUDemand shall have once the delta has been done."""
+    """The status of the GPUDemand once the delta is applied."""
     demand = state.demand
     phase = _phase(state)
     since = previous.since if previous is not None and previous.phase is phase and previous.since else text_of(now)
@@ -116,7 +116,7 @@ def report(
 
 
 def completed(status: GPUDemandStatus, now: datetime) -> GPUDemandStatus:
-    """The status of a demand that no pod has any more: bound, or gone. What is blocked stays until its time."""
+    """The status of a demand without pods: all are bound or deleted. Blocked instance types stay until their time."""
     if status.phase is DemandPhase.COMPLETED:
         return status
     return GPUDemandStatus(phase=DemandPhase.COMPLETED, since=text_of(now), blocked=status.blocked)
@@ -141,19 +141,19 @@ def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
         yield demand.blocked
     if state.paused is not None:
         yield (
-            f"failed {counted(state.record.failures, 'time')} in a row: nothing is asked for before "
-            f"{text_of(state.paused)}; see why in blocked, or raise demand.retries of the Environment"
+            f"failed {counted(state.record.failures, 'time')} in a row: no capacity is requested before "
+            f"{text_of(state.paused)}; see status.blocked, or raise spec.demand.retries of the Environment"
         )
     elif settings.provisioner is DemandProvisioner.NONE and demand.nodes:
-        yield "nothing is asked for: set demand.provisioner of the Environment"
+        yield "no capacity is requested: set spec.demand.provisioner of the Environment"
     yield from (each.message for each in state.failing)
     yield from demand.reasons
     if demand.spoken_for:
-        yield f"{counted(len(demand.spoken_for), 'pod')} for whole GPUs: an autoscaler sees them by itself"
+        yield f"{counted(len(demand.spoken_for), 'pod')} request whole GPUs: the autoscaler provides their nodes"
 
 
 def _deadline(state: DemandState, settings: DemandSettings, now: datetime) -> str:
-    """The earliest one."""
+    """The earliest deadline of an outstanding request, RFC 3339; empty without one."""
     due = [each.deadline(settings.deadline_seconds) for each in state.kept if each.outstanding]
     if state.created:
         due.append(now + timedelta(seconds=settings.deadline_seconds))
@@ -167,7 +167,7 @@ def _kept(kept: Iterable[CapacityRequest]) -> Iterable[DemandObject]:
 
 
 def _claims(state: DemandState, previous: GPUDemandStatus | None) -> tuple[DemandClaim, ...]:
-    """Those that failed stay listed: what asked for them is gone by then, and often they are too."""
+    """NodeClaims of the demand. Failed ones stay listed: their requests, and often they themselves, no longer exist."""
     known = previous.node_claims if previous is not None else ()
     failed = [each for each in known if each.stage is ClaimStage.FAILED]
     found = {each.name: each for each in failed[-FAILED_LISTED:]}

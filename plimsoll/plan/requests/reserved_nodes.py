@@ -1,12 +1,14 @@
-"""Nodes that came and are held for a moment: their triggers stay armed, their buffers do not shrink, their pods gated.
+"""Registered nodes that are reserved for a short time: their trigger pods stay Unschedulable, their buffers do not
+shrink, and their pods stay gated.
 
-Karpenter first puts what asks for capacity onto nodes that are idle. A node that came would be its answer to the next
-trigger or replica of a buffer, for which it has made no NodeClaim yet, and it would make none until pods hold the GPUs
-of the node. While both ask it counts right. That is safe where nothing can take the GPUs meanwhile: the capacity gate
-holds every pod that the node could take.
+Karpenter first simulates pods without capacity on idle nodes. An idle registered node would satisfy the next trigger
+pod or buffer replica, for which Karpenter has not created a NodeClaim yet, and Karpenter would create none until pods
+use the node's GPUs. While both requests are visible, Karpenter counts correctly. This is safe only where the capacity
+gate holds every pod that could use the node.
 
-A buffer shrinks by an update, which takes a second or more. A pod that is let go may be put onto another node of the
-NodePool that has come meanwhile, and Karpenter would fill that one's buffer again. So all are awaited together.
+A buffer shrinks by an update, which takes a second or more. Meanwhile, a released pod may be bound to another
+registered node of the NodePool, and Karpenter would refill that node's buffer. Therefore all nodes of the NodePool are
+awaited together.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,8 +30,8 @@ from plimsoll.plan.requests.capacity_request import CapacityRequest
 from plimsoll.plan.requests.node_request import NodeRequest
 
 PATIENCE: Final = timedelta(seconds=30)
-"""How long what asks may go without a NodeClaim, and a node that is Ready without those beside it: three times
-Karpenter looks at what is armed."""
+"""How long a request may have no NodeClaim, and a Ready node may wait for the others; three intervals in which
+Karpenter checks its pending pods."""
 
 
 def reserved_nodes(
@@ -39,7 +41,8 @@ def reserved_nodes(
     demands: Sequence[Demand],
     now: datetime,
 ) -> tuple[frozenset[str], datetime | None]:
-    """Names among the nodes that have just come (by what asked for them), and until when they are held at most."""
+    """The newly registered nodes that are reserved, and when the first reservation ends; `new_nodes` is by request
+    name."""
     names = {name for several in new_nodes.values() for name in several}
     if not names:
         return frozenset(), None
@@ -59,7 +62,7 @@ def reserved_nodes(
             until = [
                 end
                 for node_request, end in unclaimed
-                if _answers(node, node_request, snapshot.environment.spec.gpu_resource)
+                if _fits(node, node_request, snapshot.environment.spec.gpu_resource)
             ]
             if node.labels.get(NODEPOOL, "") in launching and (since := _ready_since(node)) and now < since + PATIENCE:
                 until.append(since + PATIENCE)
@@ -74,7 +77,7 @@ def _ready_since(node: Node) -> datetime | None:
     return parse_time(ready.last_transition_time) if ready is not None else None
 
 
-def _answers(node: Node, node_request: NodeRequest, gpu_resource: str) -> bool:
+def _fits(node: Node, node_request: NodeRequest, gpu_resource: str) -> bool:
     return (
         node.labels.get(NODEPOOL, "") == node_request.node_pool
         and node.instance_type in node_request.instance_types
@@ -83,7 +86,7 @@ def _answers(node: Node, node_request: NodeRequest, gpu_resource: str) -> bool:
 
 
 def _open(node: Node, demands: Iterable[Demand]) -> bool:
-    """Whether a pod could be bound there now."""
+    """Whether a pod could be bound to the node now."""
     return any(not gated(pod) for demand in demands if _serves(node, demand) for pod in _pods(demand))
 
 

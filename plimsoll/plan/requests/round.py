@@ -1,4 +1,4 @@
-"""One round of asking for what demand lacks: what has come, what has failed, what is not needed, what is new."""
+"""One round of capacity requests: which nodes registered or failed, which requests to withdraw, and which to create."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ from plimsoll.plan.requests.triggers import TriggerPodProvisioner
 
 
 class RequestRound:
-    """One round over one snapshot. `delta` is given what it comes to."""
+    """Plans the requests of one snapshot; the operations are added to `delta`."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class RequestRound:
         room: Room,
         requests: CapacityRequests,
     ) -> None:
-        """`room` is what the Environment's limits leave for demand, `asked` the objects that request nodes."""
+        """`room` is what the Environment's limits leave for demand, `requests` the objects that request nodes."""
         self._snapshot = snapshot
         self._settings = snapshot.environment.spec.demand
         self._planner = planner
@@ -51,16 +51,16 @@ class RequestRound:
         self._requests = [each.with_registered(self._new_nodes.get(each.name, ())) for each in own]
         self._claims = ClaimMonitor(snapshot, self._requests, now)
         self._failing: dict[str, list[RequestFailure]] = {}
-        """What was asked for and will not come, by the name of what asked for it."""
+        """Failures by request name."""
         self._lost: list[FollowedClaim] = []
         self._waiting = [left for each in self._requests if (left := self._judge(each)).outstanding or left.registered]
         self._records = self._failure_records()
         self._moved: set[str] = set()
-        """What waits for instance types of which none is asked for now."""
+        """Names of requests all of whose instance types are skipped for now."""
         self.demands: tuple[Demand, ...] = ()
-        """What is lacking, once `plan` has been called."""
+        """The demands; set by `plan`."""
         self.reserved: frozenset[str] = frozenset()
-        """Nodes that are there, and that no pod is let go to yet."""
+        """Registered nodes for which no pod is released yet."""
 
     def _choose(self) -> DemandProvisioner | None:
         names = Names(self._taken)
@@ -73,12 +73,12 @@ class RequestRound:
                 return None
 
     def _taken(self) -> set[str]:
-        """Names that are no longer free; every pod is looked at, so only where one is needed."""
+        """Names in use. Reads every pod, so it is called only when a name is needed."""
         pods = (pod.name for pod in self._snapshot.pods if pod.namespace == self._settings.namespace)
         return {*(each.name for each in self._things), *pods}
 
     def plan(self) -> tuple[DemandReport, ...]:
-        """What every GPUDemand is to say."""
+        """The reports for all GPUDemands."""
         waiting, blocked = self._waiting, self._blocked()
         self._moved = {
             each.name
@@ -108,7 +108,7 @@ class RequestRound:
             self._delta.deadlines += [until] if until is not None else []
 
     def _judge(self, request: CapacityRequest) -> CapacityRequest:
-        """Without the nodes that will not come: what goes wrong with one leaves the others awaited."""
+        """The request without its failed nodes; the other nodes stay expected."""
         lost = self._claims.lost(request)
         self._lost += lost.claims
         failing = [
@@ -133,12 +133,12 @@ class RequestRound:
         return replace(left, claimed=min(left.outstanding, self._claims.launching(request)))
 
     def _expired(self, request: CapacityRequest) -> str:
-        """Why none of the nodes that are still to come is awaited any more; empty: they are."""
+        """Why the outstanding nodes are no longer expected; empty while they are."""
         refused = request.thing.says("Failed") if isinstance(request.thing, ProvisioningRequest) else ""
         if refused:
             return f"ProvisioningRequest {request.name}: {refused}"
         late = self._now > request.deadline(self._settings.deadline_seconds)
-        return f"nothing more came within {self._settings.deadline_seconds} s" if late else ""
+        return f"no further node registered within {self._settings.deadline_seconds} s" if late else ""
 
     def _failure_records(self) -> Mapping[str, FailureRecord]:
         names = {*self._known, *(each.demand for each in self._requests)}
@@ -154,14 +154,14 @@ class RequestRound:
         return records
 
     def _blocked(self) -> set[tuple[str, str]]:
-        """(instance type, NodePool): of every demand, for what does not come for one comes for none."""
+        """(instance type, NodePool) pairs to skip, of all demands: what fails for one demand fails for all."""
         return {(each.instance_type, each.node_pool) for record in self._records.values() for each in record.blocked}
 
     def _failed_claims(self) -> set[str]:
         return {claim.name for claim in self._lost} | {name for each in self._requests for name in each.lost}
 
     def _keep(self, waiting: Sequence[CapacityRequest], demands: Sequence[Demand]) -> list[CapacityRequest]:
-        """What is still needed: nodes are awaited, or have come and pods are still to be bound to them."""
+        """Requests that are still needed: nodes are outstanding, or registered and not all of their pods are bound."""
         wanted = {name for demand in demands for name in demand.on_promises}
         busy = {name for demand in demands for name in demand.on_nodes}
         kept = []
@@ -205,13 +205,13 @@ class RequestRound:
         if name in self._failing:
             return self._failing[name][0].message
         if self._provisioner is None:
-            return "the Environment's demand provisioner is another one now"
+            return "spec.demand.provisioner of the Environment changed"
         if name in self._moved:
-            return "what was asked for beside it did not come: its instance types are not asked for now"
-        return "no pod waits for it any more"
+            return "cancelled: its instance types recently failed to launch and are skipped for now"
+        return "no pending pod needs it"
 
     def _add_deadlines(self, kept: Sequence[CapacityRequest], states: Sequence[DemandState]) -> None:
-        """When a deadline passes, or types may be asked for again."""
+        """Adds the times at which requests expire, or skipped instance types may be requested again."""
         deadlines = self._delta.deadlines
         deadlines += [each.deadline(self._settings.deadline_seconds) for each in kept if each.outstanding]
         deadlines += [look for each in kept if each.outstanding for look in self._claims.deadlines(each)]

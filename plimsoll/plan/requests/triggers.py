@@ -1,4 +1,4 @@
-"""Trigger pods: each requests one planned node, and never runs."""
+"""Trigger pods: each requests one planned node from an autoscaler, and never runs."""
 
 import hashlib
 import re
@@ -23,14 +23,14 @@ PREFIX: Final = "smart-gpu-scheduler"
 COMPONENT: Final = "smart-scheduler"
 TYPE: Final = "gpu-scaling"
 BACKGROUND: Final = {"pulumi.com/deletionPropagationPolicy": "background"}
-"""Nothing depends on a trigger: it goes at once."""
+"""Nothing depends on a trigger pod, so it is deleted without waiting."""
 _ORIGINAL_LENGTH: Final = 2000
 ORIGINAL_REQUESTS: Final = ("tensor-fusion.ai/tflops-request", "tensor-fusion.ai/vram-request")
-"""Annotations of TensorFusion that say what a pod asked for before it was read as a share."""
+"""Annotations of TensorFusion with a pod's original request, before its conversion to a share."""
 
 
 def trigger_pod(demand: Demand, node: PlannedNode, environment: Environment, name: str, attempt: int) -> dict[str, Any]:
-    """The Pod that stands for a planned node."""
+    """The trigger pod of a planned node."""
     settings = environment.spec.demand
     node_request = NodeRequest.of(node)
     prefix = settings.label_prefix
@@ -83,13 +83,13 @@ def trigger_pod(demand: Demand, node: PlannedNode, environment: Environment, nam
 
 
 def trigger_name(demand: str, node_request: NodeRequest, ordinal: int) -> str:
-    """At most 63 characters; two of one demand differ by their ordinal, two demands by their hash."""
+    """An object name of at most 63 characters; its hash covers demand and ordinal."""
     digest = hashlib.sha256(f"{demand}/{ordinal}".encode()).hexdigest()[:12]
     return f"{PREFIX}-{node_request.slug[: 63 - len(PREFIX) - 14].rstrip('-')}-{digest}"
 
 
 def original_request(demand: Demand, node: PlannedNode) -> str:
-    """What the pods on the node ask for, as they say it; JSON, without their names."""
+    """The requests of the pods that are planned on the node, as they are written; JSON, without the pods' names."""
     counts = Counter(orjson.dumps(_request_of(demand, uid), option=orjson.OPT_SORT_KEYS) for uid in node.pods)
     requests = [{**orjson.loads(text), "pods": count} for text, count in sorted(counts.items())]
     return _cut(requests)
@@ -105,7 +105,7 @@ def _request_of(demand: Demand, uid: str) -> dict[str, str]:
 
 
 def _cut(items: Iterable[dict[str, Any]]) -> str:
-    """As many items as fit."""
+    """As many items as fit the annotation."""
     kept: list[dict[str, Any]] = []
     size = 2
     for item in items:
@@ -116,7 +116,7 @@ def _cut(items: Iterable[dict[str, Any]]) -> str:
     return orjson.dumps(kept).decode()
 
 
-UNSCHEDULABLE_MESSAGE: Final = "asks for a node of these GPUs; never to be scheduled"
+UNSCHEDULABLE_MESSAGE: Final = "requests a node with these GPUs; this pod is never scheduled"
 
 
 class TriggerPodProvisioner:
@@ -139,7 +139,7 @@ class TriggerPodProvisioner:
     def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], delta: Delta) -> None:
         self.signal_ready(request, registered, delta)
         if request.outstanding and signalled(request.thing) != SignalReason.UNSCHEDULABLE:
-            # The arming after its creation did not come about, or somebody has written over it.
+            # The condition was not written after the creation, or it was overwritten.
             delta.signal(key_of(request.thing), request.thing.uid, SignalReason.UNSCHEDULABLE, UNSCHEDULABLE_MESSAGE)
 
     def signal_ready(self, request: CapacityRequest, registered: Collection[str], delta: Delta) -> None:
