@@ -1,4 +1,4 @@
-"""The story of one decision: everything that the verdict on a Workspace, and the plan for it, were made of."""
+"""Explains one decision: everything that led to the verdict on a Workspace, and to its plan."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -32,64 +32,64 @@ Operation = TypeVar("Operation", Creation, Update, Deletion)
 
 
 class NodeStory(NamedTuple):
-    """One node that the selector matches, or that was made for the Workspace."""
+    """A node that the selector matches, or that was created for the Workspace."""
 
     node: Node
     offer: Offer | Unusable | InvalidGpuLabel
-    """What its GPUs are to the Workspace's pods."""
+    """The node's GPUs as the Workspace's pods would use them."""
     problem: str
-    """Why nothing may be placed on it now; empty where it may."""
+    """Why no pod of the Workspace can be placed on it now; empty if it can."""
     counts: bool
-    """Whether the verdict, or the plan, counts on it."""
+    """Whether the verdict or the plan counts the node."""
     users: tuple[str, ...] = ()
-    """Who has it, or uses its GPUs: this Workspace, siblings, pods of others."""
+    """Users of the node and its GPUs: this Workspace, other Workspaces, pods of others."""
 
 
 class ClaimStory(NamedTuple):
-    """One of its NodeClaims."""
+    """A NodeClaim of the Workspace."""
 
     claim: NodeClaim
     waits: Wait | None
-    """What it waits for, since when and until when at most; None for one that serves."""
+    """The step that it waits for, with its deadline; None if it is in service."""
 
 
 class Sum(NamedTuple):
-    """The estimate of one replica."""
+    """The estimate for one replica."""
 
     on: str
-    """The kind of node, for people."""
+    """The kind of node, for messages."""
     outcome: Estimate | Infeasible
     settings: Settings
-    """What the formula took for granted."""
+    """The settings of the formula."""
 
 
 class Story(NamedTuple):
     environment: Environment
     ref: WorkspaceRef
     workspace: Workspace | None
-    """None where it cannot be read: the verdict says why."""
+    """None where it cannot be read; the verdict has the reason."""
     verdict: Verdict
     need: ReplicaNeed | None = None
     sum: Sum | None = None
-    """None where nothing is known to estimate, or no GPUs to estimate on."""
+    """None where there is no need to estimate, or no GPUs to estimate on."""
     nodes: tuple[NodeStory, ...] = ()
     offered: OfferedType | None = None
-    """The instance type, with where its figures come from; None where none is asked for or known."""
+    """The instance type, with the source of its figures; None where none is set or known."""
     claims: tuple[ClaimStory, ...] = ()
     tries: Attempts | None = None
-    """What became of its NodeClaims so far; None where nodes are brought, or it is refused."""
+    """The state of its NodeClaims; None for existing nodes (BYO), or if it is refused."""
     workloads: tuple[Workload, ...] = ()
     bounds: tuple[str, ...] = ()
-    """Limits and access that apply, one sentence each."""
+    """Limits and access rules that apply, one sentence each."""
     creations: tuple[Creation, ...] = ()
     updates: tuple[Update, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     warnings: tuple[str, ...] = ()
-    """What the plan says of this Workspace."""
+    """Warnings of the plan on this Workspace."""
 
 
 def explain(seen: Snapshot | ClusterView, ref: WorkspaceRef, now: datetime) -> Story:
-    """The story of the Workspace of that name, which the snapshot has to hold, by what `validate` and `plan` do."""
+    """Explains the Workspace, which the snapshot must contain, from the results of `validate` and `plan`."""
     view = ClusterView.of(seen)
     snapshot = view.observed
     verdicts = validate(view)
@@ -241,7 +241,7 @@ def _warnings(planned: Plan, ref: WorkspaceRef) -> tuple[str, ...]:
 
 
 def _same(one: Owner, other: WorkspaceRef) -> bool:
-    """By name; deletions know it as their object's labels have it."""
+    """Compares by name; deletions have the names in their label form."""
     return isinstance(one, WorkspaceRef) and (as_label_value(one.namespace), as_label_value(one.name)) == (
         as_label_value(other.namespace),
         as_label_value(other.name),

@@ -1,4 +1,4 @@
-"""Which pods their queues would admit: gangs as a whole, the most urgent first."""
+"""Which pods their queues would admit: gangs as a whole, highest priority first."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,10 +13,10 @@ QueueRequest = tuple[str, int]
 def refused_by_queues(
     gate: QueueGate, pods: Mapping[str, PodShare], requested: Mapping[str, QueueRequest], gangs: Iterable[Gang]
 ) -> dict[str, str]:
-    """UID to why its queue would not admit the pod; what is admitted counts for those that come later.
+    """For each pod that its queue would not admit, by UID, the reason. Admitted pods count for the pods after them.
 
-    By priority, then age, then UID, as KAI orders work of one queue. Of a gang that may start without some of its
-    pods, those that it needs go as a whole, and the others one by one.
+    Order: priority, then age, then UID, as KAI orders the work of one queue. Of a gang that can start without some of
+    its pods, the minimum is admitted as a whole, and the others one by one.
     """
     in_gangs = {uid: gang for gang in gangs for uid in gang.pods}
     refused: dict[str, str] = {}
@@ -43,7 +43,7 @@ def refused_by_queues(
 def _admit(
     gate: QueueGate, members: Sequence[str], pods: Mapping[str, PodShare], requested: Mapping[str, QueueRequest]
 ) -> str:
-    """Why they are not all admitted; those of one gang are mostly of one queue."""
+    """Why the pods are not all admitted; empty if they are. The pods of a gang are mostly of one queue."""
     sums: dict[tuple[str, bool], int] = {}
     for uid in members:
         queue, milli = requested[uid]

@@ -18,14 +18,14 @@ from plimsoll.quantity import parse_devices
 class DemandUsage:
     nodes: int = 0
     gpus: int = 0
-    """Of NodeClaims that an autoscaler made: which pod it made one for it does not say, so all with GPUs count."""
+    """NodeClaims of an autoscaler. It does not record for which pod it created one, so all with GPUs count."""
     requested_nodes: int = 0
     requested_gpus: int = 0
-    """Of nodes that are asked for and have no NodeClaim yet."""
+    """Requested nodes without a NodeClaim."""
 
     @classmethod
     def of(cls, view: ClusterView) -> "DemandUsage":
-        """Nothing where no limit bounds it, or demand asks for nothing."""
+        """Zero if no limit applies, or demand has no provisioner."""
         snapshot = view.observed
         limits, settings = snapshot.environment.spec.limits, snapshot.environment.spec.demand
         if settings.provisioner is DemandProvisioner.NONE or (limits.gpus is None and limits.nodes is None):
@@ -39,14 +39,14 @@ class DemandUsage:
 
 
 def _gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
-    """Of the type that it was launched as, else what it asks for."""
+    """GPUs of the launched instance type, else those that the NodeClaim requests."""
     launched = types.find(claim.labels.get(INSTANCE_TYPE, ""))
     known = launched.claimable if launched is not None else None
     return known if known is not None else claim_gpus(claim, resource, types)
 
 
 def _unclaimed(snapshot: Snapshot, requests: CapacityRequests) -> list[tuple[int, int]]:
-    """(GPUs of a node, nodes)."""
+    """(GPUs per node, nodes) for each request."""
     unready = unready_claims(snapshot)
     unclaimed = []
     for each in requests.found:
@@ -58,10 +58,11 @@ def _unclaimed(snapshot: Snapshot, requests: CapacityRequests) -> list[tuple[int
 
 
 class Budget:
-    """GPU devices and nodes that are left under the environment's limits, and under those of its NodePools.
+    """GPU devices and nodes that are left under the limits of the Environment and of its NodePools.
 
-    A NodePool's limits hold for the nodes that Karpenter made from it and for those that the engine made of a type that
-    it allows: the two together. Held are `nodes` and the GPU resource; what else a machine has is not known beforehand.
+    A NodePool's limits apply to the sum of the nodes that Karpenter creates from it and those that Plimsoll creates of
+    an instance type that it allows. Only `nodes` and the GPU resource are checked; other resources of a machine are not
+    known in advance.
     """
 
     def __init__(
@@ -93,12 +94,14 @@ class Budget:
             self.take(missing, most_gpus(own.instance_types, types), self._pool_of(own.instance_types, own.owner[0]))
 
     def short(self, nodes: int, gpus_each: int, pool: NodePool | None) -> str:
-        """Which limit so many nodes would exceed; empty where none. `pool` allows their type."""
+        """Which limit `nodes` more nodes would exceed; empty if none. `pool` is the NodePool that allows their type."""
         for name, amount in (("gpus", nodes * gpus_each), ("nodes", nodes)):
             limit = self._limits[name]
             used = self._used[name] + self._requested[name]
             if amount and limit is not None and used + amount > limit:
-                return f"limits.{name} of the Environment is {limit}, {used} in use, {amount} more wanted"
+                return (
+                    f"limits.{name} of the Environment is {limit}, {used} are in use, and {amount} more are requested"
+                )
         if pool is None or not pool.limits:
             return ""
         of_pool = self._used_of(pool)
@@ -106,11 +109,13 @@ class Budget:
         for name, key, amount in (("gpus", resource, nodes * gpus_each), ("nodes", "nodes", nodes)):
             bound = _devices(pool.limits, key)
             if amount and bound is not None and of_pool[name] + amount > bound:
-                return f"limits.{key} of NodePool {pool.name} is {bound}, {of_pool[name]} in use, {amount} more wanted"
+                return (
+                    f"limits.{key} of NodePool {pool.name} is {bound}, {of_pool[name]} in use, {amount} more requested"
+                )
         return ""
 
     def room(self) -> Room:
-        """What is left for demand, what it has asked for included."""
+        """What is left for demand, including what it has already requested."""
         bounds = {name: limit for name, limit in self._limits.items() if limit is not None}
         return Room(bounds, {name: limit - self._used[name] for name, limit in bounds.items()})
 
@@ -142,7 +147,7 @@ class Budget:
 
 
 def _devices(amounts: Mapping[str, str | int | float], key: str) -> int | None:
-    """A whole number under a key; None where there is none, or nothing that is one."""
+    """The whole number under a key; None if there is none."""
     amount = amounts.get(key)
     try:
         return None if amount is None else parse_devices(amount)
@@ -151,26 +156,26 @@ def _devices(amounts: Mapping[str, str | int | float], key: str) -> int | None:
 
 
 def environment_budget(view: ClusterView) -> Budget:
-    """What the Environment's limits leave beside what the engine has made."""
+    """The limits' budget after everything that Plimsoll created."""
     ownership = view.ownership
     return Budget(view.observed.environment.spec, ownership.claims, ownership.pools, view.types, DemandUsage.of(view))
 
 
 def environment_room(view: ClusterView) -> Room:
-    """What the Environment's limits leave for demand; without limits nothing is read."""
+    """What the Environment's limits leave for demand. Without limits, nothing is read."""
     limits = view.observed.environment.spec.limits
     return Room() if limits.gpus is None and limits.nodes is None else environment_budget(view).room()
 
 
 class NamespaceBudget:
-    """GPU devices that the Workspaces of each namespace hold, against `access[].gpus`."""
+    """GPU devices that the Workspaces of each namespace use, against `access[].gpus`."""
 
     def __init__(self, environment: EnvironmentSpec, in_use: dict[str, int]) -> None:
         self._environment = environment
         self._in_use = dict(in_use)
 
     def short(self, namespace: str, gpus: int) -> str:
-        """What keeps the namespace from so many GPUs more; empty where nothing does."""
+        """Why the namespace may not have `gpus` more GPUs; empty if it may."""
         access = self._environment.access_of(namespace)
         in_use = self._in_use.get(namespace, 0)
         if access is not None and access.gpus is not None and gpus and in_use + gpus > access.gpus:
@@ -185,7 +190,7 @@ class NamespaceBudget:
 
 
 def forbidden(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
-    """What the Workspace's namespace may not use of what it asks for."""
+    """A refusal if the Workspace uses something that its namespace may not use."""
     violation = tenancy_violation(
         environment,
         workspace.namespace,
@@ -196,5 +201,5 @@ def forbidden(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | N
 
 
 def reserved_keys(keys: Iterable[str], prefixes: tuple[str, ...]) -> list[str]:
-    """Label keys that the environment keeps for itself, sorted."""
+    """Label keys that the environment reserves, sorted."""
     return sorted(key for key in keys if key.startswith(prefixes))

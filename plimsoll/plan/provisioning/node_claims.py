@@ -1,4 +1,4 @@
-"""The provisioner `nodeclaim`: one Karpenter NodeClaim for each node, made and deleted by name."""
+"""The provisioner `nodeclaim`: one Karpenter NodeClaim per node, created and deleted by name."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
@@ -30,9 +30,9 @@ class NodeClaimProvisioner:
         self._now = now
 
     def provide(self, target: NodeTarget, delta: Delta) -> None:
-        """Replaces what is late, deletes the superfluous, creates the missing unless the next try is yet to come.
+        """Replaces late NodeClaims, deletes surplus ones, and creates missing ones once the next attempt is due.
 
-        Nodes of a static NodePool, from before the provisioner was changed, count; they go where they are too many.
+        Nodes of a static NodePool, from before the provisioner changed, count; surplus ones are removed.
         """
         everything = self._context.claims(target)
         own = [claim for claim in alive(everything) if NODEPOOL not in claim.labels]
@@ -52,9 +52,9 @@ class NodeClaimProvisioner:
         if missing <= 0 or (tries.next_try is not None and self._now < tries.next_try):
             return
         room = self._context.room(target, missing, delta)
-        reason = f"{counted(target.nodes, 'node')} wanted, {there} there"
+        reason = f"{counted(target.nodes, 'node')} needed, {there} exist"
         if tries.record.failures:
-            reason += f"; try {tries.record.failures + 1}"
+            reason += f"; attempt {tries.record.failures + 1}"
         for name in islice(claim_names(target.workspace, self._used, tries.record.tries), room):
             self._used.add(name)
             delta.create(self._manifest(target, name), target.verdict.workspace, reason)
@@ -69,7 +69,7 @@ class NodeClaimProvisioner:
             assert isinstance(wanted, dict)
             outdated = outdated_claims(claims, wanted["annotations"][SPEC_HASH], target.offered.name)
             order = Victims(self._progress, outdated, self._context.places.nodes_of(target.workspace))
-            why = f"superfluous: {counted(target.nodes, 'node')} wanted, {len(claims) + pooled} there"
+            why = f"surplus: {counted(target.nodes, 'node')} needed, {len(claims) + pooled} exist"
             for claim in order.first(claims, superfluous):
                 delta.delete(claim, f"{why}; {order.state(claim)}")
         if pooled:
@@ -80,15 +80,14 @@ class NodeClaimProvisioner:
 
 
 class Victims:
-    """Which claims go first: those that have failed or are not Ready, then the outdated, then the newest, then by name.
+    """Order of deletion: failed or not Ready, then outdated, then newest, then by name.
 
-    So a Ready one goes only where more are Ready than are wanted. Of those that are not outdated, one without a pod of
-    the Workspace that stays goes before the others: where an autoscaler has taken pods away, or the pods are numbered
-    and the last ones go, those that are left stay.
+    A Ready NodeClaim is deleted only if more are Ready than needed. Among those that are not outdated, nodes without a
+    remaining pod of the Workspace go first, so that pods that an autoscaler or a StatefulSet keeps are not moved.
     """
 
     def __init__(self, progress: ClaimProgress, outdated: Collection[str], busy: Collection[str] = ()) -> None:
-        """`outdated` are names of claims, `busy` those of nodes with pods that stay."""
+        """`outdated` are NodeClaim names, `busy` the names of nodes with remaining pods."""
         self._progress = progress
         self._outdated = outdated
         self._busy = busy
@@ -100,7 +99,7 @@ class Victims:
 
     def state(self, claim: NodeClaim) -> str:
         """Why it is among the first."""
-        return ("failed", "not Ready", "outdated", "without a pod that stays", "the newest")[self._rank(claim)]
+        return ("failed", "not Ready", "outdated", "without a remaining pod", "the newest")[self._rank(claim)]
 
     def _rank(self, claim: NodeClaim) -> int:
         if not self._progress.ready(claim):
@@ -111,7 +110,7 @@ class Victims:
 
 
 def has_failed(claim: NodeClaim) -> bool:
-    """Whether Karpenter says that a step went wrong, rather than that it has not come yet."""
+    """Whether Karpenter reports that a step failed, rather than that it is pending."""
     return any(
         condition.status == "False"
         for condition in claim.conditions
@@ -120,10 +119,10 @@ def has_failed(claim: NodeClaim) -> bool:
 
 
 def outdated_claims(claims: Iterable[NodeClaim], spec_hash: str, instance_type: str) -> frozenset[str]:
-    """Names of claims that are not what would be made now.
+    """Names of NodeClaims that differ from what would be created now.
 
-    By the hash of what was declared, else by the instance type; by Karpenter's Drifted; or by an image that is not the
-    newest claim's.
+    By the hash of the declared spec, else by the instance type; by Karpenter's condition Drifted; or by an image other
+    than that of the newest NodeClaim.
     """
     claims = list(claims)
     with_image = [claim for claim in claims if claim.image_id]

@@ -1,8 +1,8 @@
-"""The provisioner `static-nodepool`: a NodePool (karpenter.sh/v1) of the Workspace's own, with a number of replicas.
+"""The provisioner `static-nodepool`: a NodePool (karpenter.sh/v1) for each Workspace, with a number of replicas.
 
-Karpenter makes and removes the nodes, and chooses itself which of them go: those not launched yet, then the empty ones,
-then by its cost of disruption. It has no deadline for a node that does not show its GPUs: the claim of such a one is
-deleted here, and Karpenter makes another.
+Karpenter creates and removes the nodes, and chooses which to remove: those not launched yet, then empty ones, then by
+disruption cost. It has no deadline for a node without allocatable GPUs; Plimsoll deletes such a NodeClaim, and
+Karpenter creates another.
 """
 
 from collections.abc import Iterable
@@ -29,9 +29,9 @@ class StaticNodePoolProvisioner:
         self._tracker = tracker
 
     def provide(self, target: NodeTarget, delta: Delta) -> None:
-        """Creates the NodePool, changes its replicas, or deletes its late claims, which Karpenter then makes anew.
+        """Creates the NodePool, changes its replicas, or deletes its late NodeClaims, which Karpenter then replaces.
 
-        NodeClaims from before the provisioner was changed count; they go where there are too many nodes.
+        NodeClaims from before the provisioner changed count; surplus ones are removed.
         """
         everything = self._context.claims(target)
         tries = self._tracker.judge(
@@ -48,19 +48,19 @@ class StaticNodePoolProvisioner:
         )
         for claim in own[: max(0, len(own) - target.nodes)]:
             delta.delete(
-                claim, f"superfluous: {counted(target.nodes, 'node')} wanted, {counted(len(own), 'NodeClaim')} there"
+                claim, f"surplus: {counted(target.nodes, 'node')} needed, {counted(len(own), 'NodeClaim')} exist"
             )
         wanted = max(0, target.nodes - len(own))
         pools = self._context.pools(target)
         pool = next((each for each in pools if not each.deleting), None)
         if pool is None:
-            # One that is being deleted has the name, and nodes that still count for the limits.
+            # A NodePool that is being deleted keeps its name, and its nodes still count for the limits.
             if wanted and not pools and (room := self._context.room(target, wanted, delta)):
                 name = next(claim_names(target.workspace, self._used))
                 self._used.add(name)
                 manifest = node_pool_manifest(target, self._context.environment, room, name)
                 delta.create(
-                    manifest, target.verdict.workspace, f"{counted(target.nodes, 'node')} wanted, {len(own)} there"
+                    manifest, target.verdict.workspace, f"{counted(target.nodes, 'node')} needed, {len(own)} exist"
                 )
             return
         replicas = pool.replicas or 0
@@ -72,22 +72,22 @@ class StaticNodePoolProvisioner:
 def lowered(
     target: NodeTarget, environment: Environment, pool: NodePool, replicas: int, delta: Delta, *, keep: bool = False
 ) -> None:
-    """Gives the NodePool so many replicas; one of none is deleted unless it is to be kept."""
+    """Sets the NodePool's replicas; without replicas it is deleted unless `keep`."""
     if not replicas and not keep:
-        delta.delete(pool, "the Environment's provisioner is another one")
+        delta.delete(pool, "spec.provisioner of the Environment changed")
         return
     manifest = node_pool_manifest(target, environment, replicas, pool.name)
     if pool.replicas != replicas:
         delta.update(manifest, target.verdict.workspace, f"replicas {pool.replicas} -> {replicas}")
     elif pool.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
-        delta.update(manifest, target.verdict.workspace, "what its nodes are to be has changed")
+        delta.update(manifest, target.verdict.workspace, "the node template changed")
 
 
 def node_pool_manifest(target: NodeTarget, environment: Environment, replicas: int, name: str) -> dict[str, Any]:
-    """A static NodePool of exactly that instance type, from which Karpenter takes no node by itself.
+    """A static NodePool of exactly that instance type, from which Karpenter removes no node by itself.
 
-    Neither consolidation, nor drift, nor age: a budget of 0 nodes holds for all but a change of `replicas`. The
-    template carries nothing that changes by itself: Karpenter would replace the nodes.
+    No consolidation, drift or expiry: a budget of 0 nodes allows only changes of `replicas`. The template has no values
+    that change by themselves, because Karpenter would replace the nodes.
     """
     workspace = target.workspace
     spec: dict[str, Any] = {

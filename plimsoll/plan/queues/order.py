@@ -1,7 +1,8 @@
-"""Which queue would get the next GPU, and whose work would be reclaimed for it, as KAI orders queues.
+"""Which queue would get the next GPU, and whose work would be reclaimed for it, in KAI's order of queues.
 
-Between the queues of one level: those within their fair share first, then those that stay within their quota, then
-priority, then the smaller dominant share (DRF): the largest of its parts of its fair shares of GPUs, CPU and memory.
+Between the queues of one level: first those within their fair share, then those that stay within their quota, then by
+priority, then by the smaller dominant share (DRF): the largest of its fractions of its fair shares of GPUs, CPU and
+memory.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,22 +16,22 @@ from plimsoll.plan.queues.tree import Resource
 from plimsoll.plan.queues.usage import NOTHING, QueuedPod, QueueUsage
 
 _NO_SHARE: Final = 1000
-"""How much worse it is to have something of a resource without a share of it than with one."""
+"""Penalty for using a resource without a share of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NextGpu:
-    """The pod that would be placed next where GPUs are all that it waits for."""
+    """The pod that would be placed next if GPUs are all that it waits for."""
 
     pod: QueuedPod
     free: bool = False
-    """Whether as many GPUs are free, in all."""
+    """Whether enough GPUs are free in total."""
     victims: tuple[QueuedPod, ...] = ()
-    """Pods whose GPUs it may take back where they are not free; empty: it has to wait for new ones."""
+    """Pods that would be reclaimed if too few GPUs are free; empty: the pod waits for new GPUs."""
 
 
 def next_gpu(usage: QueueUsage) -> NextGpu | None:
-    """None where no pending pod would be admitted by its queue."""
+    """None if no queue would admit a pending pod."""
     tree, heads = usage.tree, _heads(usage)
     best: dict[str, QueuedPod] = {}
     for name in sorted(usage.fair, key=lambda name: -len(tree.lineage(name))):
@@ -45,13 +46,13 @@ def next_gpu(usage: QueueUsage) -> NextGpu | None:
 
 
 def _first(usage: QueueUsage, names: Iterable[str], best: Mapping[str, QueuedPod]) -> QueuedPod | None:
-    """The pod that the best of these queues would place; each queue is judged with the pod that it would place."""
+    """The pod that the first of these queues would place; each queue is compared with its own first pod."""
     having = [name for name in names if name in best]
     return best[min(having, key=lambda name: _key(usage, name, best[name]))] if having else None
 
 
 def _heads(usage: QueueUsage) -> dict[str, QueuedPod]:
-    """The first pod of each queue that its queue would admit: the highest priority, then the oldest."""
+    """The first pod of each queue that it would admit: highest priority, then oldest."""
     tree = usage.tree
     gate = QueueGate((tree.queue(name) for name in tree), usage.loads)
     heads: dict[str, QueuedPod] = {}
@@ -79,7 +80,7 @@ def _key(usage: QueueUsage, name: str, head: QueuedPod | None) -> tuple[bool, bo
 
 
 def _dominant_share(usage: QueueUsage, name: str, allocated: Amount) -> Fraction:
-    """The largest part that a queue has of its fair share, or of its quota where that is more."""
+    """A queue's largest fraction of its fair share, or of its quota if that is larger."""
     parts = [Fraction(0)]
     for resource in Resource:
         quota = usage.tree.amounts(name, resource).quota
@@ -90,10 +91,10 @@ def _dominant_share(usage: QueueUsage, name: str, allocated: Amount) -> Fraction
 
 
 def _victims(usage: QueueUsage, wanted: QueuedPod) -> tuple[QueuedPod, ...]:
-    """Preemptible pods of queues that have more than is theirs, as many as free the GPUs; empty where it is too few.
+    """Preemptible pods of queues above their share, as many as free the GPUs; empty if too few.
 
-    The work that wants them must stay within the fair share of its queue and of the queues above it. Taken first from
-    the queue that KAI would serve last, there the lowest priority and the newest.
+    The work that needs them must stay within the fair share of its queue and of the ancestors. Pods are taken from the
+    queue that KAI would serve last, lowest priority and newest first.
     """
     allocated = {name: amount[Resource.GPU] for name, amount in usage.allocated.items()}
     missing = wanted.gpu_milli - usage.free[Resource.GPU]
@@ -115,7 +116,7 @@ def _victims(usage: QueueUsage, wanted: QueuedPod) -> tuple[QueuedPod, ...]:
         missing -= each.gpu_milli
         for name in usage.tree.lineage(each.queue):
             allocated[name] -= each.gpu_milli
-    # What is taken from a sibling makes room in the queues above both.
+    # Reclaiming from a sibling makes room in the common ancestors.
     within = all(
         allocated[name] + wanted.gpu_milli <= usage.fair[name][Resource.GPU]
         for name in usage.tree.lineage(wanted.queue)
@@ -124,13 +125,13 @@ def _victims(usage: QueueUsage, wanted: QueuedPod) -> tuple[QueuedPod, ...]:
 
 
 def _by_worth(usage: QueueUsage, each: QueuedPod) -> tuple[object, ...]:
-    """Smaller is worth more: the order of its queues from the root down, then that of the pods of one queue."""
+    """Sort key, most valuable first: the order of its queues from the root, then that of the pods of one queue."""
     above = tuple(_key(usage, name, None) for name in reversed(usage.tree.lineage(each.queue)))
     return (above, *_by_urgency(each))
 
 
 def _rivals(usage: QueueUsage, ours: str, theirs: str) -> tuple[str, str] | None:
-    """The two queues of one level that contain these; None where it is one queue."""
+    """The two sibling queues that contain these queues; None if they are one queue."""
     path, other = usage.tree.lineage(ours)[::-1], usage.tree.lineage(theirs)[::-1]
     for mine, other_one in zip(path, other, strict=False):
         if mine != other_one:
@@ -139,7 +140,7 @@ def _rivals(usage: QueueUsage, ours: str, theirs: str) -> tuple[str, str] | None
 
 
 def _within_quota(usage: QueueUsage, name: str, allocated: Amount) -> bool:
-    """Whether GPUs stay within the quota."""
+    """Whether the GPUs stay within the quota."""
     quota = usage.tree.amounts(name, Resource.GPU).quota
     return quota is None or allocated[Resource.GPU] <= quota
 

@@ -1,4 +1,4 @@
-"""Workspaces: judged, given nodes, and turned into workloads."""
+"""Workspaces: how many nodes each needs, which nodes it is allocated, and its workload."""
 
 from plimsoll.plan.workspaces.allocation import allocate
 from plimsoll.plan.workspaces.byo import ByoNodes

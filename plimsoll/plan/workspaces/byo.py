@@ -1,7 +1,7 @@
-"""Workspaces on nodes that people bring (BYO): the selector's nodes, judged by their live GFD labels.
+"""Workspaces on existing nodes (BYO): the nodes that match the selector, checked by their live GFD labels.
 
-The algorithm is that of KAITO's cloud provider agnostic scheduling: at least one node matches, product, count and
-memory are the same on all of them, and a model that cannot span nodes fits one. Messages keep KAITO's known phrases.
+The algorithm is that of KAITO's cloud provider agnostic scheduling: at least one node matches; product, count and
+memory are the same on all of them; and a model that cannot span nodes fits one. Messages keep KAITO's known phrases.
 """
 
 import math
@@ -32,27 +32,28 @@ from plimsoll.text import counted, shortlist
 
 
 class Survey(NamedTuple):
-    """What a selector finds."""
+    """The nodes that a selector matches."""
 
     offer: Offer
-    """The same on every node but for the number of devices; that of the node with the fewest."""
+    """The GPUs of a node: the same on every node except for the number of devices, here that of the node with the
+    fewest."""
     matching: tuple[str, ...]
-    """Nodes with labels, usable or not, sorted."""
+    """Matching nodes with GPU labels, usable or not, sorted."""
     usable: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
 class NodeCriteria(NamedTuple):
-    """What makes nodes usable for a Workspace, beside its selector."""
+    """What a node must meet for a Workspace, besides its selector."""
 
     tolerance: Tolerance
     partition: Partition | None
     devices: int
-    """That the template asks for by itself; 0: as many as its nodes have."""
+    """Devices that the template requests; 0: as many as the nodes have."""
 
 
 class ByoNodes:
-    """Judges Workspaces against the nodes of one snapshot; what a selector finds is found once."""
+    """Checks Workspaces against the nodes of one snapshot; each selector is evaluated once."""
 
     def __init__(self, index: NodeIndex, environment: EnvironmentSpec) -> None:
         self._index = index
@@ -63,7 +64,7 @@ class ByoNodes:
         self._estimates = Estimates(environment.estimator)
 
     def judge(self, workspace: Workspace) -> Sizing | Refusal:
-        """How many nodes the Workspace takes of those it matches, or why it may not."""
+        """The number of matching nodes that the Workspace needs, or a refusal."""
         resource = workspace.spec.resource
         forbidden = instance_type_violation(resource.instance_type, auto_provisioning=False)
         if forbidden:
@@ -71,8 +72,7 @@ class ByoNodes:
         if resource.label_selector.empty:
             return Refusal(
                 Reason.SELECTOR_EMPTY,
-                "resource.labelSelector is empty and would match every node: name the nodes by matchLabels or "
-                "matchExpressions",
+                "resource.labelSelector is empty and would match every node: set matchLabels or matchExpressions",
             )
         devices = template_devices(workspace, self._environment.gpu_resource)
         if isinstance(devices, Refusal):
@@ -85,7 +85,7 @@ class ByoNodes:
         return pools or _size(workspace, survey, devices, self._estimates)
 
     def _found(self, selector: LabelSelector, criteria: NodeCriteria) -> Survey | Refusal:
-        """What the selector finds for pods that ask for so much, or what is wrong with these nodes."""
+        """The nodes that the selector matches, or a refusal if they cannot be used. Cached."""
         key = (str(selector), criteria.tolerance.key, criteria.partition, criteria.devices)
         found = self._surveys.get(key)
         if found is None:
@@ -107,7 +107,7 @@ class ByoNodes:
             offer = self._offers.of(node, criteria.partition)
             problem = why_unusable(node, criteria.tolerance)
             if isinstance(offer, Offer):
-                # By identity: nodes that are alike have one offer, and to hash it for each takes longer than all else.
+                # By identity: equal nodes share one offer, and hashing it for each node is the slowest step.
                 by_offer.setdefault(id(offer), (offer, []))[1].append(node)
                 if not problem:
                     usable.append((node, offer))
@@ -159,21 +159,21 @@ class ByoNodes:
             return None
         return Refusal(
             Reason.NOT_ALLOWED,
-            f"namespace {namespace!r} may use the NodePools {shortlist(access.node_pools) or '(none)'} only, and the "
+            f"namespace {namespace!r} may use the NodePools {shortlist(access.node_pools) or '(none)'} only, but the "
             f"selector matches {shortlist(foreign)}: narrow resource.labelSelector",
         )
 
 
 def _warnings(groups: Mapping[Offer, list[Node]], unusable: Mapping[str, str], left_out: list[str]) -> Iterator[str]:
     if left_out:
-        yield f"left out, neither usable nor labelled: {shortlist(left_out)}"
+        yield f"skipped, neither usable nor with valid GPU labels: {shortlist(left_out)}"
     elif unusable:
-        yield f"not usable at present: {shortlist([f'{name} ({problem})' for name, problem in unusable.items()])}"
+        yield f"not usable now: {shortlist([f'{name} ({problem})' for name, problem in unusable.items()])}"
     for offer, nodes in groups.items():
         if offer.in_bytes:
             yield (
                 f"{GPU_MEMORY} on {shortlist([node.name for node in nodes])} is in bytes, as old releases of GPU "
-                f"Feature Discovery wrote it: read as {offer.memory_mib} MiB; update it"
+                f"Feature Discovery wrote it: read as {offer.memory_mib} MiB; update GPU Feature Discovery"
             )
     yield from dict.fromkeys(offer.warning for offer in groups if offer.warning)
 

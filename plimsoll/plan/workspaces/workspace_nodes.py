@@ -1,4 +1,4 @@
-"""What each Workspace has: NodeClaims, nodes, workloads; and who holds a node."""
+"""The NodeClaims, nodes and workloads of each Workspace, and the users of each node."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -14,10 +14,10 @@ from plimsoll.text import counted
 
 
 class AppliedClaims:
-    """What a plan has done about NodeClaims, of which the snapshot that it was made from shows nothing yet."""
+    """NodeClaims that a plan created and deleted, which its snapshot does not show yet."""
 
     def __init__(self, plan: Plan, failures: Container[ObjectKey] = ()) -> None:
-        """`failures` are the keys of operations that were not done."""
+        """`failures` are the keys of operations that failed."""
         self._created: dict[WorkspaceRef, list[str]] = {}
         for creation in plan.creations:
             key = creation.key
@@ -33,7 +33,7 @@ class AppliedClaims:
 
 
 class WorkspaceNodes:
-    """Answers for the Workspaces of one snapshot; `made` is what a plan of it has done since."""
+    """Nodes and NodeClaims of the Workspaces of one snapshot; `made` are the changes that a plan has applied since."""
 
     def __init__(
         self, seen: Snapshot | ClusterView, verdicts: Sequence[Verdict], made: AppliedClaims | None = None
@@ -57,11 +57,11 @@ class WorkspaceNodes:
             self._starts = whole_replicas(view, verdicts)
 
     def existing(self, workspace: Workspace) -> tuple[str, ...]:
-        """Nodes that were there before and count for the Workspace, where nodes are provisioned."""
+        """Existing nodes that count for the Workspace, with node auto-provisioning."""
         return self._existing.get(workspace.key, ())
 
     def tries(self, workspace: Workspace, verdict: Verdict, previous: Provisioning, now: datetime) -> Attempts:
-        """What has become of the Workspace's NodeClaims; `previous` is what its status remembers."""
+        """The state of the Workspace's NodeClaims; `previous` is from its status."""
         if self._tracker is None or self._tracker.now != now:
             self._tracker = AttemptTracker(self._view.snapshot, self._view.progress, now)
         return self._tracker.judge(
@@ -73,16 +73,16 @@ class WorkspaceNodes:
         )
 
     def start(self, workspace: Workspace) -> Start | None:
-        """How many replicas may start, where they span brought nodes."""
+        """How many replicas may start, where they span existing nodes; None otherwise."""
         return self._starts.get(workspace.key)
 
     def ready_nodes(self, names: Iterable[str]) -> list[str]:
-        """Those of the names that stand for a usable node, sorted."""
+        """The names that are usable nodes, sorted."""
         return sorted(name for name in set(names) if name in self.nodes and self.nodes[name].usable)
 
 
 class NodeUsers:
-    """Of the nodes of one snapshot."""
+    """The users of the nodes of one snapshot."""
 
     def __init__(self, view: ClusterView, verdicts: Sequence[Verdict], workspace_nodes: WorkspaceNodes) -> None:
         snapshot = view.observed
@@ -98,7 +98,7 @@ class NodeUsers:
                 self._by_node.setdefault(name, []).append(f"Workspace {workspace.ref}")
 
     def of(self, name: str, workspace: Workspace) -> tuple[str, ...]:
-        """Workspaces that the node is given to or was made for, then pods of others than `workspace`; sorted."""
+        """Workspaces that the node is allocated to or was created for, then pods of others than `workspace`; sorted."""
         labels = self._nodes[name].labels
         made_for = f"Workspace {labels.get(WORKSPACE_NAMESPACE, '')}/{labels[WORKSPACE]}" if WORKSPACE in labels else ""
         given = {*self._by_node.get(name, ()), *([made_for] if made_for else ())}
