@@ -1,4 +1,4 @@
-"""A DaemonSet, with what its pods ask of each node that they run on."""
+"""A DaemonSet, with what each of its pods requests."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -32,9 +32,9 @@ class DaemonSet(ObservedObject):
     plain: Annotated[bool, BeforeValidator(_plain)] = Field(
         default=True, validation_alias=AliasPath("spec", "template")
     )
-    """Whether its pods ask for no GPU."""
+    """Whether its pods request no GPU."""
 
     @property
     def title(self) -> str:
-        """`namespace/name`, as its pods name it."""
+        """`namespace/name`."""
         return f"{self.namespace}/{self.name}"
