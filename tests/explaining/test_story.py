@@ -26,7 +26,7 @@ def story_of(workspace: Workspace, *objects: Any, **environment: Any) -> Story:
         ({"cordoned": True}, "cordoned"),
         ({"deleting": True}, "being deleted"),
         ({"taints": ["own"]}, "tainted own:NoSchedule"),
-        ({"allocatable": 0}, "0 nvidia.com/gpu allocatable, 1 wanted"),
+        ({"allocatable": 0}, "0 nvidia.com/gpu allocatable, 1 requested"),
         ({"memory": "much"}, "label nvidia.com/gpu.memory is 'much'"),
     ],
 )

@@ -99,7 +99,7 @@ class Victims:
 
     def state(self, claim: NodeClaim) -> str:
         """Why it is among the first."""
-        return ("failed", "not Ready", "outdated", "without a remaining pod", "the newest")[self._rank(claim)]
+        return ("failed", "not Ready", "outdated", "without a pod", "the newest")[self._rank(claim)]
 
     def _rank(self, claim: NodeClaim) -> int:
         if not self._progress.ready(claim):
