@@ -1,4 +1,5 @@
-"""Demand of a snapshot: unschedulable pods by class, packed into what is free, what is on its way, and new nodes."""
+"""Plans the demand of a snapshot: unschedulable pods by class, packed into free resources, requested nodes and new
+nodes."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -41,10 +42,10 @@ def demands(
 
 
 class DemandPlanner:
-    """Plans demand again and again, and keeps what it read and packed where nothing of it changed.
+    """Plans demand round after round, and reuses what did not change.
 
-    Who is to go where depends on the plan before, which is repaired; never whether a plan is right. Not safe to share
-    between threads. `seconds` bound the packing of a class, by the clock where one is given, else by counted work.
+    Where pods are planned depends on the previous plan, which is repaired; whether a plan is valid does not. Not
+    thread-safe. `seconds` limits the packing of a class, by the clock if one is given, else by counted work.
     """
 
     def __init__(self, seconds: float = SECONDS, clock: Clock | None = None) -> None:

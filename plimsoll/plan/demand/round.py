@@ -1,4 +1,4 @@
-"""One planning of demand: from classes of pods to what each lacks."""
+"""One round of demand planning: from classes of pods to the capacity that each lacks."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
