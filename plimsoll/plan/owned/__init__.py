@@ -5,7 +5,7 @@ from plimsoll.plan.owned.delta import KARPENTER, Delta, key_of
 from plimsoll.plan.owned.names import claim_names, object_labels, ownership_labels
 from plimsoll.plan.owned.ownership import Owned, Ownership, alive, by_age, made_for
 from plimsoll.plan.owned.progress import ClaimProgress, Wait, parse_time, phase_of, words_of
-from plimsoll.plan.owned.request_objects import RequestObject, request_objects, signalled
+from plimsoll.plan.owned.request_object import RequestObject, request_objects, signalled
 
 __all__ = [
     "KARPENTER",

@@ -8,7 +8,7 @@ from plimsoll.model.cluster import Pod, Workload
 from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
 from plimsoll.model.meta import ObservedObject
 from plimsoll.plan.owned.ownership import Owned, owner_of
-from plimsoll.plan.owned.request_objects import RequestObject
+from plimsoll.plan.owned.request_object import RequestObject
 
 KARPENTER: Final = "karpenter.sh/v1"
 _API_VERSIONS: Final[dict[type[ObservedObject], str]] = {

@@ -7,7 +7,7 @@ from plimsoll.model import Owner, Snapshot
 from plimsoll.model.api import Environment, Workspace, WorkspaceRef
 from plimsoll.model.cluster import Workload
 from plimsoll.model.karpenter import NodeClaim, NodePool
-from plimsoll.plan.owned.request_objects import KINDS, RequestObject, demand_of
+from plimsoll.plan.owned.request_object import KINDS, RequestObject, demand_of
 
 Owned = NodeClaim | NodePool | Workload
 

@@ -130,7 +130,7 @@ def _deletions(
         if children:
             yield _finding(
                 name, "metadata.deletionTimestamp", "queue-deleted-with-children",
-                f"is to be deleted and is the parent of {shortlist(children)}: KAI would ignore them; delete or move "
+                f"is to be deleted and is the parent of {shortlist(children)}: KAI would drop them; delete or move "
                 "them first",
             )  # fmt: skip
         groups = sorted(
