@@ -10,7 +10,7 @@ from plimsoll.model.api import Environment
 from plimsoll.model.cluster import InstanceType, Node, Pod
 from plimsoll.model.karpenter import NodePool
 from plimsoll.plan.demand import Demand, DemandPlanner, PlannedNode, Promise
-from plimsoll.plan.requests import NodeAsk
+from plimsoll.plan.requests import NodeRequest
 
 _MIB: Final = 16384
 _POOL: Final = "gpus"
@@ -37,7 +37,10 @@ def rounds(pods: Sequence[TracePod]) -> int:
     came: dict[str, str] = {}
     while new and asked < _MOST:
         asked += 1
-        coming = [NodeAsk.of(node).promise(f"{asked}-{number}", demand) for number, (demand, node) in enumerate(new)]
+        coming = [
+            NodeRequest.of(node).requested_node(f"{asked}-{number}", demand)
+            for number, (demand, node) in enumerate(new)
+        ]
         new = _asked(planner.demands(cluster, coming, came=came))
         if not new:
             cluster = cluster.model_copy(update={"nodes": (*cluster.nodes, *map(_node, coming))})

@@ -36,7 +36,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.api import GPUDemand
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.demand import Demand, DemandPlanner, Promise
-from plimsoll.plan.requests import NodeAsk, figures
+from plimsoll.plan.requests import NodeRequest, figures
 
 _AIM_MS = 50
 _KINDS = ("one more waits", "one is gone", "one is bound")
@@ -171,7 +171,9 @@ def _asked(coming: Iterable[Promise], found: Iterable[Demand]) -> list[Promise]:
     taken = {promise.name for promise in kept}
     numbers = (number for number in itertools.count() if f"trigger-{number}" not in taken)
     return kept + [
-        NodeAsk.of(node).promise(f"trigger-{next(numbers)}", demand.name) for demand in found for node in demand.nodes
+        NodeRequest.of(node).requested_node(f"trigger-{next(numbers)}", demand.name)
+        for demand in found
+        for node in demand.nodes
     ]
 
 

@@ -48,24 +48,24 @@ def demand(
     from plimsoll.plan.limits import environment_room
     from plimsoll.plan.owned import Delta
     from plimsoll.plan.pods import rival_warnings
-    from plimsoll.plan.requests import DemandAsking
+    from plimsoll.plan.requests import RequestRound
     from plimsoll.plan.view import ClusterView
 
     if plot_to is not None and plot_to.suffix not in _DRAWN:
         raise PlimsollError(f"--plot-to {plot_to}: is no .html or .svg file", "give it one of these two endings")
     view = ClusterView(_snapshot(file, kubeconfig, context))
     snapshot = view.observed
-    asking = DemandAsking(
+    requesting = RequestRound(
         snapshot,
         DemandPlanner(clock=time.perf_counter),
         Delta(),
         datetime.now(UTC),
         room=environment_room(view),
-        asked=view.requests,
+        requests=view.requests,
     )
     warnings = (*snapshot.warnings, *rival_warnings(snapshot.pods))
-    phases = {each.name: each.status.phase for each in asking.plan() if each.status is not None}
-    found = asking.demands
+    phases = {each.name: each.status.phase for each in requesting.plan() if each.status is not None}
+    found = requesting.demands
     if output is Format.JSON:
         print_json(as_json(found, phases, warnings))
     else:

@@ -24,7 +24,7 @@ from plimsoll.cli.writing import Writer, WriterOptions, open_writer
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Plan
 from plimsoll.plan import validate
-from plimsoll.plan.owned import Ownership, asking, key_of
+from plimsoll.plan.owned import Ownership, key_of, request_objects
 from plimsoll.report import finalizing
 from plimsoll.text import shortlist
 
@@ -88,7 +88,7 @@ def _await_no_capacity(writer: Writer) -> None:
         left = [f"NodeClaim {each.name}" for each in ownership.claims]
         left += [f"NodePool {each.name}" for each in ownership.pools]
         left += [f"{each.kind} {each.namespace}/{each.name}" for each in ownership.workloads]
-        left += [str(key_of(each)) for each in asking(snapshot)]
+        left += [str(key_of(each)) for each in request_objects(snapshot)]
         if not left:
             # Nobody else would take the finalizers off, once the loop has ended.
             now = datetime.now(UTC)

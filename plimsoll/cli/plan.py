@@ -13,8 +13,8 @@ from plimsoll.cli.shared import OUT, REFUSED, SETTLED, Context, Format, Kubeconf
 from plimsoll.model import Change, Plan, Snapshot, Verdict
 from plimsoll.plan import plan as plan_round
 from plimsoll.plan import validate
-from plimsoll.plan.queues import NextGpu, next_gpu, standing
-from plimsoll.plan.requests import NodeAsk
+from plimsoll.plan.queues import NextGpu, next_gpu, queue_usage
+from plimsoll.plan.requests import NodeRequest
 from plimsoll.policy import withhold
 from plimsoll.text import counted
 
@@ -46,7 +46,7 @@ def plan(
 
         with open_observer(kubeconfig, context) as (_, observer):
             snapshot = observer.snapshot()
-    following = next_gpu(standing(snapshot)) if snapshot.queues else None
+    following = next_gpu(queue_usage(snapshot)) if snapshot.queues else None
     raise typer.Exit(render(decide(snapshot), output, following))
 
 
@@ -145,7 +145,7 @@ def _print_change(sign: str, style: str, change: Change) -> None:
 
 def _telling(manifest: dict[str, Any]) -> dict[str, Any]:
     """The few fields that tell one object from another."""
-    ask = NodeAsk.said_by(manifest["metadata"].get("annotations") or {})
+    ask = NodeRequest.from_annotations(manifest["metadata"].get("annotations") or {})
     if ask is not None:
         return {
             "instanceTypes": ", ".join(ask.instance_types),

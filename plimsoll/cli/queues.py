@@ -31,7 +31,7 @@ def queues(
     if ctx.invoked_subcommand is not None:
         return
     from plimsoll.cli.queues_report import as_json, print_tree
-    from plimsoll.plan.queues import next_gpu, standing
+    from plimsoll.plan.queues import next_gpu, queue_usage
 
     if file:
         from plimsoll.observe.files import snapshot_from_files
@@ -46,7 +46,7 @@ def queues(
             snapshot = read_cluster(connection, only=("Environment", "Queue", "Pod", "Node"), required=("Queue",))
         finally:
             connection.close()
-    found = standing(snapshot)
+    found = queue_usage(snapshot)
     following = next_gpu(found)
     if output is Format.JSON:
         print_json(as_json(found, following))

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from plimsoll.cli.shared import OUT
 from plimsoll.model.kai import UNLIMITED
-from plimsoll.plan.queues import MILLI, NOTHING, NextGpu, QueuedPod, Resource, Standing
+from plimsoll.plan.queues import MILLI, NOTHING, NextGpu, QueuedPod, QueueUsage, Resource
 from plimsoll.text import shortlist
 
 _COLUMNS: Final = {
@@ -22,48 +22,48 @@ _COLUMNS: Final = {
 """Heading to field of the JSON object."""
 
 
-def as_json(standing: Standing, following: NextGpu | None) -> dict[str, Any]:
+def as_json(usage: QueueUsage, following: NextGpu | None) -> dict[str, Any]:
     """`queues` with GPUs, millicores and MB (10^6 bytes), -1 standing for unlimited; `total`, `next`, `warnings`."""
     return {
         "queues": [
             {
                 "name": name,
-                "parent": standing.tree.queue(name).parent,
+                "parent": usage.tree.queue(name).parent,
                 "depth": depth,
-                "leaf": standing.tree.is_leaf(name),
-                "priority": standing.tree.priority(name),
-                **{resource.value: _amounts(standing, name, resource) for resource in Resource},
+                "leaf": usage.tree.is_leaf(name),
+                "priority": usage.tree.priority(name),
+                **{resource.value: _amounts(usage, name, resource) for resource in Resource},
             }
-            for name, depth in _in_order(standing)
+            for name, depth in _in_order(usage)
         ],
-        "total": {resource.value: standing.total[resource] / MILLI for resource in Resource},
+        "total": {resource.value: usage.total[resource] / MILLI for resource in Resource},
         "next": next_as_json(following),
-        "warnings": list(standing.warnings),
+        "warnings": list(usage.warnings),
     }
 
 
-def print_tree(standing: Standing, following: NextGpu | None) -> None:
-    if not len(standing.tree):
+def print_tree(usage: QueueUsage, following: NextGpu | None) -> None:
+    if not len(usage.tree):
         OUT.print("there are no Queues")
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("GPUs of", no_wrap=True)
     for column in _COLUMNS:
         table.add_column(column, justify="right")
-    for name, depth in _in_order(standing):
-        amounts = _amounts(standing, name, Resource.GPU)
-        broken = standing.tree.broken_at(name)
+    for name, depth in _in_order(usage):
+        amounts = _amounts(usage, name, Resource.GPU)
+        broken = usage.tree.broken_at(name)
         table.add_row(
             Text("  " * depth + name, style="red" if broken else ""),
             *("unlimited" if amounts[column] == UNLIMITED else f"{amounts[column]:g}" for column in _COLUMNS.values()),
         )
     OUT.print(table)
     OUT.print()
-    for name in standing.tree:
-        broken = standing.tree.broken_at(name)
+    for name in usage.tree:
+        broken = usage.tree.broken_at(name)
         if broken:
             OUT.print(Text.assemble(("warning: ", "yellow"), f"Queue {name} hangs nowhere: {broken}"), soft_wrap=True)
-    for warning in standing.warnings:
+    for warning in usage.warnings:
         OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
     OUT.print(Text(next_line(following), style="bold"), soft_wrap=True)
 
@@ -82,15 +82,15 @@ def next_line(following: NextGpu | None) -> str:
     return f"{head}, by new capacity or reclaimed from {shortlist(taken)}"
 
 
-def _amounts(standing: Standing, name: str, resource: Resource) -> dict[str, float]:
-    amounts = standing.tree.amounts(name, resource)
-    allocated, pending = standing.allocated[name][resource], standing.waiting[name][resource]
+def _amounts(usage: QueueUsage, name: str, resource: Resource) -> dict[str, float]:
+    amounts = usage.tree.amounts(name, resource)
+    allocated, pending = usage.allocated[name][resource], usage.waiting[name][resource]
     values = {
         "quota": amounts.quota,
         "limit": amounts.limit,
-        "fairShare": standing.fair.get(name, NOTHING)[resource],
+        "fairShare": usage.fair.get(name, NOTHING)[resource],
         "allocated": allocated,
-        "allocatedNonPreemptible": standing.non_preemptible[name][resource],
+        "allocatedNonPreemptible": usage.non_preemptible[name][resource],
         "requested": allocated + pending,
         "pending": pending,
     }
@@ -116,9 +116,9 @@ def _gpus(pod: QueuedPod) -> str:
     return f"{pod.gpu_milli / MILLI:g} GPU" + ("s" if pod.gpu_milli > MILLI else "")
 
 
-def _in_order(standing: Standing) -> Iterator[tuple[str, int]]:
+def _in_order(usage: QueueUsage) -> Iterator[tuple[str, int]]:
     """Each queue with its depth, after its parent; those that reach no root at the end."""
-    tree = standing.tree
+    tree = usage.tree
     left = [(name, 0) for name in reversed(tree.roots)]
     while left:
         name, depth = left.pop()

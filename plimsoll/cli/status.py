@@ -187,7 +187,7 @@ def _print(shown: dict[str, Any]) -> None:
             table.add_row(Text(f"{each['kind']} {each['namespace']}/{each['name']}"), Text(ready))
         OUT.print(table)
     if shown["demands"]:
-        table = _table("Demand", "Phase", "Pods", "New GPUs", "At least", "Asked by", "Until")
+        table = _table("Demand", "Phase", "Pods", "New GPUs", "At least", "CapacityRequest by", "Until")
         for each in shown["demands"]:
             style = {"Failed": "red", "Expired": "red", "Completed": "green"}.get(each["phase"], "yellow")
             counts = [str(each[key]) for key in ("pods", "gpus", "leastGpus", "objects")]

@@ -63,7 +63,7 @@ def train_job_policy(
     known = sorted(set(leaves))
     among = f"(known: {', '.join(known) or 'none'})"
     of_a_parent = f", which has child queues and schedules nothing itself: name a leaf {among}"
-    of_nobody = f", which nobody declares: declare it, or list it in clusterQueues {among}"
+    of_nobody = f", which is not declared: declare it, or list it in clusterQueues {among}"
     variables = {
         "leaves": _literal(known),
         "parents": _literal(sorted(set(parents))),

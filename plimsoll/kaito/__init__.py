@@ -1,4 +1,4 @@
-"""KAITO's manifests as Plimsoll's."""
+"""Converts KAITO's manifests to Plimsoll's."""
 
 from plimsoll.kaito.conversion import Conversion, convert
 

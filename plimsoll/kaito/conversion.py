@@ -1,4 +1,4 @@
-"""KAITO's Workspaces and InferenceSets as Workspaces of ours, with everything that is lost on the way named.
+"""Converts KAITO's Workspaces and InferenceSets to Plimsoll's Workspaces, and reports everything that is lost.
 
 Field names and defaults: the CustomResourceDefinitions of kaito.sh, v1alpha1 and v1beta1.
 """
@@ -17,7 +17,7 @@ from plimsoll.text import shortlist
 
 VERSIONS: Final = ("kaito.sh/v1beta1", "kaito.sh/v1alpha1")
 DEFAULT_TYPE: Final = "Standard_NC24ads_A100_v4"
-"""What the CRD of v1alpha1 fills in for an absent `resource.instanceType`."""
+"""Default of v1alpha1's CRD for `resource.instanceType`."""
 
 _WORKSPACE_FIELDS: Final = {"apiVersion", "kind", "metadata", "status", "resource", "inference", "tuning"}
 _RESOURCE_FIELDS: Final = {"instanceType", "count", "labelSelector", "preferredNodes", "partition"}
@@ -30,28 +30,28 @@ _METADATA: Final = {
     *("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"),
     *("finalizers", "deletionTimestamp", "deletionGracePeriodSeconds"),
 }
-"""What goes along, and what the cluster and KAITO's controller wrote."""
+"""Fields that are copied, and fields that the cluster or KAITO's controller wrote."""
 _ONE_AT_A_TIME: Final = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}}
 _SET_FIELDS: Final = {"replicas", "nodeCountLimit", "labelSelector", "template", "updateStrategy", "autoUpgrade"}
 
 
 class Conversion(NamedTuple):
-    """One object of KAITO's."""
+    """The result for one KAITO object."""
 
     source: str
     """`Kind namespace/name`"""
     workspace: dict[str, Any] | None
-    """The manifest of ours; None where something is refused."""
+    """Plimsoll's manifest; None if something is refused."""
     losses: Losses
 
 
 def convert(manifest: Mapping[str, Any]) -> Conversion:
-    """Converts a Workspace or an InferenceSet of kaito.sh; other kinds are refused by name. Raises nothing."""
+    """Converts a Workspace or an InferenceSet of kaito.sh; refuses other kinds. Raises no errors."""
     losses = Losses()
     made: dict[str, Any] | None = None
     version, kind = manifest.get("apiVersion"), manifest.get("kind")
     if version not in VERSIONS:
-        losses.refuse("apiVersion", f"{version!r} is not KAITO's", f"{' and '.join(VERSIONS)} are read")
+        losses.refuse("apiVersion", f"{version!r} is not KAITO's", f"{' and '.join(VERSIONS)} are supported")
     elif kind == "Workspace":
         made = _workspace(manifest, losses)
     elif kind == "InferenceSet":
@@ -71,7 +71,7 @@ def _workspace(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
         losses.refuse(
             "tuning",
             "fine-tuning is not scheduled",
-            "declare a Workspace with resource alone, which is given one node, and run the tuning on it as a Job",
+            "declare a Workspace with resource alone, for which one node is provisioned, and run the tuning as a Job",
         )
     selector = losses.object(resource, "labelSelector", "resource.")
     spec = {"resource": _resource(resource, selector, _At(str(manifest["apiVersion"]), "resource."), losses)}
@@ -81,7 +81,7 @@ def _workspace(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
 
 
 class _At(NamedTuple):
-    """Where a `resource` stands."""
+    """Location of a `resource` field."""
 
     version: str
     prefix: str
@@ -96,8 +96,8 @@ def _resource(
     elif at.version.endswith("v1alpha1"):
         losses.warn(
             f"{at.prefix}instanceType",
-            f"KAITO's v1alpha1 takes {DEFAULT_TYPE} where none is given, and none is filled in here",
-            "set it where node auto-provisioning is enabled; leave it out where nodes are brought",
+            f"KAITO's v1alpha1 defaults to {DEFAULT_TYPE}; here there is no default",
+            "set it if node auto-provisioning is enabled; leave it out for existing nodes (BYO)",
         )
     selector_at = selector_at or f"{at.prefix}labelSelector"
     kept = kept_selector(selector, selector_at, losses)
@@ -106,22 +106,22 @@ def _resource(
     elif not losses.refused and not made:
         losses.warn(
             selector_at,
-            "it is empty, which matches every node in KAITO and is refused here where nodes are brought",
-            "name the nodes by matchLabels or matchExpressions",
+            "it is empty, which matches every node in KAITO, and is refused here for existing nodes (BYO)",
+            "set matchLabels or matchExpressions",
         )
     count = resource.get("count")
     if count not in (None, 1):
         losses.warn(
             f"{at.prefix}count",
-            f"{count} is not carried over: how many nodes one replica takes is computed, in KAITO too",
-            f"set inference.perReplicaNodeCount: {count} for a replica over so many nodes, inference.replicas for more "
-            "replicas",
+            f"{count} is not converted: the number of nodes per replica is computed, as in KAITO",
+            f"set inference.perReplicaNodeCount: {count} for a replica on several nodes, or inference.replicas for "
+            "more replicas",
         )
     if resource.get("preferredNodes"):
         losses.warn(
             f"{at.prefix}preferredNodes",
-            f"not read, in KAITO neither ({shortlist(_texts(resource['preferredNodes']))})",
-            "label the nodes, and name the label in resource.labelSelector",
+            f"has no effect, as in KAITO ({shortlist(_texts(resource['preferredNodes']))})",
+            "label the nodes, and select the label by resource.labelSelector",
         )
     if resource.get("partition") is not None:
         made["partition"] = resource["partition"]
@@ -129,7 +129,7 @@ def _resource(
 
 
 def _inference_set(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
-    """One Workspace of as many replicas: each has nodes of its own, as each Workspace of the set had."""
+    """One Workspace with the set's replicas: each replica has nodes of its own, like each Workspace of the set."""
     losses.unknown(manifest, _OBJECT_FIELDS, "")
     spec = losses.object(manifest, "spec")
     template = losses.object(spec, "template", "spec.")
@@ -150,18 +150,18 @@ def _inference_set(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any
     }
     losses.warn(
         "kind",
-        "an InferenceSet becomes one Workspace of as many replicas, and one workload instead of one a replica",
+        "an InferenceSet becomes one Workspace with the same replicas, and one workload instead of one per replica",
         "scale it by inference.replicas",
     )
     if losses.object(spec, "autoUpgrade", "spec."):
         losses.warn(
-            "spec.autoUpgrade", "images are not upgraded by themselves", "set inferenceImage of the Environment"
+            "spec.autoUpgrade", "images are not upgraded automatically", "set inferenceImage of the Environment"
         )
     if template.get("metadata"):
         losses.warn(
             "spec.template.metadata",
-            "there are no Workspaces below the one that is made",
-            "put what is to be kept into the metadata of the set",
+            "the set becomes a single Workspace",
+            "move the labels and annotations to keep to the metadata of the set",
         )
     if losses.object(spec, "updateStrategy", "spec.") not in ({}, _ONE_AT_A_TIME):
         losses.warn("spec.updateStrategy", "replicas are replaced one at a time")
@@ -169,7 +169,7 @@ def _inference_set(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any
 
 
 def _manifest(manifest: Mapping[str, Any], spec: dict[str, Any], losses: Losses) -> dict[str, Any]:
-    """Name, namespace, labels and annotations go along; what the cluster wrote does not."""
+    """A manifest with name, namespace, labels and annotations, without fields that the cluster wrote."""
     given = losses.object(manifest, "metadata")
     metadata = {key: given[key] for key in ("name", "namespace") if given.get(key)}
     for field in ("labels", "annotations"):
@@ -177,13 +177,13 @@ def _manifest(manifest: Mapping[str, Any], spec: dict[str, Any], losses: Losses)
         if kept:
             metadata[field] = kept
     for field in sorted(given.keys() - _METADATA - {"labels", "annotations"}):
-        losses.warn(f"metadata.{field}", "it is left out", "set it on what is made, where it is wanted")
+        losses.warn(f"metadata.{field}", "it is not converted", "set it on the converted Workspace if it is needed")
     kept_spec = {key: value for key, value in spec.items() if value != {}}
     return {"apiVersion": API_VERSION, "kind": "Workspace", "metadata": metadata, "spec": kept_spec}
 
 
 def _check(made: dict[str, Any], losses: Losses) -> None:
-    """What the model does not take is refused with its words."""
+    """Refuses what the model rejects, with the model's message."""
     try:
         Workspace.read(made)
     except InvalidObjectError as error:

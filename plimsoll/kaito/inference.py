@@ -1,4 +1,4 @@
-"""`inference` of a KAITO Workspace as ours has it."""
+"""Converts `inference` of a KAITO Workspace."""
 
 import copy
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _SOURCE: Final = ("name", "image", "imagePullSecrets", "volumeSource", "urls")
 
 
 def converted_inference(inference: Mapping[str, Any], at: str, losses: Losses) -> dict[str, Any]:
-    """The same under our names; `at` is the path with a dot at its end. What is refused is told to `losses`."""
+    """The converted field; `at` is its path with a trailing dot. Refusals are added to `losses`."""
     losses.unknown(inference, _FIELDS, at)
     made: dict[str, Any] = {}
     if inference.get("preset") is not None:
@@ -26,8 +26,8 @@ def converted_inference(inference: Mapping[str, Any], at: str, losses: Losses) -
         made["config"] = inference["config"]
         losses.warn(
             f"{at}config",
-            f"KAITO reads the key inference_config.yaml of ConfigMap {inference['config']}, here vllm.yaml is read",
-            "put what stands under vllm: there into a key vllm.yaml of the same ConfigMap, and its max-model-len into "
+            f"KAITO reads the key inference_config.yaml of ConfigMap {inference['config']}, Plimsoll reads vllm.yaml",
+            "copy the content of its field vllm to the key vllm.yaml of the same ConfigMap, and its max-model-len to "
             "inference.contextLength",
         )
     adapters = losses.items(inference, "adapters", at)
@@ -45,13 +45,13 @@ def _preset(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str, Any]
         losses.warn(
             f"{at}name",
             f"{name!r} is not known" + (f" (did you mean {' or '.join(meant)}?)" if meant else ""),
-            "say what one replica needs by inference.gpuMemoryGiB, else the Workspace is refused",
+            "set inference.gpuMemoryGiB to the GPU memory of one replica, or the Workspace is refused",
         )
     if given.get("accessMode", "public") != "public":
         losses.warn(
             f"{at}accessMode",
-            "presets are served by the Environment's inferenceImage, whoever may pull it",
-            "name an image that the nodes may pull",
+            "presets are served by spec.inferenceImage of the Environment",
+            "set an image that the nodes may pull",
         )
     options = losses.object(given, "presetOptions", at)
     losses.unknown(options, _OPTIONS, f"{at}presetOptions.")
@@ -59,7 +59,7 @@ def _preset(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str, Any]
         if options.get(field):
             losses.warn(
                 f"{at}presetOptions.{field}",
-                "KAITO's images with a model in them are not used: vLLM fetches the model from Hugging Face",
+                "KAITO's images that contain a model are not used: vLLM downloads the model from Hugging Face",
                 "serve such an image by inference.template, or set inferenceImage of the Environment",
             )
     if options.get("modelAccessSecret"):
@@ -83,12 +83,12 @@ def _adapter(where: str, given: Any, losses: Losses) -> dict[str, Any]:
     source = losses.object(adapter, "source", f"{where}.")
     losses.unknown(source, _SOURCE, f"{where}.source.")
     if source.get("urls"):
-        losses.refuse(f"{where}.source.urls", "adapters are not fetched from URLs", "use an image or a volumeSource")
+        losses.refuse(f"{where}.source.urls", "adapters are not downloaded from URLs", "use an image or a volumeSource")
     strength = adapter.get("strength")
     if strength not in (None, "") and not _is_one(strength):
         losses.warn(
             f"{where}.strength",
-            f"{strength} is left out: vLLM serves adapters at full strength only",
+            f"{strength} is not converted: vLLM serves adapters at full strength only",
             "scale the adapter's own weights",
         )
     return {"source": {key: source[key] for key in _SOURCE if source.get(key)}}

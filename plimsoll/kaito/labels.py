@@ -1,4 +1,4 @@
-"""Labels, annotations and selectors of KAITO's objects: its own keys mean nothing here."""
+"""Labels, annotations and selectors of KAITO's objects; KAITO's own keys have no meaning in Plimsoll."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,7 +15,7 @@ RESERVED: Final = frozenset(
         *(f"karpenter.kaito.sh/{key}" for key in ("inferenceset", "inferenceset-namespace")),
     }
 )
-"""Keys that KAITO takes out of selectors (`api/v1beta1/labels.go`)."""
+"""Keys that KAITO removes from selectors (`api/v1beta1/labels.go`)."""
 RUNTIME: Final = "kaito.sh/runtime"
 LOAD_BALANCER: Final = "kaito.sh/enablelb"
 _PREFIXES: Final = EnvironmentSpec().reserved_label_prefixes
@@ -23,20 +23,24 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def kept_labels(given: Mapping[str, Any], where: str, losses: Losses) -> dict[str, Any]:
-    """Labels or annotations without KAITO's own, each of which is named."""
+    """Labels or annotations without KAITO's own keys, each of which is reported."""
     kept = {key: value for key, value in given.items() if key != LAST_APPLIED and not _is_kaitos(key)}
     for key in sorted(filter(_is_kaitos, given)):
         if key == RUNTIME and given[key] != "vllm":
-            losses.warn(f"{where}.{key}", f"presets are served by vLLM, not by {given[key]}", "check that vLLM will do")
+            losses.warn(
+                f"{where}.{key}",
+                f"presets are served by vLLM, not by {given[key]}",
+                "check that vLLM can serve the model",
+            )
         elif key == LOAD_BALANCER:
-            losses.warn(f"{where}.{key}", "no Service is made", "declare one that selects plimsoll.dev/workspace")
+            losses.warn(f"{where}.{key}", "no Service is created", "declare one that selects plimsoll.dev/workspace")
         else:
-            losses.warn(f"{where}.{key}", "it means something to KAITO alone, and is left out")
+            losses.warn(f"{where}.{key}", "it is specific to KAITO, and is not converted")
     return kept
 
 
 def kept_selector(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str, Any]:
-    """The selector at that path without the keys that KAITO takes out too; refused where nothing else was in it."""
+    """The selector without the keys that KAITO removes too; refused if it has no others."""
     losses.unknown(given, ("matchLabels", "matchExpressions"), f"{at}.")
     labels = losses.object(given, "matchLabels", f"{at}.")
     expressions = losses.items(given, "matchExpressions", f"{at}.")
@@ -46,24 +50,24 @@ def kept_selector(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str
         losses.refuse(
             f"{at}.matchLabels",
             f"matchLabels must contain at least one non-reserved label, and has {shortlist(taken)} alone",
-            "name the nodes by labels of your own",
+            "select the nodes by labels of your own",
         )
     elif taken:
-        losses.warn(f"{at}.matchLabels", f"{shortlist(taken)} is reserved and left out, as KAITO does")
-    asked = {each.get("key") for each in expressions if isinstance(each, Mapping)}
-    for field, keys in (("matchLabels", kept), ("matchExpressions", asked)):
+        losses.warn(f"{at}.matchLabels", f"{shortlist(taken)} is reserved and removed, as in KAITO")
+    expression_keys = {each.get("key") for each in expressions if isinstance(each, Mapping)}
+    for field, keys in (("matchLabels", kept), ("matchExpressions", expression_keys)):
         ours = sorted(key for key in keys if isinstance(key, str) and key.startswith(_PREFIXES))
         if ours:
             losses.warn(
                 f"{at}.{field}",
-                f"{shortlist(ours)} is reserved here unless the Environment's reservedLabelPrefixes says otherwise",
-                "name the nodes by labels of your own, else the Workspace is refused",
+                f"{shortlist(ours)} is reserved by spec.reservedLabelPrefixes of the Environment by default",
+                "select the nodes by labels of your own, or the Workspace is refused",
             )
     if expressions:
         losses.warn(
             f"{at}.matchExpressions",
-            "KAITO accepts it and ignores it; here it counts",
-            "check that it names the nodes that are meant",
+            "KAITO ignores it; Plimsoll does not",
+            "check that it matches the intended nodes",
         )
     made = {"matchLabels": kept, "matchExpressions": expressions}
     return {key: value for key, value in made.items() if value}

@@ -1,4 +1,4 @@
-"""What is lost where an object of KAITO's is converted."""
+"""What is lost when a KAITO object is converted."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ class Loss(NamedTuple):
     why: str
     remedy: str = ""
     refused: bool = False
-    """Nothing is converted while it stands."""
+    """Whether it prevents the conversion."""
 
     def __str__(self) -> str:
         where = f"{self.field}: " if self.field else ""
@@ -18,7 +18,7 @@ class Loss(NamedTuple):
 
 
 class Losses:
-    """Collected in the order in which they were found."""
+    """Losses in the order in which they were found."""
 
     def __init__(self) -> None:
         self.found: list[Loss] = []
@@ -28,30 +28,30 @@ class Losses:
         return any(loss.refused for loss in self.found)
 
     def warn(self, field: str, why: str, remedy: str = "") -> None:
-        """What is left out or means something else; the rest is converted."""
+        """Records a field that is left out or changes its meaning; the rest is converted."""
         self.found.append(Loss(field, why, remedy))
 
     def refuse(self, field: str, why: str, remedy: str) -> None:
-        """What must not be left out."""
+        """Records a field that prevents the conversion."""
         self.found.append(Loss(field, why, remedy, refused=True))
 
     def object(self, parent: Mapping[str, Any], key: str, prefix: str = "") -> Mapping[str, Any]:
-        """The object at the key, an empty one where there is none; what is no object is refused."""
+        """The object at the key, an empty one if it is missing; refuses other types."""
         value = parent.get(key)
         if value is None or isinstance(value, Mapping):
             return value or {}
-        self.refuse(f"{prefix}{key}", f"an object is wanted, not {value!r:.40}", "correct it in KAITO's manifest")
+        self.refuse(f"{prefix}{key}", f"must be an object, not {value!r:.40}", "correct it in KAITO's manifest")
         return {}
 
     def items(self, parent: Mapping[str, Any], key: str, prefix: str = "") -> list[Any]:
-        """The list at the key, an empty one where there is none; what is no list is refused."""
+        """The list at the key, an empty one if it is missing; refuses other types."""
         value = parent.get(key)
         if value is None or isinstance(value, list):
             return value or []
-        self.refuse(f"{prefix}{key}", f"a list is wanted, not {value!r:.40}", "correct it in KAITO's manifest")
+        self.refuse(f"{prefix}{key}", f"must be a list, not {value!r:.40}", "correct it in KAITO's manifest")
         return []
 
     def unknown(self, given: Mapping[str, Any], known: Collection[str], prefix: str) -> None:
-        """Refuses fields that KAITO's definitions do not have: they were meant as something."""
+        """Refuses fields that KAITO's definitions do not have."""
         for field in sorted(set(given) - set(known)):
             self.refuse(f"{prefix}{field}", "KAITO's definition has no such field", "remove or correct it")

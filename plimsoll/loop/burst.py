@@ -1,4 +1,4 @@
-"""A burst of changes becomes one delta."""
+"""Combines a burst of changes into one delta."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -10,15 +10,15 @@ from plimsoll.loop.planned import Planned
 from plimsoll.observe.cluster import Observer
 
 BURST: Final = 40
-"""A plan with so many creations is taken for the beginning of a burst: one large delta costs less than many."""
+"""A plan with this many creations starts a burst: one large delta is cheaper than many small ones."""
 IDLE_SECONDS: Final = 0.5
-"""The burst is over once nothing has changed for so long."""
+"""A burst ends when nothing has changed for this long."""
 MAXIMUM_SECONDS: Final = 5.0
-"""The end of a burst is awaited for at most so long."""
+"""Longest wait for the end of a burst."""
 
 
 class BurstGathering:
-    """Waits for the end of a burst, with the engines that its delta will need starting meanwhile."""
+    """Waits for the end of a burst; the Pulumi engines that the delta needs start meanwhile."""
 
     def __init__(self, observer: Observer, applier: Applier, look: Callable[[], Planned]) -> None:
         """`look` observes and plans again."""
@@ -28,9 +28,10 @@ class BurstGathering:
 
     @contextmanager
     def gathered(self, planned: Planned) -> Iterator[Planned]:
-        """What is planned at the end of the burst; the same where there is none. Engines are kept within the context.
+        """Context manager: the plan at the end of the burst, or the given plan without one. Its engines are kept in the
+        context.
 
-        Signals that are due already are sent first: they wait for nothing.
+        Signals that are already due are sent first.
         """
         if planned.plan is None or (number := len(planned.plan.creations)) < BURST:
             yield planned

@@ -1,7 +1,7 @@
-"""Expectations: own writes that the watches have not shown yet.
+"""Expectations: the controller's own writes that the watches have not shown yet.
 
-A plan made from a snapshot that lacks the last delta would ask for it again (the stale cache behind KAITO's 200
-NodeClaims), so nothing is planned until the snapshot shows what was written, or a deadline has passed.
+A plan from a snapshot without the last delta would request the same objects again (a stale cache once made KAITO create
+200 NodeClaims). Therefore nothing is planned until the snapshot shows the writes, or a deadline passes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,22 +11,22 @@ from types import MappingProxyType
 
 from plimsoll.model import Signal, Snapshot
 from plimsoll.model.api import DemandReport
-from plimsoll.plan.owned import Asking, Owned, asking, signalled
+from plimsoll.plan.owned import Owned, RequestObject, request_objects, signalled
 
 DEADLINE = timedelta(seconds=10)
-"""How long a write may stay unseen: past it a watch has missed it, or something kept the object."""
+"""How long a write may stay invisible. After that, a watch missed it, or something prevents the deletion."""
 
 
 @dataclass(frozen=True)
 class Expectations:
-    """UIDs that must have appeared and UIDs that must go, until `deadline`."""
+    """UIDs that must appear and UIDs that must disappear, until `deadline`."""
 
     created: frozenset[str] = frozenset()
     deleted: frozenset[str] = frozenset()
     signalled: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """What trigger pods must say, by name, as long as they are there."""
+    """Condition reason by trigger pod name, checked while the pod exists."""
     failures: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    """What GPUDemands must remember, by name: asked again without it, what failed would be tried at once."""
+    """Failures by GPUDemand name: without them, a failed request would be repeated at once."""
     deadline: datetime | None = None
 
     @classmethod
@@ -51,17 +51,23 @@ class Expectations:
     def met_by(self, snapshot: Snapshot, now: datetime) -> bool:
         """Whether the snapshot shows every write, or the deadline has passed.
 
-        What was made and is gone again has been shown: Karpenter deletes a NodeClaim without capacity within moments.
+        An object that was created and is already gone counts as shown: Karpenter deletes a NodeClaim for lack of
+        capacity within moments.
         """
         if self.deadline is None or now >= self.deadline:
             return True
         remembered = {each.name: each.status.failures for each in snapshot.gpu_demands}
         if any(remembered.get(name, 0) < failures for name, failures in self.failures.items()):
             return False
-        asked = asking(snapshot)
-        things: list[Owned | Asking] = [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads, *asked]
+        objects = request_objects(snapshot)
+        things: list[Owned | RequestObject] = [
+            *snapshot.node_claims,
+            *snapshot.node_pools,
+            *snapshot.workloads,
+            *objects,
+        ]
         seen = snapshot.gone.union(thing.uid for thing in things)
         alive = {thing.uid for thing in things if not thing.deleting}
         if self.deleted & alive or not self.created <= seen:
             return False
-        return all(signalled(thing) == self.signalled.get(thing.name, signalled(thing)) for thing in asked)
+        return all(signalled(thing) == self.signalled.get(thing.name, signalled(thing)) for thing in objects)

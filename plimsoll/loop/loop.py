@@ -1,4 +1,4 @@
-"""The loop: observe, validate, plan, apply, report, again at each change that can matter."""
+"""The loop: observe, validate, plan, apply and report after each relevant change."""
 
 import threading
 import time
@@ -10,10 +10,10 @@ import structlog
 
 from plimsoll.apply import Applier, Outcome
 from plimsoll.loop.burst import BurstGathering
-from plimsoll.loop.disarming import Disarming
 from plimsoll.loop.expectations import Expectations
 from plimsoll.loop.outlook import with_claims
 from plimsoll.loop.planned import Planned
+from plimsoll.loop.ready_signals import ReadySignals
 from plimsoll.loop.retries import retried
 from plimsoll.model import Plan, Snapshot
 from plimsoll.observe.cluster import Observer
@@ -26,31 +26,31 @@ from plimsoll.report import KIND as DEMAND
 from plimsoll.report import Reporter
 
 IDLE_SECONDS = 0.02
-"""A change is acted on once nothing has followed it for this long."""
+"""A change is handled once nothing has followed it for this long."""
 MAXIMUM_SECONDS = 1.0
-"""A stream of changes is cut after this long."""
+"""A stream of changes is handled after at most this long."""
 LOOK_AGAIN_SECONDS = 30.0
-"""Deadlines pass without an event: the snapshot in memory is planned anew at least this often."""
+"""Longest time between two plans. Deadlines pass without an event."""
 SOON_SECONDS = 0.1
-"""Added to a deadline, which is missed only once it has passed."""
+"""Added to a deadline, so that it has passed when the loop wakes."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class Tick:
-    """One round: what was observed, what was planned, what came of it."""
+    """One round: the snapshot, the plan and its outcome."""
 
     snapshot: Snapshot
     plan: Plan | None
-    """None while the watches do not show the last delta yet."""
+    """None while the watches do not show the last delta."""
     outcome: Outcome
     seconds: float = 0.0
-    """Spent on validating and planning."""
+    """Time spent on validating and planning."""
 
 
 class Loop:
-    """One writer's loop over one environment. The Lease is the caller's to hold."""
+    """The loop of one environment. The caller holds the Lease."""
 
     def __init__(
         self,
@@ -68,10 +68,10 @@ class Loop:
         self._expectations = Expectations()
         self._stopping = threading.Event()
         self._warned: frozenset[str] = frozenset()
-        """Warnings of the last plan, each of which is logged when it appears."""
+        """Warnings of the last plan; a warning is logged when it first appears."""
 
     def tick(self) -> Tick:
-        """One round. Raises what observing and applying raise; nothing is half-planned."""
+        """Runs one round. Raises the errors of observing and applying."""
         self._applier.require_lease()
         with self._bursts.gathered(self._look()) as planned:
             if planned.plan is None:
@@ -84,7 +84,8 @@ class Loop:
             return Tick(planned.view.observed, planned.plan, outcome, planned.seconds)
 
     def _look(self) -> Planned:
-        """Observes, validates and plans; no plan while the watches do not show the last delta, as it would double."""
+        """Observes, validates and plans. No plan while the watches do not show the last delta: it would request objects
+        twice."""
         view, now, began = ClusterView(self._observer.snapshot()), self._clock(), time.monotonic()
         if not self._expectations.met_by(view.observed, now):
             return Planned(view, None, now)
@@ -92,19 +93,19 @@ class Loop:
         return Planned(view, withhold(made, view.observed, now), now, time.monotonic() - began)
 
     def _apply(self, snapshot: Snapshot, plan: Plan) -> Outcome:
-        """Applies the plan; triggers whose nodes become Ready meanwhile are signalled at once."""
+        """Applies the plan. Trigger pods whose nodes become Ready meanwhile are signalled at once."""
         if plan.empty or not plan.demands:
             return self._applier.apply(plan)
-        with Disarming(snapshot, self._observer.snapshot, self._plan_again, self._applier.signal) as disarming:
+        with ReadySignals(snapshot, self._observer.snapshot, self._plan_again, self._applier.signal) as ready_signals:
             outcome = self._applier.apply(plan)
-        return replace(outcome, signalled=(*outcome.signalled, *disarming.sent))
+        return replace(outcome, signalled=(*outcome.signalled, *ready_signals.sent))
 
     def _plan_again(self, snapshot: Snapshot) -> Plan:
         view = ClusterView(snapshot)
         return make_plan(view, validate(view), self._clock(), self._planner)
 
     def _expect(self, snapshot: Snapshot, plan: Plan, outcome: Outcome) -> None:
-        """What the watches have to show before the next plan."""
+        """Sets what the watches must show before the next plan."""
         if outcome.empty and not outcome.signalled:
             return
         created, deleted = set(outcome.created), set(outcome.deleted)
@@ -117,7 +118,7 @@ class Loop:
         )
 
     def _report(self, planned: Planned, plan: Plan, outcome: Outcome) -> None:
-        """Statuses count what was just created, before the watches show it."""
+        """Writes statuses. They count created objects before the watches show them."""
         if not outcome.empty:
             _log_delta(outcome, planned)
         before = planned.view.observed
@@ -137,10 +138,10 @@ class Loop:
         patient: bool = True,
         look_again: float = LOOK_AGAIN_SECONDS,
     ) -> None:
-        """Ticks at each change until `stop`, or until `on_tick` says False.
+        """Runs a round after each change until `stop` is called, or until `on_tick` returns False.
 
-        Where `patient`, what may pass is logged and tried again with back-off, and only a lost Lease ends the loop;
-        else the first error does.
+        If `patient`, temporary errors are logged and retried with back-off, and only a lost Lease ends the loop;
+        otherwise the first error does.
         """
         while not self._stopping.is_set():
             tick = retried(self.tick, self._stopping) if patient else self.tick()
@@ -149,20 +150,20 @@ class Loop:
             self._observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, self._until_next_look(tick, look_again))
 
     def _until_next_look(self, tick: Tick, look_again: float) -> float:
-        """Seconds until the plan may change by itself, at most `look_again`."""
-        look = self._expectations.deadline if tick.plan is None else tick.plan.next_look
+        """Seconds until the plan's next deadline, at most `look_again`."""
+        look = self._expectations.deadline if tick.plan is None else tick.plan.next_deadline
         if look is None:
             return look_again
         return min(look_again, max(0.0, (look - self._clock()).total_seconds()) + SOON_SECONDS)
 
     def stop(self) -> None:
-        """Ends `run` after the tick in progress; safe in a signal handler."""
+        """Ends `run` after the current round. Safe in a signal handler."""
         self._stopping.set()
         self._observer.wake()
 
 
 def _log_delta(outcome: Outcome, planned: Planned) -> None:
-    """What was done; the seconds of planning, waiting and signals; where each stack's part spent its time."""
+    """Logs the operations; the seconds for planning, waiting and signals; and the timings of each stack."""
     done = {"created": outcome.created, "updated": outcome.updated, "deleted": outcome.deleted}
     timings = [asdict(timing) for timing in outcome.timings]
     keys = {verb: [str(key) for key in keys] for verb, keys in done.items() if keys}

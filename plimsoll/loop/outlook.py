@@ -1,4 +1,4 @@
-"""The snapshot as it is about to be: with what was just created, before the watches show it."""
+"""The snapshot with the objects that were just created, before the watches show them."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -9,7 +9,8 @@ from plimsoll.model.karpenter import NodeClaim
 
 
 def with_claims(snapshot: Snapshot, creations: Iterable[Change], now: datetime) -> Snapshot:
-    """Adds the NodeClaims among the creations: a status that counts them need not be written again when they show."""
+    """Adds the created NodeClaims, so that a status that counts them need not be written again when the watches show
+    them."""
     known = {claim.name for claim in snapshot.node_claims}
     made = [
         NodeClaim.read(_created(each.manifest, now))

@@ -1,4 +1,4 @@
-"""Planned: what one look at the cluster came to."""
+"""Planned: the view, the plan and the timings of one round."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -10,9 +10,9 @@ from plimsoll.plan.view import ClusterView
 class Planned(NamedTuple):
     view: ClusterView
     plan: Plan | None
-    """None while the watches do not show the last delta yet."""
+    """None while the watches do not show the last delta."""
     now: datetime
     seconds: float = 0.0
-    """Spent on validating and planning."""
+    """Time spent on validating and planning."""
     waited: float = 0.0
-    """Seconds for which the end of a burst was awaited."""
+    """Seconds spent waiting for the end of a burst."""

@@ -1,4 +1,4 @@
-"""Rounds that fail are tried again, with exponential back-off, until the loop is stopped."""
+"""Retries failed rounds with exponential back-off until the loop is stopped."""
 
 from collections.abc import Callable
 from threading import Event
@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 def retried(call: Callable[[], T], stopping: Event) -> T | None:
-    """What `call` returns once it succeeds; None if the loop was stopped in between.
+    """Returns the result of `call` once it succeeds; None if the loop was stopped meanwhile.
 
-    Raises what cannot pass by itself: a lost Lease, and faults of the program.
+    Raises errors that a retry cannot fix: a lost Lease, and defects of the program.
     """
 
     def sleep(seconds: float) -> None:

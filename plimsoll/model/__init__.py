@@ -1,4 +1,4 @@
-"""The words of Plimsoll as values: what people declare, what the cluster holds, what a plan says.
+"""Plimsoll's values: what users declare, what was observed in the cluster, and plans.
 
 Nothing here reads a clock, a network or a file.
 """

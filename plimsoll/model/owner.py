@@ -1,4 +1,4 @@
-"""Owner: what an object of the capacity stacks was made for."""
+"""Owner: the Workspace, GPUDemand or Environment that an object of a capacity stack belongs to."""
 
 from typing import Literal
 
@@ -7,12 +7,12 @@ from plimsoll.model.meta import Observed
 
 
 class DemandRef(Observed):
-    """Names a GPUDemand, or the Environment whose headroom an object stands for."""
+    """Names a GPUDemand, or the Environment whose headroom an object belongs to."""
 
     name: str
     kind: Literal["GPUDemand", "Environment"] = "GPUDemand"
     uid: str = ""
-    """Where it is known: labels do not say it."""
+    """Empty if not known: labels do not have it."""
 
     @property
     def namespace(self) -> str:

@@ -1,4 +1,4 @@
-"""The Plan: the immutable delta between what is wanted and what the cluster holds."""
+"""Plan: the immutable delta between the wanted and the current state of the cluster."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -12,17 +12,17 @@ from plimsoll.model.verdict import Verdict
 
 class SignalReason(StrEnum):
     UNSCHEDULABLE = "Unschedulable"
-    """Armed: the autoscaler makes a node for the pod."""
+    """The autoscaler creates a node for the pod."""
     CAPACITY_READY = "CapacityReady"
-    """Disarmed: the node is there, and the autoscaler must not make another one."""
+    """The node is ready, and the autoscaler must not create another one."""
     WITHDRAWN = "Withdrawn"
-    """Disarmed: nothing waits for the node any more. The pod goes with the update, which takes a second or more."""
+    """No pod needs the node any more. The pod is deleted by the update, which takes a second or more."""
 
 
 class Change(Observed):
-    """An object to create, or one of ours to change in place. A NodeClaim is never changed: its spec cannot be.
+    """An object to create, or one of our objects to change in place; never a changed NodeClaim, whose spec is immutable.
 
-    The name of a new one is a function of the snapshot, so that a repeated plan creates nothing twice.
+    The name of a new object depends only on the snapshot, so a repeated plan creates nothing twice.
     """
 
     manifest: dict[str, Any]
@@ -35,7 +35,7 @@ class Change(Observed):
 
 
 class Deletion(Observed):
-    """An object of ours to delete, told apart by its UID."""
+    """One of our objects to delete, identified by its UID."""
 
     key: "ObjectKey"
     uid: str
@@ -44,9 +44,9 @@ class Deletion(Observed):
 
 
 class Signal(Observed):
-    """What the condition PodScheduled of a trigger pod is to say: an autoscaler goes by it.
+    """The condition PodScheduled to write to a trigger pod; autoscalers read it.
 
-    It is not part of a stack update: a status is nobody's declaration. Writing it again changes nothing.
+    It is not part of a stack update, because a stack does not declare a status. Writing it is idempotent.
     """
 
     key: "ObjectKey"
@@ -57,16 +57,16 @@ class Signal(Observed):
 
 
 class Lift(Observed):
-    """A capacity gate to be taken off a pod. It is no stack update: nobody declares the pods of others."""
+    """A capacity gate to remove from a pod. It is not part of a stack update, because others declare the pods."""
 
     key: "ObjectKey"
     uid: str
     message: str
-    """Why, for people."""
+    """The reason."""
 
 
 class ObjectKey(Observed):
-    """Names an object of the cluster."""
+    """Identifies an object of the cluster."""
 
     api_version: str
     kind: str
@@ -88,7 +88,7 @@ class ObjectKey(Observed):
 
 
 class LeavingPod(Observed):
-    """A pod whose node goes: of its workload, which shrinks, the first to end."""
+    """A pod on a node that is deleted: its workload, which scales down, should delete this pod first."""
 
     namespace: str
     name: str
@@ -96,7 +96,7 @@ class LeavingPod(Observed):
 
 
 class Withheld(Observed):
-    """An object that a rule refuses: it is neither made nor changed, and the rest of the Plan goes on."""
+    """An object that a rule refuses: it is neither created nor changed; the rest of the Plan is applied."""
 
     key: "ObjectKey"
     owner: Owner
@@ -107,7 +107,7 @@ class Withheld(Observed):
 
 
 class Plan(Observed):
-    """Verdicts on every Workspace, and the whole delta of one round.
+    """Verdicts on every Workspace, and the delta of one round.
 
     `creations`, `updates` and `deletions` are sorted and disjoint by key.
     """
@@ -117,22 +117,22 @@ class Plan(Observed):
     updates: tuple[Change, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     signals: tuple[Signal, ...] = ()
-    """Written after the operations; they make no Plan worth an update by themselves."""
+    """Written after the operations; signals alone cause no stack update."""
     leaving: tuple[LeavingPod, ...] = ()
-    """Pods to mark before the operations are done."""
+    """Pods to mark before the operations."""
     lifts: tuple[Lift, ...] = ()
-    """Written after them too."""
+    """Gates to remove after the operations."""
     demands: tuple[DemandReport, ...] = ()
-    """What the GPUDemands are to say once the operations have been done; by name."""
+    """Statuses to write to the GPUDemands after the operations; by name."""
     withheld: tuple[Withheld, ...] = ()
     """Sorted by key."""
     warnings: tuple[str, ...] = ()
-    next_look: datetime | None = None
-    """When the plan may change though the cluster does not: a deadline passes, or a back-off ends."""
+    next_deadline: datetime | None = None
+    """When the plan may change although the cluster does not: a deadline passes, or a back-off ends."""
 
     @property
     def empty(self) -> bool:
-        """No operation on the cluster; verdicts may still be there."""
+        """Whether there is no operation on the cluster; there may be verdicts."""
         return not (self.creations or self.updates or self.deletions)
 
     @property

@@ -1,4 +1,4 @@
-"""A refusal inside of validation: the reason and what to change; validation makes it a verdict."""
+"""Refusal: why validation refuses a Workspace, before it becomes a verdict."""
 
 from typing import NamedTuple
 

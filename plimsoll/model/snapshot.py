@@ -1,4 +1,4 @@
-"""Snapshot: what the cluster held at one moment, as far as capacity is planned on it."""
+"""Snapshot: the state of the cluster at one moment, as far as planning needs it."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from plimsoll.model.meta import Observed
 
 
 class InvalidWorkspace(Observed):
-    """A Workspace that cannot be read (made before its CRD forbade it, or from a file): refused by name."""
+    """A Workspace that cannot be read (created before its CRD forbade it, or from a file); it is refused by name."""
 
     ref: WorkspaceRef
     message: str
@@ -25,7 +25,7 @@ class InvalidWorkspace(Observed):
 
 
 class Snapshot(Observed):
-    """Every tuple in any order: planning sorts what it needs."""
+    """The tuples are unordered."""
 
     environment: Environment
     workspaces: tuple[Workspace, ...] = ()
@@ -34,29 +34,29 @@ class Snapshot(Observed):
     node_claims: tuple[NodeClaim, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
     claim_events: tuple[ClaimEvent, ...] = ()
-    """What providers said of NodeClaims that they could not launch."""
+    """Messages of providers on NodeClaims that they could not launch."""
     gone_claims: tuple[NodeClaim, ...] = ()
-    """NodeClaims that were seen and are no more, the last ones."""
+    """The last NodeClaims that were observed and no longer exist."""
     pods: tuple[Pod, ...] = ()
-    """Those that ask for devices or shares of them, our own, and those of rivals."""
+    """Pods that request devices or shares of them, Plimsoll's own, and those of rival controllers."""
     host_loads: Mapping[str, HostLoad] = Field(default_factory=dict)
-    """What all other pods take of nodes, by name of the node."""
+    """What all other pods use of nodes, by node name."""
     daemon_sets: tuple[DaemonSet, ...] = ()
     queues: tuple[Queue, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()
     workloads: tuple[Workload, ...] = ()
-    """Objects that carry our ownership labels, other than NodeClaims."""
+    """Objects with our ownership labels, other than NodeClaims."""
     autoscalers: tuple[Autoscaler, ...] = ()
     gpu_demands: tuple[GPUDemand, ...] = ()
     pod_templates: tuple[PodTemplate, ...] = ()
-    """Those that our stacks own, as the two that follow."""
+    """PodTemplates that our stacks own; the same holds for the next two fields."""
     capacity_buffers: tuple[CapacityBuffer, ...] = ()
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     gone: frozenset[str] = frozenset()
-    """UIDs of the last objects, of kinds that a Plan creates, that were seen and are no more."""
+    """UIDs of the last observed objects, of kinds that a Plan creates, that no longer exist."""
     instance_types: tuple[InstanceType, ...] = ()
-    """Instance types as the APIs of clouds tell them: more and newer than the built-in table."""
+    """Instance types of the clouds' APIs; more and newer than the built-in table."""
     missing_kinds: tuple[str, ...] = ()
-    """Kinds that are planned with and that the cluster does not serve; empty where nobody knows."""
+    """Kinds that planning needs and that the cluster does not serve; empty if not known."""
     warnings: tuple[str, ...] = ()
-    """What observing found and left out, such as an object that cannot be read."""
+    """Warnings of observing, such as on an object that cannot be read."""

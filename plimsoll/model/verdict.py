@@ -1,4 +1,4 @@
-"""Verdicts: whether an intent may have capacity, why, and what to change."""
+"""Verdict: whether a Workspace is accepted, why, and what to change."""
 
 from enum import StrEnum
 
@@ -32,7 +32,7 @@ class Reason(StrEnum):
 
 
 class Verdict(Observed):
-    """One intent judged against one snapshot."""
+    """The result of validating one Workspace against one snapshot."""
 
     workspace: WorkspaceRef
     accepted: bool
@@ -44,13 +44,13 @@ class Verdict(Observed):
     node_names: tuple[str, ...] = ()
     """BYO: the usable nodes that the selector matches, sorted."""
     allocated_nodes: tuple[str, ...] = ()
-    """BYO: those of them that are given to this Workspace, sorted."""
+    """BYO: the nodes of these that are allocated to this Workspace, sorted."""
     startable_replicas: int | None = None
-    """BYO: replicas that may start, where more would take nodes of others or start in part; None: all of them."""
+    """BYO: replicas that may start, if more would use nodes of others or start in part; None: all of them."""
     gpus_per_node: int | None = None
-    """Devices that a pod asks for to have a whole node, or its part of one; None where nobody knows them."""
+    """Devices that a pod requests for a whole node, or for its part of one; None if they are not known."""
     device_resource: str | None = None
     """The extended resource of these devices; None: the Environment's."""
     gpus_per_pod: int | None = None
-    """GPUs over which a pod splits its model, fewer than devices where GPUs are shared; None: its devices."""
+    """GPUs over which a pod splits its model, fewer than devices if GPUs are shared; None: its devices."""
     warnings: tuple[str, ...] = ()

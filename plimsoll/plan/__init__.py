@@ -1,4 +1,4 @@
-""""""
+"""Pure planning: `validate` gives verdicts, `plan` the delta, `explain` the reasons for both."""
 
 from plimsoll.plan.explaining import ClaimStory, NodeStory, Story, Sum, explain
 from plimsoll.plan.planning import plan

@@ -1,4 +1,4 @@
-"""The story of one decision: everything that the verdict on a Workspace, and the plan for it, were made of."""
+"""Explains one decision: everything that led to the verdict on a Workspace, and to its plan."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -25,71 +25,71 @@ from plimsoll.plan.owned import Attempts, ClaimProgress, Wait
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate
 from plimsoll.plan.view import ClusterView
-from plimsoll.plan.workspaces import Holders, Holdings
+from plimsoll.plan.workspaces import NodeUsers, WorkspaceNodes
 from plimsoll.text import shortlist
 
 Operation = TypeVar("Operation", Change, Deletion)
 
 
 class NodeStory(NamedTuple):
-    """One node that the selector matches, or that was made for the Workspace."""
+    """A node that the selector matches, or that was created for the Workspace."""
 
     node: Node
     offer: Offer | Unusable | InvalidGpuLabel
-    """What its GPUs are to the Workspace's pods."""
+    """The node's GPUs as the Workspace's pods would use them."""
     problem: str
-    """Why nothing may be placed on it now; empty where it may."""
+    """Why no pod of the Workspace can be placed on it now; empty if it can."""
     counts: bool
-    """Whether the verdict, or the plan, counts on it."""
-    holders: tuple[str, ...] = ()
-    """Who has it, or uses its GPUs: this Workspace, siblings, pods of others."""
+    """Whether the verdict or the plan counts the node."""
+    users: tuple[str, ...] = ()
+    """Users of the node and its GPUs: this Workspace, other Workspaces, pods of others."""
 
 
 class ClaimStory(NamedTuple):
-    """One of its NodeClaims."""
+    """A NodeClaim of the Workspace."""
 
     claim: NodeClaim
     waits: Wait | None
-    """What it waits for, since when and until when at most; None for one that serves."""
+    """The step that it waits for, with its deadline; None if it is in service."""
 
 
 class Sum(NamedTuple):
-    """The estimate of one replica."""
+    """The estimate for one replica."""
 
     on: str
-    """The kind of node, for people."""
+    """The kind of node, for messages."""
     outcome: Estimate | Infeasible
     settings: Settings
-    """What the formula took for granted."""
+    """The settings of the formula."""
 
 
 class Story(NamedTuple):
     environment: Environment
     ref: WorkspaceRef
     workspace: Workspace | None
-    """None where it cannot be read: the verdict says why."""
+    """None where it cannot be read; the verdict has the reason."""
     verdict: Verdict
     need: ReplicaNeed | None = None
     sum: Sum | None = None
-    """None where nothing is known to estimate, or no GPUs to estimate on."""
+    """None where there is no need to estimate, or no GPUs to estimate on."""
     nodes: tuple[NodeStory, ...] = ()
     offered: OfferedType | None = None
-    """The instance type, with where its figures come from; None where none is asked for or known."""
+    """The instance type, with the source of its figures; None where none is set or known."""
     claims: tuple[ClaimStory, ...] = ()
     tries: Attempts | None = None
-    """What became of its NodeClaims so far; None where nodes are brought, or it is refused."""
+    """The state of its NodeClaims; None for existing nodes (BYO), or if it is refused."""
     workloads: tuple[Workload, ...] = ()
     bounds: tuple[str, ...] = ()
-    """Limits and access that apply, one sentence each."""
+    """Limits and access rules that apply, one sentence each."""
     creations: tuple[Change, ...] = ()
     updates: tuple[Change, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     warnings: tuple[str, ...] = ()
-    """What the plan says of this Workspace."""
+    """Warnings of the plan on this Workspace."""
 
 
 def explain(seen: Snapshot | ClusterView, ref: WorkspaceRef, now: datetime) -> Story:
-    """The story of the Workspace of that name, which the snapshot has to hold, by what `validate` and `plan` do."""
+    """Explains the Workspace, which the snapshot must contain, from the results of `validate` and `plan`."""
     view = ClusterView.of(seen)
     snapshot = view.observed
     verdicts = validate(view)
@@ -113,31 +113,31 @@ def _detailed(
     story: Story, workspace: Workspace, view: ClusterView, verdicts: Sequence[Verdict], now: datetime
 ) -> Story:
     snapshot, types = view.observed, view.types
-    holdings = Holdings(view, verdicts)
+    workspace_nodes = WorkspaceNodes(view, verdicts)
     need = replica_need(workspace)
-    holders = Holders(view, verdicts, holdings)
+    users = NodeUsers(view, verdicts, workspace_nodes)
     nodes = tuple(
-        each._replace(holders=holders.of(each.node.name, workspace))
-        for each in _nodes(snapshot.environment.spec, view.index, workspace, story.verdict, holdings)
+        each._replace(users=users.of(each.node.name, workspace))
+        for each in _nodes(snapshot.environment.spec, view.index, workspace, story.verdict, workspace_nodes)
     )
     name = workspace.spec.resource.instance_type
-    offered = types.find(name) if name and holdings.auto_provisioning else None
+    offered = types.find(name) if name and workspace_nodes.auto_provisioning else None
     return story._replace(
         need=need if isinstance(need, ReplicaNeed) else None,
         sum=_sum(snapshot.environment.spec, offered, need, nodes) if isinstance(need, ReplicaNeed) else None,
         nodes=nodes,
         offered=offered,
-        claims=_claims(view.progress, workspace, story.verdict, holdings, now),
-        tries=holdings.tries(workspace, story.verdict, workspace.status.provisioning, now)
-        if holdings.auto_provisioning and story.verdict.accepted
+        claims=_claims(view.progress, workspace, story.verdict, workspace_nodes, now),
+        tries=workspace_nodes.tries(workspace, story.verdict, workspace.status.provisioning, now)
+        if workspace_nodes.auto_provisioning and story.verdict.accepted
         else None,
-        workloads=tuple(holdings.ownership.workloads_of(workspace)),
-        bounds=tuple(_bounds(snapshot, workspace, holdings.ownership.claims, types)),
+        workloads=tuple(workspace_nodes.ownership.workloads_of(workspace)),
+        bounds=tuple(_bounds(snapshot, workspace, workspace_nodes.ownership.claims, types)),
     )
 
 
 def _claims(
-    progress: ClaimProgress, workspace: Workspace, verdict: Verdict, holdings: Holdings, now: datetime
+    progress: ClaimProgress, workspace: Workspace, verdict: Verdict, workspace_nodes: WorkspaceNodes, now: datetime
 ) -> tuple[ClaimStory, ...]:
     recorded = {each.name: each for each in workspace.status.provisioning.pending}
     known = verdict.gpus_per_node is not None
@@ -148,7 +148,7 @@ def _claims(
             if claim.deleting
             else progress.wait(claim, gpus_known=known, recorded=recorded.get(claim.name), now=now),
         )
-        for claim in sorted(holdings.ownership.claims_of(workspace), key=lambda claim: claim.name)
+        for claim in sorted(workspace_nodes.ownership.claims_of(workspace), key=lambda claim: claim.name)
     )
 
 
@@ -157,7 +157,7 @@ def _nodes(
     index: NodeIndex,
     workspace: Workspace,
     verdict: Verdict,
-    holdings: Holdings,
+    workspace_nodes: WorkspaceNodes,
 ) -> tuple[NodeStory, ...]:
     resource = workspace.spec.resource
     tolerance = Tolerances(environment).of(workspace)
@@ -165,9 +165,9 @@ def _nodes(
     shown = (
         {} if resource.label_selector.empty else {node.name: node for node in index.matching(resource.label_selector)}
     )
-    own = {claim.node_name for claim in holdings.ownership.claims_of(workspace) if claim.node_name}
+    own = {claim.node_name for claim in workspace_nodes.ownership.claims_of(workspace) if claim.node_name}
     shown |= {name: index.by_name[name] for name in own if name in index.by_name}
-    counted = own | set(verdict.node_names) | set(holdings.brought(workspace))
+    counted = own | set(verdict.node_names) | set(workspace_nodes.existing(workspace))
     stories = []
     for name in sorted(shown):
         node, offer = shown[name], offers.of(shown[name], resource.partition)
@@ -241,7 +241,7 @@ def _warnings(planned: Plan, ref: WorkspaceRef) -> tuple[str, ...]:
 
 
 def _same(one: Owner, other: WorkspaceRef) -> bool:
-    """By name; deletions know it as their object's labels have it."""
+    """Compares by name; deletions have the names in their label form."""
     return isinstance(one, WorkspaceRef) and (as_label_value(one.namespace), as_label_value(one.name)) == (
         as_label_value(other.namespace),
         as_label_value(other.name),

@@ -1,4 +1,4 @@
-"""Planning: the whole delta of one round, from a snapshot and the verdicts on its Workspaces."""
+"""Planning: the delta of one round, from a snapshot and the verdicts on its Workspaces."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -11,15 +11,21 @@ from plimsoll.model.cluster import Workload
 from plimsoll.plan.catalog import OfferedType
 from plimsoll.plan.demand import DemandPlanner
 from plimsoll.plan.limits import environment_budget, environment_room
-from plimsoll.plan.owned import Delta, Owned, Trying, alive, by_age, key_of
+from plimsoll.plan.owned import AttemptTracker, Delta, Owned, alive, by_age, key_of
 from plimsoll.plan.pods import marked_pods, rival_warnings
-from plimsoll.plan.provisioning import Means, NodeClaimProvisioner, Provisioner, StaticNodePoolProvisioner, Wish
-from plimsoll.plan.requests import DemandAsking, lifts
+from plimsoll.plan.provisioning import (
+    NodeClaimProvisioner,
+    NodeTarget,
+    Provisioner,
+    ProvisionerContext,
+    StaticNodePoolProvisioner,
+)
+from plimsoll.plan.requests import RequestRound, lifts
 from plimsoll.plan.view import ClusterView, autoscaled
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
     Scale,
-    brought_supply,
+    existing_nodes,
     startable,
     whole_replicas,
     workload_kind,
@@ -31,11 +37,11 @@ from plimsoll.text import counted, did_you_mean, shortlist
 def plan(
     seen: Snapshot | ClusterView, verdicts: Sequence[Verdict], now: datetime, planner: DemandPlanner | None = None
 ) -> Plan:
-    """The delta that takes the snapshot to what its accepted Workspaces want; `verdicts` are those of `validate`.
+    """The delta between the snapshot and what its accepted Workspaces need; `verdicts` are those of `validate`.
 
-    `now`, with a time zone, tells claims that have not become Ready in time, and when the next try is due. What a
-    refused Workspace has is left as it is. A plan whose operations have been done is followed by an empty one, unless a
-    limit cut it short. `planner` keeps what it worked out of demand from one round to the next; it changes no plan.
+    `now`, with a time zone, decides which NodeClaims are late and when the next attempt is due. Objects of a refused
+    Workspace stay as they are. After a plan is applied, the next plan is empty, unless a limit cut it short. `planner`
+    caches results of demand planning between rounds; it changes no plan.
     """
     return _Round(ClusterView.of(seen), verdicts, now, planner or DemandPlanner()).plan()
 
@@ -67,20 +73,20 @@ class _Round:
             ]
             self._provisioner = self._choose_provisioner()
             targets = {workspace.key: verdict.target_node_count or 0 for workspace, verdict in self._accepted}
-            self._brought = brought_supply(view, targets)
+            self._existing = existing_nodes(view, targets)
         else:
             self._starts = whole_replicas(view, verdicts)
 
     def _choose_provisioner(self) -> Provisioner:
         snapshot, progress = self._snapshot, self._view.progress
         self._budget = environment_budget(self._view)
-        means = Means(snapshot.environment, self._ownership, self._budget, self._view.places)
-        trying = Trying(snapshot, progress, self._now)
+        context = ProvisionerContext(snapshot.environment, self._ownership, self._budget, self._view.places)
+        tracker = AttemptTracker(snapshot, progress, self._now)
         if snapshot.environment.spec.effective_provisioner is Kind.STATIC_NODEPOOL:
             pools = (pool.name for pool in snapshot.node_pools)
-            return StaticNodePoolProvisioner(means, progress, trying, pools)
+            return StaticNodePoolProvisioner(context, progress, tracker, pools)
         names = (claim.name for claim in snapshot.node_claims)
-        return NodeClaimProvisioner(means, progress, trying, names, self._now)
+        return NodeClaimProvisioner(context, progress, tracker, names, self._now)
 
     def plan(self) -> Plan:
         self._remove_orphans()
@@ -90,21 +96,23 @@ class _Round:
             if self._environment.spec.auto_provisioning:
                 offered = self._types.find(workspace.spec.resource.instance_type or "")
                 assert offered is not None, "validation accepts known instance types only"
-                self._provisioner.provide(self._wish(workspace, verdict, offered), delta)
+                self._provisioner.provide(self._target(workspace, verdict, offered), delta)
                 spellings = offered.spellings(workspace.spec.resource.instance_type or "")
                 self._workload(workspace, verdict, spellings, self._nodes_there(workspace, offered))
             else:
                 self._workload(workspace, verdict, (), len(verdict.node_names))
         if not self._environment.spec.auto_provisioning:
-            # Also of those that are refused now, because they name an instance type.
+            # Also for Workspaces that are now refused because they set an instance type.
             for workspace in sorted(self._snapshot.workspaces, key=by_age):
                 self._leftovers(workspace)
         room = self._budget.room() if self._environment.spec.auto_provisioning else environment_room(self._view)
-        asking = DemandAsking(self._snapshot, self._planner, delta, self._now, room=room, asked=self._view.requests)
-        reports = asking.plan()
-        asked = [each for each in delta.deletions if isinstance(each.owner, DemandRef)]
+        requesting = RequestRound(
+            self._snapshot, self._planner, delta, self._now, room=room, requests=self._view.requests
+        )
+        reports = requesting.plan()
+        withdrawn = [each for each in delta.deletions if isinstance(each.owner, DemandRef)]
         capacity = [each for each in delta.deletions if not isinstance(each.owner, DemandRef)]
-        deletions = [*asked, *self._capped(sorted(capacity, key=_deletion_order))]
+        deletions = [*withdrawn, *self._capped(sorted(capacity, key=_deletion_order))]
         return Plan(
             verdicts=tuple(self._verdicts),
             creations=tuple(sorted(delta.creations, key=lambda each: _order(each.key))),
@@ -113,24 +121,24 @@ class _Round:
             signals=tuple(sorted(delta.signals, key=lambda each: _order(each.key))),
             demands=reports,
             leaving=tuple(self._leaving()),
-            lifts=lifts(self._snapshot, asking.demands, asking.held),
+            lifts=lifts(self._snapshot, requesting.demands, requesting.reserved),
             warnings=(*delta.warnings, *rival_warnings(marked_pods(self._snapshot.pods))),
-            next_look=min(delta.looks, default=None),
+            next_deadline=min(delta.deadlines, default=None),
         )
 
     def _remove_orphans(self) -> None:
         ownership = self._ownership
         orphans: list[Owned] = [*ownership.orphaned_workloads, *ownership.orphaned_pools, *ownership.orphaned_claims]
         for thing in orphans:
-            self._delta.delete(thing, "its Workspace is gone, or is being deleted")
+            self._delta.delete(thing, "its Workspace is deleted, or is being deleted")
 
-    def _wish(self, workspace: Workspace, verdict: Verdict, offered: OfferedType) -> Wish:
+    def _target(self, workspace: Workspace, verdict: Verdict, offered: OfferedType) -> NodeTarget:
         access = self._environment.spec.access_of(workspace.namespace)
         node_class = self._types.node_class_ref(offered, self._environment.spec, access)
         assert node_class is not None, "validation accepts types with a node class only"
-        brought = len(self._brought.get(workspace.key, ()))
-        target = max(0, (verdict.target_node_count or 0) - brought)
-        return Wish(workspace, verdict, offered, node_class, self._types.pool(offered, access), target)
+        existing = len(self._existing.get(workspace.key, ()))
+        target = max(0, (verdict.target_node_count or 0) - existing)
+        return NodeTarget(workspace, verdict, offered, node_class, self._types.pool(offered, access), target)
 
     def _leftovers(self, workspace: Workspace) -> None:
         claims = [claim for claim in alive(self._ownership.claims_of(workspace)) if NODEPOOL not in claim.labels]
@@ -141,13 +149,13 @@ class _Round:
         ):
             if names:
                 self._delta.warnings.append(
-                    f"Workspace {workspace.ref}: {counted(len(names), kind)} from when auto-provisioning was enabled, "
-                    f"left alone: {shortlist(sorted(names))}"
+                    f"Workspace {workspace.ref}: {counted(len(names), kind)} from when node auto-provisioning was "
+                    f"enabled, not deleted: {shortlist(sorted(names))}"
                 )
 
     def _nodes_there(self, workspace: Workspace, offered: OfferedType) -> int:
-        """Nodes of the Workspace that are usable and show their GPUs."""
-        there = len(self._brought.get(workspace.key, ()))
+        """Number of the Workspace's usable nodes with allocatable GPUs."""
+        there = len(self._existing.get(workspace.key, ()))
         for claim in alive(self._ownership.claims_of(workspace)):
             node = self._view.progress.node_of(claim)
             if node is not None and node.ready is True and node.usable:
@@ -157,7 +165,7 @@ class _Round:
     def _workload(
         self, workspace: Workspace, verdict: Verdict, instance_types: tuple[str, ...], nodes_there: int
     ) -> None:
-        """Creates, changes or removes the workload of one Workspace, which has so many nodes."""
+        """Creates, updates or deletes the workload of one Workspace, which has `nodes_there` nodes."""
         existing = self._ownership.workloads_of(workspace)
         inference = workspace.spec.inference
         if inference is None:
@@ -171,12 +179,12 @@ class _Round:
         manifest = workload_manifest(workspace, inference, verdict, self._environment, instance_types, scale=scale)
         others = [workload for workload in existing if workload is not same]
         for workload in others:
-            self._delta.delete(workload, f"a {key.kind} {key.name} takes its place")
+            self._delta.delete(workload, f"{key.kind} {key.name} replaces it")
         if same is None:
-            # Two workloads would want the same nodes: the old one goes first.
+            # Two workloads would use the same nodes, so the old one is deleted first.
             enough = verdict.target_node_count or 0 if self._environment.spec.auto_provisioning else 1
             if nodes_there >= enough and not others and scale.replicas:
-                reason = "the nodes of the Workspace are there"
+                reason = "the nodes of the Workspace are ready"
                 self._delta.create(manifest, verdict.workspace, reason)
         elif not same.deleting and same.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
             wanted = scale.replicas
@@ -187,10 +195,10 @@ class _Round:
     def _scale(
         self, workspace: Workspace, verdict: Verdict, key: ObjectKey, same: Workload | None, nodes_there: int
     ) -> Scale:
-        """The replicas to declare: an autoscaler's are left to it, and those that span nodes start whole."""
+        """The replicas to declare: an autoscaler's number is kept, and replicas that span nodes start whole."""
         wanted = workspace.replicas
         if (key.api_version.rpartition("/")[0], key.kind, key.namespace, key.name) in self._autoscaled:
-            # As long as the number is still ours, to leave it out would set it to 1.
+            # While our field manager owns the number, leaving it out would reset it to 1.
             return Scale(wanted if same is None or same.sets_replicas else None, autoscaled=True)
         if key.kind != LEADER_WORKER_SET:
             return Scale(startable(workspace, verdict, same.replicas if same is not None else 0))
@@ -201,7 +209,8 @@ class _Round:
         return Scale(min(wanted, max(running, nodes_there // (verdict.per_replica_node_count or 1))))
 
     def _leaving(self) -> Iterator[LeavingPod]:
-        """Pods on nodes that go, of Deployments that change: left to itself, one ends whichever pod it likes."""
+        """Pods on nodes that are deleted, of Deployments that scale down: a Deployment deletes any of its pods unless
+        marked."""
         deletions = {deletion.key for deletion in self._delta.deletions}
         going = {claim.node_name for claim in self._snapshot.node_claims if key_of(claim) in deletions}
         for update in self._delta.updates:
@@ -213,8 +222,8 @@ class _Round:
         cap = self._environment.spec.limits.deletions_per_tick
         if len(deletions) > cap:
             self._delta.warnings.append(
-                f"{len(deletions)} deletions are due and limits.deletions_per_tick of the Environment is {cap}: the "
-                "rest waits for the next round"
+                f"{len(deletions)} deletions are due, and limits.deletionsPerTick of the Environment is {cap}: the "
+                "others wait for the next round"
             )
         return deletions[:cap]
 
@@ -228,5 +237,5 @@ def _order(key: ObjectKey) -> tuple[str, str, str, str]:
 
 
 def _deletion_order(deletion: Deletion) -> tuple[bool, tuple[str, str, str, str]]:
-    """Workloads before the nodes that they run on."""
+    """Sort key: workloads before their nodes."""
     return (deletion.key.kind in ("NodeClaim", "NodePool"), _order(deletion.key))

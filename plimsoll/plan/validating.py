@@ -5,15 +5,15 @@ from plimsoll.model.api import SELECTOR_RESERVED, TEMPLATE_RESERVED, Environment
 from plimsoll.model.meta import labels_of
 from plimsoll.plan.catalog import claim_gpus
 from plimsoll.plan.estimating import Sizing
-from plimsoll.plan.limits import Budget, DemandHolding, NamespaceBudget, forbidden, reserved_keys
+from plimsoll.plan.limits import Budget, DemandUsage, NamespaceBudget, forbidden, reserved_keys
 from plimsoll.plan.owned import alive, by_age
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
-    BroughtNodes,
+    ByoNodes,
     ProvisionedNodes,
     allocate,
-    brought_supply,
+    existing_nodes,
     unread,
     unsupported,
 )
@@ -23,12 +23,12 @@ from plimsoll.text import counted, shortlist
 def validate(seen: Snapshot | ClusterView) -> tuple[Verdict, ...]:
     """A verdict on every Workspace of the snapshot, sorted by namespace and name.
 
-    Workspaces are judged by age, so that what is limited goes to the oldest, and to what runs before what would grow.
+    Limited capacity goes first to what already runs, then to the oldest Workspaces.
     """
     view = ClusterView.of(seen)
     snapshot = view.snapshot
     found = _judge(view)
-    _hold_limits(view, found)
+    _enforce_limits(view, found)
     if not snapshot.environment.spec.auto_provisioning:
         sizings = {key: each for key, each in found.items() if isinstance(each, Sizing)}
         found |= allocate(view, sizings)
@@ -46,11 +46,11 @@ Found = dict[tuple[str, str], Sizing | Refusal]
 def _judge(view: ClusterView) -> Found:
     snapshot = view.snapshot
     environment = snapshot.environment.spec
-    of_mode: ProvisionedNodes | BroughtNodes
+    of_mode: ProvisionedNodes | ByoNodes
     if environment.auto_provisioning:
         of_mode = ProvisionedNodes(view.types, environment)
     else:
-        of_mode = BroughtNodes(view.index, environment)
+        of_mode = ByoNodes(view.index, environment)
     return {
         workspace.key: forbidden(workspace, environment)
         or _reserved(workspace, environment)
@@ -78,7 +78,7 @@ def _reserved(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | N
 
 
 def _served(workspace: Workspace, found: Sizing | Refusal, snapshot: Snapshot) -> Sizing | Refusal:
-    """What a replica over several nodes becomes has to be a kind that the cluster knows."""
+    """Refuses a replica on several nodes if the cluster does not serve LeaderWorkerSet."""
     if isinstance(found, Refusal) or found.per_replica == 1 or workspace.spec.inference is None:
         return found
     if LEADER_WORKER_SET not in snapshot.missing_kinds:
@@ -86,7 +86,7 @@ def _served(workspace: Workspace, found: Sizing | Refusal, snapshot: Snapshot) -
     return Refusal(
         Reason.NOT_SUPPORTED,
         f"one replica takes {counted(found.per_replica, 'node')}, multi-node replicas need LeaderWorkerSet, and the "
-        "cluster does not serve it: install the LeaderWorkerSet controller (leaderworkerset.x-k8s.io/v1), or take "
+        "cluster does not serve it: install the LeaderWorkerSet controller (leaderworkerset.x-k8s.io/v1), or use "
         "nodes that one replica fits",
     )
 
@@ -97,13 +97,13 @@ def _limited(workspace: Workspace, found: Sizing | Refusal) -> Sizing | Refusal:
         return found
     return Refusal(
         Reason.LIMIT_EXCEEDED,
-        f"resource.nodeCountLimit is {limit}, and {counted(found.target, 'node')} are wanted ({workspace.replicas} x "
+        f"resource.nodeCountLimit is {limit}, and {counted(found.target, 'node')} are needed ({workspace.replicas} x "
         f"{found.per_replica}): lower inference.replicas, or raise the limit",
     )
 
 
-def _hold_limits(view: ClusterView, found: Found) -> None:
-    """Refuses those that would grow over a limit; what runs counts before what would grow, then the oldest."""
+def _enforce_limits(view: ClusterView, found: Found) -> None:
+    """Refuses Workspaces that would exceed a limit. What runs counts first, then the oldest Workspaces."""
     snapshot = view.snapshot
     environment = snapshot.environment.spec
     bounded = any(entry.gpus is not None for entry in environment.access)
@@ -113,27 +113,27 @@ def _hold_limits(view: ClusterView, found: Found) -> None:
         return
     types, ownership = view.types, view.ownership
     running = alive(ownership.claims)
-    held: dict[str, int] = {}
+    in_use: dict[str, int] = {}
     for claim in running:
         namespace = claim.owner[0]
-        held[namespace] = held.get(namespace, 0) + claim_gpus(claim, environment.gpu_resource, types)
-    demand = DemandHolding.of(view) if environment.auto_provisioning else None
+        in_use[namespace] = in_use.get(namespace, 0) + claim_gpus(claim, environment.gpu_resource, types)
+    demand = DemandUsage.of(view) if environment.auto_provisioning else None
     budget = Budget(environment, running, ownership.pools, types, demand)
-    namespaces = NamespaceBudget(environment, held)
+    namespaces = NamespaceBudget(environment, in_use)
     sized = {key: each.target for key, each in found.items() if isinstance(each, Sizing)}
-    brought = brought_supply(view, sized) if environment.auto_provisioning else {}
+    existing = existing_nodes(view, sized) if environment.auto_provisioning else {}
     for workspace in sorted(snapshot.workspaces, key=by_age):
         sizing = found[workspace.key]
         if isinstance(sizing, Refusal) or workspace.deleting:
             continue
-        growth = sizing.target - ownership.asked_of(workspace) - len(brought.get(workspace.key, ()))
+        growth = sizing.target - ownership.requested_for(workspace) - len(existing.get(workspace.key, ()))
         if growth <= 0:
             continue
         if sizing.gpus is None and _bounds_gpus(environment, workspace.namespace):
             found[workspace.key] = Refusal(
                 Reason.UNSUPPORTED_INSTANCE_TYPE,
-                f"Unsupported instance type {workspace.spec.resource.instance_type!r} here: GPUs are limited, and how "
-                "many its nodes have is not known",
+                f"Unsupported instance type {workspace.spec.resource.instance_type!r} here: GPUs are limited, and the "
+                "number of GPUs of its nodes is not known",
             )
             continue
         gpus = sizing.gpus or 0
@@ -142,7 +142,7 @@ def _hold_limits(view: ClusterView, found: Found) -> None:
         problem = budget.short(growth, gpus, pool) if environment.auto_provisioning else ""
         problem = problem or namespaces.short(workspace.namespace, growth * gpus)
         if problem:
-            advice = "lower replicas, or have the limit raised"
+            advice = "lower inference.replicas, or raise the limit"
             found[workspace.key] = Refusal(Reason.LIMIT_EXCEEDED, f"{problem}: {advice}")
         else:
             budget.take(growth, gpus, pool)
@@ -155,7 +155,7 @@ def _bounds_gpus(environment: EnvironmentSpec, namespace: str) -> bool:
 
 
 def _verdict(workspace: Workspace, found: Sizing | Refusal) -> Verdict:
-    # Verdicts are made of checked parts, and there are many with thousands of node names: not validated again.
+    # Built from checked parts and not validated again, because there are many, with thousands of node names.
     if isinstance(found, Refusal):
         return Verdict.model_construct(
             workspace=workspace.ref,

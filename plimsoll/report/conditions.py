@@ -10,7 +10,7 @@ from plimsoll.model.api import ConditionType, Provisioning, Workspace, Workspace
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import condition_of
 from plimsoll.plan.owned import Attempts, Failed, alive, as_status, words_of
-from plimsoll.plan.workspaces import Holdings
+from plimsoll.plan.workspaces import WorkspaceNodes
 from plimsoll.text import counted, shortlist
 
 
@@ -117,7 +117,7 @@ MESSAGE_LENGTH: Final = 2000
 def status_of(
     workspace: Workspace,
     verdict: Verdict,
-    holdings: Holdings,
+    holdings: WorkspaceNodes,
     now: datetime,
     previous: WorkspaceStatus | None = None,
 ) -> dict[str, Any]:
@@ -134,11 +134,11 @@ def status_of(
     target = verdict.target_node_count or 0
     if holdings.auto_provisioning:
         claims = alive(holdings.ownership.claims_of(workspace))
-        brought = holdings.brought(workspace)
-        names = [*brought, *(claim.node_name for claim in claims if claim.node_name)]
+        existing = holdings.existing(workspace)
+        names = [*existing, *(claim.node_name for claim in claims if claim.node_name)]
         tries = holdings.tries(workspace, verdict, previous.provisioning, now)
         provisioning = tries.record
-        node_claims = node_claims_finding(claims, max(0, target - len(brought)), tries, now)
+        node_claims = node_claims_finding(claims, max(0, target - len(existing)), tries, now)
         workers = holdings.ready_nodes(names)
     else:
         provisioning = Provisioning()
@@ -190,7 +190,7 @@ def refused_status(
     )
 
 
-def environment_status(holdings: Holdings) -> dict[str, Any]:
+def environment_status(holdings: WorkspaceNodes) -> dict[str, Any]:
     """What the cluster goes by when it refuses to delete an Environment that still has capacity."""
     ownership = holdings.ownership
     return {
@@ -241,7 +241,7 @@ def _nodes(names: Sequence[str], ready: Sequence[str], target: int) -> Finding:
     return Finding(False, ConditionReason.NODES_NOT_READY, f"{len(ready)} of {counted(target, 'node')} ready{behind}")
 
 
-def _room(workspace: Workspace, holdings: Holdings) -> str:
+def _room(workspace: Workspace, holdings: WorkspaceNodes) -> str:
     """Why a replica that spans nodes is not started; empty where none is kept waiting."""
     start = holdings.start(workspace)
     if start is None or start.replicas >= workspace.replicas:
@@ -252,7 +252,7 @@ def _room(workspace: Workspace, holdings: Holdings) -> str:
     )
 
 
-def _workload(workspace: Workspace, verdict: Verdict, holdings: Holdings) -> Finding | None:
+def _workload(workspace: Workspace, verdict: Verdict, holdings: WorkspaceNodes) -> Finding | None:
     """None where a workload is declared and none is there."""
     if workspace.spec.inference is None:
         return Finding(True, ConditionReason.NOT_NEEDED, "the Workspace declares no workload")

@@ -12,7 +12,7 @@ from plimsoll.model import DemandRef, ObjectKey, Plan, SignalReason, Snapshot
 from plimsoll.model.api import ClaimStage, DemandPhase, GPUDemandStatus
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.plan.owned import asking, parse_time, signalled
+from plimsoll.plan.owned import parse_time, request_objects, signalled
 
 TRIGGERS: Final = ("Pod", "CapacityBuffer", "ProvisioningRequest")
 """Kinds that ask an autoscaler for the capacity of demand."""
@@ -183,7 +183,7 @@ class Metrics:
             self._success.set(self._finished["ready"] / tried)
 
     def _see_triggers(self, snapshot: Snapshot, now: datetime) -> None:
-        things = [thing for thing in asking(snapshot) if not thing.deleting]
+        things = [thing for thing in request_objects(snapshot) if not thing.deleting]
         active = Tally(type(thing).__name__ for thing in things)
         for kind in TRIGGERS:
             self._triggers_active.labels(kind).set(active[kind])

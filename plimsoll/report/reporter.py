@@ -10,7 +10,7 @@ from plimsoll.kube import Connection, ConnectionFailedError, RequestError
 from plimsoll.model import ObjectKey, Plan, Snapshot, Withheld
 from plimsoll.model.api import Environment, WorkspaceRef, WorkspaceStatus
 from plimsoll.plan.view import ClusterView
-from plimsoll.plan.workspaces import Holdings, Made
+from plimsoll.plan.workspaces import AppliedClaims, WorkspaceNodes
 from plimsoll.report.conditions import differs, environment_status, refused_status, status_of
 from plimsoll.report.demands import KIND as DEMAND
 from plimsoll.report.demands import DemandWriter
@@ -76,7 +76,7 @@ class Reporter:
         demands = self._demands.newest({each.name: each.status for each in snapshot.gpu_demands})
         if DEMAND not in snapshot.missing_kinds:
             self._demands.write(plan.demands, demands)
-        holdings = Holdings(view, plan.verdicts, Made(plan, failures or {}))
+        holdings = WorkspaceNodes(view, plan.verdicts, AppliedClaims(plan, failures or {}))
         writes = list(_workspaces(snapshot, plan, holdings, now, known))
         withheld = [each for each in plan.withheld if each not in self._withheld]
         for each in withheld:
@@ -147,7 +147,7 @@ class Reporter:
 
 
 def _workspaces(
-    snapshot: Snapshot, plan: Plan, holdings: Holdings, now: datetime, known: Mapping[Key, _Known]
+    snapshot: Snapshot, plan: Plan, holdings: WorkspaceNodes, now: datetime, known: Mapping[Key, _Known]
 ) -> Iterator[StatusWrite]:
     workspaces = {workspace.key: workspace for workspace in snapshot.workspaces}
     for verdict in plan.verdicts:
@@ -172,7 +172,7 @@ def _provisioning_events(writes: Iterable[StatusWrite], known: Mapping[Key, _Kno
             yield event
 
 
-def _environment(environment: Environment, holdings: Holdings) -> Iterator[StatusWrite]:
+def _environment(environment: Environment, holdings: WorkspaceNodes) -> Iterator[StatusWrite]:
     """Nothing where the defaults stand in for an Environment: those have no UID."""
     status = environment_status(holdings)
     before = environment.status

@@ -82,7 +82,7 @@ def test_a_buffer_keeps_its_size_while_an_autoscaler_would_take_its_node_for_the
     held.tick(at(0))
     held.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]
     plan = held.tick(at(5))
-    assert (plan.updates, plan.lifts, plan.next_look) == ((), (), at(30))
+    assert (plan.updates, plan.lifts, plan.next_deadline) == ((), (), at(30))
     held.objects += [claim(f"gpu-{number}", at(6), nodeName=f"n{number}") for number in (2, 3)]
     plan = held.tick(at(7))
     assert [update.manifest["spec"]["replicas"] for update in plan.updates] == [2]
@@ -99,7 +99,7 @@ def test_nodes_of_buffers_that_come_one_after_the_other_are_handed_over_together
     held.objects += [claim(f"gpu-{number}", at(2), nodeName=f"n{number}") for number in (1, 2, 3)]
     held.objects.append(ready_since("n1", at(70)))
     plan = held.tick(at(71))
-    assert (plan.updates, plan.lifts, plan.next_look) == ((), (), at(100))
+    assert (plan.updates, plan.lifts, plan.next_deadline) == ((), (), at(100))
     waiting = list(held.objects)
     held.objects += [ready_since("n2", at(72)), ready_since("n3", at(73))]
     plan = held.plan(at(74))

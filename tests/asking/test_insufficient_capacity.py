@@ -38,7 +38,7 @@ def test_the_next_type_is_asked_for_once_karpenter_has_had_time_to_look_elsewher
     cluster.objects.append(sold_out("gpu-abcde", at(2)))
     early = cluster.tick(at(3))
     assert early.empty, "another zone may have it"
-    assert early.next_look == at(32)
+    assert early.next_deadline == at(32)
     plan = cluster.tick(at(32))
     assert asked_types(cluster) == [OTHER]
     assert len(plan.deletions) == 1

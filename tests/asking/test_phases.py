@@ -79,7 +79,7 @@ def test_expired_then_failed_then_anew() -> None:
     assert cluster.phase() == "Scheduled"
     cluster.tick(at(133))
     assert cluster.phase() == "Failed"
-    assert cluster.tick(at(200)).next_look == at(233)
+    assert cluster.tick(at(200)).next_deadline == at(233)
     cluster.tick(at(234))
     assert cluster.phase() == "Scheduled"
     assert cluster.status().failures == 0

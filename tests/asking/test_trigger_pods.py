@@ -139,7 +139,7 @@ def test_a_trigger_that_expires_is_asked_again_with_the_next_attempt_and_not_wit
     assert len(plan.deletions) == 1
     assert not plan.creations, "the type is not asked for again at once"
     assert cluster.phase() == "Expired"
-    assert plan.next_look == at(71)
+    assert plan.next_deadline == at(71)
     (creation,) = cluster.tick(at(72)).creations
     assert creation.manifest["metadata"]["annotations"]["plimsoll.dev/attempt"] == "2"
     cluster.tick(at(133))
@@ -273,7 +273,7 @@ def test_a_node_is_held_while_an_autoscaler_would_take_it_for_the_answer_to_anot
     plan = cluster.tick(at(5))
     assert not plan.signals, "both stay armed"
     assert not plan.lifts, "nothing is let go to the node meanwhile"
-    assert plan.next_look == at(30)
+    assert plan.next_deadline == at(30)
     cluster.objects.append(claim("gpu-2", at(6)))
     plan = cluster.tick(at(7))
     assert [signal.reason for signal in plan.signals] == [SignalReason.CAPACITY_READY]

@@ -73,7 +73,7 @@ def test_the_live_label_wins_over_ec2_and_it_is_said(tmp_path: Path, requests: R
     assert "1 x NVIDIA-X900 of 90000 MiB" in verdict.message
     assert verdict.warnings == (
         "p9.large: 1 x NVIDIA-X900 of 87.89 GiB by the live nodes, 2 x NVIDIA X900 of 87.89 GiB by EC2 in eu-west-1; "
-        "the former counts",
+        "the former is used",
     )
 
 

@@ -50,7 +50,7 @@ def test_only_nvidia_and_only_what_is_asked_for() -> None:
 def test_the_reasons_name_gpus_nodes_and_source() -> None:
     [candidate] = Catalog.builtin().feasible(ModelNeed(61.03, 262144), names=["Standard_NC24ads_A100_v4"])
     assert candidate.reasons[0] == (
-        "one replica needs 2 of its GPUs (1 x NVIDIA A100 of 80 GiB): 2 nodes, 2 GPUs in all"
+        "one replica needs 2 of its GPUs (1 x NVIDIA A100 of 80 GiB): 2 nodes, 2 GPUs in total"
     )
     assert candidate.reasons[1] == "figures from table, azure"
 

@@ -61,7 +61,7 @@ def test_fields_have_kaitos_names() -> None:
     assert inference["template"] == {
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": True,
-        "description": "A PodTemplateSpec, handed to the workload as it is.",
+        "description": "A PodTemplateSpec, used unchanged in the workload.",
     }
 
 

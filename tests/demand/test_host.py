@@ -233,7 +233,7 @@ def test_what_runs_on_a_node_that_came_was_counted_before(sets: list[DaemonSet],
         "nvidia.com/gpu.present": "true",
     }
     node = a_gpu_node(more_labels=came).model_copy(update={"taints": shape.taints})
-    runs = DaemonOverhead(sets).to_come(node, IDLE)
+    runs = DaemonOverhead(sets).missing_from(node, IDLE)
     assert runs.daemon_sets <= shape.overhead.daemon_sets
     assert runs.cpu_milli <= shape.overhead.cpu_milli
     assert runs.pods <= shape.overhead.pods

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.plan.classes import DemandClass
 from plimsoll.plan.demand import Demand, DemandPlanner, Promise, demands
-from plimsoll.plan.requests import NodeAsk
+from plimsoll.plan.requests import NodeRequest
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod
 
 TYPES = {"g6.xlarge": 1, "g6.12xlarge": 4, "g5.xlarge": 1, "g5.48xlarge": 8}
@@ -59,7 +59,7 @@ def milli_of(pod: Pod) -> int:
 def promises_of(found: Iterable[Demand]) -> list[Promise]:
     """What a provisioner asks for."""
     return [
-        NodeAsk.of(node).promise(f"{demand.name}-{number}", demand.name)
+        NodeRequest.of(node).requested_node(f"{demand.name}-{number}", demand.name)
         for demand in found
         for number, node in enumerate(demand.nodes)
     ]

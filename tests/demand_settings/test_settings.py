@@ -29,7 +29,7 @@ def test_headroom_goes_with_buffers() -> None:
     ("demand", "said"),
     [
         ({"provisioner": "trigger-pods"}, "spec.demand.provisioner"),
-        ({"namespace": "kai-scale-adjust"}, "KAI's own"),
+        ({"namespace": "kai-scale-adjust"}, "KAI's namespaces"),
         ({"namespace": "Triggers"}, "spec.demand.namespace"),
         ({"labelPrefix": "not a name"}, "must be a DNS name"),
         ({"schedulers": []}, "spec.demand.schedulers"),

@@ -177,7 +177,7 @@ def test_what_was_wrong_before_can_be_scaled_and_deleted(cluster: Kube) -> None:
         (running(adapters=[{"source": {"name": "a", "image": "a"}}] * 2), "two adapters have the same name"),
         (running(adapters=[{"source": {"name": "a", "image": "a"}, "strength": "2"}]), "strength"),
         (running(adapters=[{"source": {"name": f"a{n}", "image": "a"}} for n in range(11)]), "inference.adapters"),
-        ({"inference": {**template("own:1")["inference"], "config": "c"}}, "are for presets: a template says itself"),
+        ({"inference": {**template("own:1")["inference"], "config": "c"}}, "are for presets"),
         ({"tuning": {"input": {"image": "a"}, "output": {}}}, "an output needs exactly one of"),
         ({"tuning": {"method": "full", "input": {"image": "a"}, "output": {"image": "b"}}}, "spec.tuning.method"),
     ],

@@ -15,7 +15,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 def of_the_tutorial(done: Done) -> None:
-    assert "limits.nodes of the Environment is 4, 2 in use, 6 more wanted" in done.stdout
+    assert "limits.nodes of the Environment is 4, 2 are in use, and 6 more" in done.stdout
     assert "gpu-fraction is 'half'" in done.stdout
     assert done.stdout.count("NVIDIA-A10G") >= 2, "two nodes for shares"
     assert "No resources found in plimsoll-triggers namespace." in done.stderr

@@ -26,7 +26,7 @@ def test_the_wrong_program_is_refused_in_preview(project: Project) -> None:
     project.init("sandbox-wrong")
     output = project.preview("sandbox-wrong", "--policy-pack", str(POLICIES), fails=True)
     assert f"Workspace default/phi: {FORBIDDEN}" in output
-    assert "Workspace default/phi names Queue nobody, which nobody declares" in output
+    assert "Workspace default/phi names Queue nobody, which is not declared" in output
     assert "Traceback" not in output
 
 

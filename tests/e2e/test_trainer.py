@@ -131,7 +131,7 @@ def test_nothing_but_label_and_scheduler_is_made_for_kai(cluster: Kube) -> None:
 @pytest.mark.parametrize(
     ("queue", "words"),
     [
-        ("nobody", "TrainJob refused names Queue nobody, which nobody declares"),
+        ("nobody", "TrainJob refused names Queue nobody, which is not declared"),
         ("research", "TrainJob refused names Queue research, which has child queues and schedules nothing itself"),
     ],
 )
@@ -151,7 +151,7 @@ def test_a_train_job_of_an_older_runtime_whose_queue_is_gone_gets_no_pods(cluste
         return [each["message"] for each in events if each["involvedObject"]["name"] == "older"]
 
     await_condition(told, message="Trainer was refused")
-    assert "JobSet older names Queue gone, which nobody declares" in told()[0]
+    assert "JobSet older names Queue gone, which is not declared" in told()[0]
     assert pods_of(cluster, "older") == []
     # It is not what refuses a change of the runtime that leaves the queue as it is.
     assert refusal(cluster, a_runtime("by-hand", "gone", mlPolicy={"numNodes": 2})) == ""
@@ -166,7 +166,7 @@ def test_a_runtime_of_no_queue_is_refused_in_preview(project: Project) -> None:
         output = project.preview(STACK, "--policy-pack", str(POLICIES), fails=True)
     finally:
         file.write_text(declared)
-    told = [line for line in output.splitlines() if "which nobody declares" in line]
+    told = [line for line in output.splitlines() if "which is not declared" in line]
     assert any("torch-vision" in line for line in told), output
     assert "Traceback" not in output
 

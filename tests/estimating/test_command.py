@@ -147,7 +147,7 @@ def test_bad_figures_are_named(option: str, bad: str) -> None:
         ((*figures(8, 8192, 80, 1), "--utilization=H100"), "no number"),
         ((*figures(8, 8192, 80, 1), "--instance-type=g6.xlarge"), "exclude each other"),
         (("phi-4", "--gpus-per-node=2"), "--gpu-memory-gib"),
-        (("phi-4", "--mig-profile=big"), "no MIG profile"),
+        (("phi-4", "--mig-profile=big"), "not a MIG profile"),
         (("phi-4", "--cloud=moon"), "azure"),
         (("phi-4", "--prices=nowhere.csv"), "nowhere.csv"),
         (("phi4", "-t", "g6.xlarge"), "did you mean phi-4"),

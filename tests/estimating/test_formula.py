@@ -105,7 +105,7 @@ def test_a_replica_must_fit_one_mig_slice() -> None:
 
 @pytest.mark.parametrize("profile", ["", "2g", "0g.10gb", "8g.80gb", "1g.0gb", "1g.10mb", "mig-1g.10gb", "1g.-5gb"])
 def test_what_is_no_mig_profile_is_refused(profile: str) -> None:
-    with pytest.raises(InvalidFigureError, match="no MIG profile"):
+    with pytest.raises(InvalidFigureError, match="not a MIG profile"):
         mig_slice(profile)
 
 

@@ -26,7 +26,7 @@ def story_of(workspace: Workspace, *objects: Any, **environment: Any) -> Story:
         ({"cordoned": True}, "cordoned"),
         ({"deleting": True}, "being deleted"),
         ({"taints": ["own"]}, "tainted own:NoSchedule"),
-        ({"allocatable": 0}, "0 nvidia.com/gpu allocatable, 1 wanted"),
+        ({"allocatable": 0}, "0 nvidia.com/gpu allocatable, 1 requested"),
         ({"memory": "much"}, "label nvidia.com/gpu.memory is 'much'"),
     ],
 )
@@ -92,7 +92,7 @@ def test_a_node_says_who_has_it() -> None:
     workspace = a_workspace(replicas=2)
     pod = a_pod("train", node="used", devices=1)
     story = story_of(workspace, older, a_node("first"), a_node("second"), a_node("used"), pod)
-    assert {each.node.name: each.holders for each in story.nodes} == {
+    assert {each.node.name: each.users for each in story.nodes} == {
         "first": ("Workspace default/older",),
         "second": ("Workspace default/ws",),
         "used": ("pod others/train (1 device)",),
@@ -104,7 +104,7 @@ def test_provisioned_nodes_say_for_whom_they_were_made() -> None:
     made = {"plimsoll.dev/workspace": "other", "plimsoll.dev/workspace-namespace": "default"}
     node = a_node("n", instance_type=NC24, more_labels=made)
     story = story_of(a_workspace(instance_type=NC24), other, node, nap=True)
-    assert [each.holders for each in story.nodes] == [("Workspace default/other",)]
+    assert [each.users for each in story.nodes] == [("Workspace default/other",)]
 
 
 def test_the_instance_type_says_where_its_figures_come_from() -> None:

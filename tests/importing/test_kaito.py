@@ -185,7 +185,7 @@ def test_the_command_writes_workspaces_and_says_losses(tmp_path: Path, run: Any)
     done = run("import", "kaito", str(file))
     assert done.returncode == 0, done.stderr
     assert [each["metadata"]["name"] for each in yaml.safe_load_all(done.stdout)] == ["phi", "set"]
-    assert "warning: Workspace research/phi: resource.count: 2 is not carried over" in done.stderr
+    assert "warning: Workspace research/phi: resource.count: 2 is not converted" in done.stderr
 
 
 def test_the_command_refuses_what_it_names_and_converts_the_rest(tmp_path: Path, run: Any) -> None:

@@ -68,4 +68,4 @@ def test_what_contradicts_itself_is_exit_code_2(folder: Path) -> None:
     (folder / "cluster.yaml").write_text(yaml.safe_dump_all([NODE, SHARE]))
     done = CliRunner().invoke(app, ["-f", str(folder)])
     assert done.exit_code == 2
-    assert "NoReservation: no reservation holds the GPU of group g" in done.output
+    assert "NoReservation: no reservation pod holds the GPU of group g" in done.output

@@ -11,7 +11,7 @@ from plimsoll.model.api import Workspace, WorkspaceStatus
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
 from plimsoll.model.meta import Condition
 from plimsoll.plan import plan, validate
-from plimsoll.plan.workspaces import Holdings, Made
+from plimsoll.plan.workspaces import AppliedClaims, WorkspaceNodes
 from plimsoll.report import status_of
 from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_workspace, an_environment
 from tests.planning.cluster import after, claim_key
@@ -51,7 +51,7 @@ def round_of(snapshot: Snapshot, now: datetime) -> tuple[Plan, Snapshot]:
     """A tick: the plan, and the snapshot with the statuses that it reports."""
     verdicts = validate(snapshot)
     found = plan(snapshot, verdicts, now)
-    holdings = Holdings(snapshot, verdicts, Made(found))
+    holdings = WorkspaceNodes(snapshot, verdicts, AppliedClaims(found))
     judged = {(each.workspace.namespace, each.workspace.name): each for each in verdicts}
     workspaces = tuple(
         each.model_copy(
@@ -93,7 +93,7 @@ def test_a_claim_is_replaced_past_the_deadline_of_its_step(late: NodeClaim, dead
     snapshot = a_cluster(wanting(1), late)
     in_time, _ = round_of(snapshot, at(deadline))
     assert in_time.empty
-    assert in_time.next_look == at(deadline)
+    assert in_time.next_deadline == at(deadline)
     found, seen = round_of(snapshot, at(deadline + 1))
     assert names(found) == (names(found)[0], ["c"])
     reason, message = said(seen)
@@ -112,7 +112,7 @@ def test_the_replacement_waits_for_the_back_off_and_has_another_name() -> None:
     gone = after(seen, late)
     waiting, gone = round_of(gone, at(330))
     assert waiting.empty
-    assert waiting.next_look == at(331)
+    assert waiting.next_deadline == at(331)
     retried, _ = round_of(gone, at(331))
     [second], _ = names(retried)
     assert second != name
@@ -131,11 +131,11 @@ def test_the_back_off_doubles_up_to_its_limit_and_is_read_from_the_status() -> N
         # Karpenter deletes it at once: no capacity.
         lost, snapshot = round_of(snapshot, at(now + 1))
         assert lost.empty
-        assert lost.next_look is not None
-        pauses.append((lost.next_look - at(now + 1)).total_seconds())
-        early, snapshot = round_of(snapshot, lost.next_look - timedelta(seconds=1))
+        assert lost.next_deadline is not None
+        pauses.append((lost.next_deadline - at(now + 1)).total_seconds())
+        early, snapshot = round_of(snapshot, lost.next_deadline - timedelta(seconds=1))
         assert early.empty
-        now = (lost.next_look - START).total_seconds()
+        now = (lost.next_deadline - START).total_seconds()
     assert pauses == [10, 20, 40, 60, 60, 60]
 
 
@@ -197,7 +197,7 @@ def test_a_ready_node_without_its_gpus_is_late_since_it_was_first_seen_so() -> N
     day = 86_400.0
     first, snapshot = round_of(snapshot, at(day))
     assert first.empty, "a device plugin that restarts costs no node"
-    assert first.next_look == at(day + 600)
+    assert first.next_deadline == at(day + 600)
     found, seen = round_of(snapshot, at(day + 601))
     assert names(found)[1] == ["c"]
     assert "shows no GPUs after 10 min (node n has no allocatable nvidia.com/gpu)" in said(seen)[1]
@@ -228,7 +228,7 @@ def test_a_node_of_a_static_pool_without_its_gpus_is_replaced_by_its_pool_ever_l
     _, snapshot = round_of(showing("second", 12), at(13))
     waiting, snapshot = round_of(showing("second", 12), at(30))
     assert waiting.empty
-    assert waiting.next_look == at(71)
+    assert waiting.next_deadline == at(71)
     reason, message = said(snapshot)
     assert reason == "NodeClaimLate"
     assert "NodeClaim second is not Initialized after 10 s" in message
@@ -259,7 +259,7 @@ def test_a_node_that_fails_after_it_served_is_not_late() -> None:
     snapshot = a_cluster(wanting(1), served, a_node("n", None, ready=False, allocatable=0, instance_type=NC24))
     found, _ = round_of(snapshot, at(86_400))
     assert found.empty
-    assert found.next_look is None
+    assert found.next_deadline is None
 
 
 def test_a_refusal_does_not_forget_the_back_off() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from plimsoll.loop import with_claims
 from plimsoll.model import Snapshot
 from plimsoll.plan import plan, validate
-from plimsoll.plan.workspaces import Holdings, Made
+from plimsoll.plan.workspaces import AppliedClaims, WorkspaceNodes
 from plimsoll.report import status_of
 from tests.builders import NC24, a_snapshot, a_workspace
 from tests.planning.cluster import after
@@ -13,10 +13,10 @@ from tests.planning.cluster import after
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def status(snapshot: Snapshot, made: Made | None, now: datetime) -> dict[str, object]:
+def status(snapshot: Snapshot, made: AppliedClaims | None, now: datetime) -> dict[str, object]:
     (workspace,) = snapshot.workspaces
     verdicts = validate(snapshot)
-    told = status_of(workspace, verdicts[0], Holdings(snapshot, verdicts, made), now)
+    told = status_of(workspace, verdicts[0], WorkspaceNodes(snapshot, verdicts, made), now)
     conditions = told["conditions"]
     return told | {"conditions": [each | {"lastTransitionTime": ""} for each in conditions]}
 
@@ -24,7 +24,7 @@ def status(snapshot: Snapshot, made: Made | None, now: datetime) -> dict[str, ob
 def test_a_status_that_counts_what_was_made_is_not_written_again_when_it_shows() -> None:
     before = a_snapshot(a_workspace(instance_type=NC24, uid="u"), nap=True)
     found = plan(before, validate(before), NOW)
-    told = status(with_claims(before, found.creations, NOW), Made(found), NOW)
+    told = status(with_claims(before, found.creations, NOW), AppliedClaims(found), NOW)
     later = NOW + timedelta(seconds=20)
     shown = after(before, found)
     shown = shown.model_copy(

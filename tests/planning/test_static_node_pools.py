@@ -49,8 +49,8 @@ def test_what_provisioning_has_left_is_named_where_nodes_are_brought() -> None:
     brought = snapshot.model_copy(update={"environment": an_environment()})
     assert of(brought).empty
     assert of(brought).warnings == (
-        "Workspace default/ws: 1 NodeClaim from when auto-provisioning was enabled, left alone: claim-1",
-        f"Workspace default/ws: 1 static NodePool from when auto-provisioning was enabled, left alone: {name} "
+        "Workspace default/ws: 1 NodeClaim from when node auto-provisioning was enabled, not deleted: claim-1",
+        f"Workspace default/ws: 1 static NodePool from when node auto-provisioning was enabled, not deleted: {name} "
         "(replicas: 1)",
     )
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.api import Workspace
 from plimsoll.plan import plan, validate
-from plimsoll.plan.workspaces import Holdings
+from plimsoll.plan.workspaces import WorkspaceNodes
 from plimsoll.report import status_of
 from tests.builders import a_node, a_pod, a_snapshot, a_workload, a_workspace, an_environment
 from tests.planning.cluster import after
@@ -35,7 +35,7 @@ def condition_of(snapshot: Snapshot, name: str) -> tuple[str, str, str]:
     verdicts = validate(snapshot)
     [workspace] = [each for each in snapshot.workspaces if each.name == name]
     [verdict] = [each for each in verdicts if each.workspace.name == name]
-    status = status_of(workspace, verdict, Holdings(snapshot, verdicts), NOW)
+    status = status_of(workspace, verdict, WorkspaceNodes(snapshot, verdicts), NOW)
     [found] = [each for each in status["conditions"] if each["type"] == "WorkloadReady"]
     return found["status"], found["reason"], found["message"]
 

@@ -78,7 +78,7 @@ def test_the_owners_label_counts_for_its_pods() -> None:
     [
         ("inference", None, ""),
         ("research", "queue-not-leaf", "names Queue research, which has child queues (inference, training)"),
-        ("nobody", "queue-unknown", "names Queue nobody, which nobody declares (known: inference, training)"),
+        ("nobody", "queue-unknown", "names Queue nobody, which is not declared (known: inference, training)"),
         (None, None, ""),  # another rule says it
     ],
 )

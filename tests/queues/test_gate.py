@@ -66,7 +66,7 @@ def test_limits_hold_for_all_work_and_quotas_for_what_is_not_preemptible(
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("nobody", "QueueDoesNotExist: there is no Queue nobody (there are leaf, other)"),
+        ("nobody", "QueueDoesNotExist: Queue nobody does not exist (known: leaf, other)"),
         ("team", "QueueDoesNotExist: Queue team has child queues (leaf, other)"),
         ("", ""),
     ],
@@ -79,7 +79,7 @@ def test_work_names_a_leaf_that_is_there(name: str, words: str) -> None:
 def test_a_queue_that_hangs_nowhere_admits_nothing() -> None:
     lost = queues(queue("a", "gone"), queue("b", "a"), queue("x", "y"), queue("y", "x"), queue("z", "x"))
     assert "the parent of Queue a, gone, does not exist" in QueueGate(lost).why_not("b", 100, True)
-    assert "go in a cycle" in QueueGate(lost).why_not("z", 100, True)
+    assert "form a cycle" in QueueGate(lost).why_not("z", 100, True)
 
 
 def test_without_any_queue_nothing_is_judged() -> None:

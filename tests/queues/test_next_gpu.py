@@ -5,7 +5,7 @@ from typing import Any
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import Queue
-from plimsoll.plan.queues import NextGpu, Resource, Standing, next_gpu, standing
+from plimsoll.plan.queues import NextGpu, QueueUsage, Resource, next_gpu, queue_usage
 from tests.builders import a_node, a_snapshot
 from tests.queues.manifests import amounts, queue
 
@@ -25,8 +25,8 @@ def a_pod(
     return Pod.read({"metadata": metadata, "spec": spec})
 
 
-def stands(*objects: Any, gpus: int = 8) -> Standing:
-    return standing(a_snapshot(a_node("n", count=gpus), *objects))
+def stands(*objects: Any, gpus: int = 8) -> QueueUsage:
+    return queue_usage(a_snapshot(a_node("n", count=gpus), *objects))
 
 
 def following(*objects: Any, gpus: int = 8) -> tuple[str, bool, list[str]] | None:
@@ -70,7 +70,7 @@ def test_the_dominant_share_may_be_another_resource() -> None:
     cpus = {"gpu": amounts(4), "cpu": amounts(2000), "memory": amounts(-1)}
     queues = [Queue.read(queue(name, resources=cpus)) for name in ("a", "b")]
     held = (a_pod("x", "a", node="n", cpu="2"), a_pod("y", "b", 2, node="n"))
-    found = next_gpu(standing(a_snapshot(node, *queues, *held, a_pod("p", "a"), a_pod("r", "b"))))
+    found = next_gpu(queue_usage(a_snapshot(node, *queues, *held, a_pod("p", "a"), a_pod("r", "b"))))
     assert found is not None
     assert found.pod.queue == "b"
 

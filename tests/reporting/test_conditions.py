@@ -10,7 +10,7 @@ from plimsoll.model.api import Workspace, WorkspaceStatus
 from plimsoll.model.cluster import Workload
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import Condition
-from plimsoll.plan.workspaces import Holdings
+from plimsoll.plan.workspaces import WorkspaceNodes
 from plimsoll.report import differs, refused_status, status_of
 from tests.builders import NC24, a_claim, a_node, a_snapshot, a_workload, a_workspace
 
@@ -39,7 +39,7 @@ def refused(workspace: Workspace) -> Verdict:
 
 def status(workspace: Workspace, verdict: Verdict, *held: Any, nap: bool = False) -> dict[str, Any]:
     snapshot = a_snapshot(workspace, *held, nap=nap)
-    return status_of(workspace, verdict, Holdings(snapshot, [verdict]), NOW)
+    return status_of(workspace, verdict, WorkspaceNodes(snapshot, [verdict]), NOW)
 
 
 def of(status: dict[str, Any], kind: str) -> tuple[str, str, str]:
@@ -170,7 +170,7 @@ def test_times_change_with_the_status_of_a_condition_only() -> None:
     before = WorkspaceStatus.model_validate(first)
     later = NOW + timedelta(hours=1)
     verdict = accepted(WS, 2, ("n",))
-    second = status_of(WS, verdict, Holdings(a_snapshot(WS, a_node("n")), [verdict]), later, before)
+    second = status_of(WS, verdict, WorkspaceNodes(a_snapshot(WS, a_node("n")), [verdict]), later, before)
     times = {each["type"]: each["lastTransitionTime"] for each in second["conditions"]}
     assert times == {
         "ResourceReady": "2026-01-01T01:01:00Z",
@@ -182,7 +182,7 @@ def test_times_change_with_the_status_of_a_condition_only() -> None:
 
 def test_the_same_state_later_is_the_same_status() -> None:
     verdict = accepted(WS, 1, ("n",))
-    holdings = Holdings(a_snapshot(WS, a_node("n")), [verdict])
+    holdings = WorkspaceNodes(a_snapshot(WS, a_node("n")), [verdict])
     before = WorkspaceStatus.model_validate(status_of(WS, verdict, holdings, NOW))
     again = status_of(WS, verdict, holdings, NOW + timedelta(days=1), before)
     assert not differs(before, again)

@@ -29,7 +29,7 @@ def refusal(**values: Any) -> str:
         ({"environment": {"nodeAutoProvisioning": "on"}}, "environment.nodeAutoProvisioning"),
         ({"environments": {}}, "environments: unknown field"),
         ({"layer": "capacity"}, "layer"),
-        ({"queues": {"a": {"parentQueue": "b"}, "b": {"parentQueue": "a"}}}, "go in a cycle, a -> b -> a"),
+        ({"queues": {"a": {"parentQueue": "b"}, "b": {"parentQueue": "a"}}}, "form a cycle, a -> b -> a"),
         (
             {
                 "queues": {
@@ -39,9 +39,9 @@ def refusal(**values: Any) -> str:
             },
             "Queue a: its gpu quota is 1 GPUs, and its children's are 2 together (b: 2)",
         ),
-        ({"queues": {"a": {"preemptMinRuntime": "1d"}}}, "no duration"),
-        ({"queues": {"a": {"parentQueue": "a"}}}, "go in a cycle, a -> a"),
-        ({"clusterQueues": ["No_Queue"]}, "clusterQueues[0]: not a queue's name"),
+        ({"queues": {"a": {"preemptMinRuntime": "1d"}}}, "not a duration"),
+        ({"queues": {"a": {"parentQueue": "a"}}}, "form a cycle, a -> a"),
+        ({"clusterQueues": ["No_Queue"]}, "clusterQueues[0]: is not a queue name"),
         ({"trainingRuntimes": {"torch": {}}}, "trainingRuntimes.torch.template: Field required"),
         (
             {"clusterTrainingRuntimes": {"torch": {"namespace": "a"}}},
@@ -58,7 +58,10 @@ def refusal(**values: Any) -> str:
             "monitoring.triggerPendingSeconds: the alert fires after 600 s and another 60",
         ),
         ({"triggerNamespace": "calls"}, "triggerNamespace: belongs into a stack of the layer foundation"),
-        ({"layer": "foundation", "triggerNamespace": "kai-scale-adjust"}, "triggerNamespace: is KAI's own"),
+        (
+            {"layer": "foundation", "triggerNamespace": "kai-scale-adjust"},
+            "triggerNamespace: is one of KAI's namespaces",
+        ),
     ],
 )
 def test_errors_name_the_file_and_the_field(values: dict[str, Any], words: str) -> None:

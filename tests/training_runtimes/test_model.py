@@ -100,7 +100,7 @@ def test_the_scheduler_may_have_another_name() -> None:
 
 @pytest.mark.parametrize("queue", ["", "Research", "a_b", "-a", "a-", "a..b", "a/b", "a" * 64, "research\n", "ä"])
 def test_what_cannot_be_a_queue_is_refused(queue: str) -> None:
-    assert "podGroupPolicy.kaiScheduler.queue: not a queue's name" in refusal(
+    assert "podGroupPolicy.kaiScheduler.queue: is not a queue name" in refusal(
         runtime(policy={"kaiScheduler": {"queue": queue}})
     )
 

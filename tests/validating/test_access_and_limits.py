@@ -106,7 +106,8 @@ def test_brought_nodes_need_no_room_under_the_limit() -> None:
 def test_the_limit_is_named_with_its_figures() -> None:
     workspace = a_workspace(instance_type=NC24, replicas=3)
     [verdict] = validate(a_snapshot(workspace, environment=an_environment(nap=True, limits={"nodes": 2})))
-    assert "limits.nodes of the Environment is 2, 0 in use, 3 more wanted" in verdict.message
+    assert verdict.reason is Reason.LIMIT_EXCEEDED
+    assert "limits.nodes of the Environment is 2, 0 are in use, and 3 more" in verdict.message
 
 
 def test_limits_of_provisioning_do_not_bind_brought_nodes() -> None:

@@ -64,7 +64,7 @@ def test_nodes_in_use_are_told_where_others_are_left() -> None:
     [verdict] = judged(a_workspace(replicas=2), a_node("n"), a_node("m"), a_pod("job", node="n", devices=1))
     assert verdict.allocated_nodes == ("m",)
     assert any(
-        "1 allocated of 2 usable; taken: n by pod others/job (1 of 1 nvidia.com/gpu)" in w for w in verdict.warnings
+        "1 allocated of 2 usable; in use: n by pod others/job (1 of 1 nvidia.com/gpu)" in w for w in verdict.warnings
     )
 
 

@@ -36,7 +36,8 @@ def test_the_reasons_are_told() -> None:
     assert refused(qwen, pool, **prices) == (
         "instanceType is required when node auto-provisioning is enabled: set resource.instanceType, for example "
         f"{NC48}, the cheapest of 3 that fit, of the types that NodePools and nodes here name: one replica needs 2 of "
-        "its GPUs (2 x NVIDIA A100 of 80 GiB): 1 node, 2 GPUs in all; figures from table, azure; 6 an hour for 1 node; "
+        "its GPUs (2 x NVIDIA A100 of 80 GiB): 1 node, 2 GPUs in total; figures from table, azure; "
+        "6 an hour for 1 node; "
         "2 replicas: 2 nodes, 12 an hour"
     )
 

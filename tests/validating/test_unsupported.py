@@ -48,7 +48,7 @@ def test_a_partition_is_refused_where_nodes_are_provisioned() -> None:
 @pytest.mark.parametrize(
     ("adapter", "words"),
     [
-        ({"source": {"name": "law", "urls": ["a"]}}, "'law' comes from source.urls"),
+        ({"source": {"name": "law", "urls": ["a"]}}, "'law' uses source.urls"),
         ({"source": {"name": "law", "image": "a"}, "strength": "0.5"}, "'law' has strength 0.5"),
     ],
 )
@@ -64,8 +64,8 @@ def test_deprecated_fields_are_accepted_with_a_warning(nap: bool) -> None:
     assert verdict.accepted
     assert verdict.target_node_count == 1
     said = "; ".join(verdict.warnings)
-    assert "resource.preferredNodes is deprecated and not read (gpu-7)" in said
-    assert "resource.count is deprecated and not read" in said
+    assert "resource.preferredNodes is deprecated and has no effect (gpu-7)" in said
+    assert "resource.count is deprecated and has no effect" in said
 
 
 @pytest.mark.parametrize(("limit", "accepted"), [(2, False), (3, True)])
@@ -74,4 +74,4 @@ def test_a_workspace_holds_its_own_limit(limit: int, accepted: bool) -> None:
     assert verdict.accepted is accepted
     if not accepted:
         assert verdict.reason is Reason.LIMIT_EXCEEDED
-        assert "resource.nodeCountLimit is 2, and 3 nodes are wanted (3 x 1)" in verdict.message
+        assert "resource.nodeCountLimit is 2, and 3 nodes are needed (3 x 1)" in verdict.message

@@ -122,7 +122,7 @@ def _node(story: NodeStory) -> dict[str, Any]:
         "usable": not story.problem,
         "why": story.problem,
         "counts": story.counts,
-        "holders": list(story.holders),
+        "holders": list(story.users),
     }
 
 
@@ -147,7 +147,7 @@ def _tries(tries: Attempts) -> dict[str, Any]:
         "reason": record.reason or None,
         "message": record.message or None,
         "nextTry": _time(tries.next_try),
-        "nextLook": _time(tries.next_look),
+        "nextLook": _time(tries.next_deadline),
         "late": [{"name": name, "why": why} for name, why in sorted(tries.late.items())],
         "overdue": list(tries.overdue),
     }

@@ -80,7 +80,7 @@ def _print_asks(story: Story, told: dict[str, Any]) -> None:
             target, each = verdict["targetNodeCount"], verdict["perReplicaNodeCount"]
             lines.append(f"target: {counted(target, 'node')}, {each} a replica")
         lines += [f"queue: {story.workspace.spec.queue}"] if story.workspace.spec.queue else []
-    _print_lines("Asked for", lines)
+    _print_lines("CapacityRequest for", lines)
 
 
 def _print_type(offered: dict[str, Any] | None) -> None:

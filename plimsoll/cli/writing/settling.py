@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from plimsoll.loop import Tick
 from plimsoll.model import Plan
-from plimsoll.plan.owned import alive, asking
-from plimsoll.plan.requests import read_asked
-from plimsoll.plan.workspaces import Holdings
+from plimsoll.plan.owned import alive, request_objects
+from plimsoll.plan.requests import read_request
+from plimsoll.plan.workspaces import WorkspaceNodes
 from plimsoll.text import shortlist
 
 
@@ -47,7 +47,7 @@ def _on_its_way(tick: Tick, plan: Plan) -> str:
         return "failed: " + shortlist([f"{key} ({failure})" for key, failure in tick.outcome.failed.items()])
     if not plan.empty:
         return "the delta was applied, and the cluster has not shown it yet"
-    holdings = Holdings(tick.snapshot, plan.verdicts)
+    holdings = WorkspaceNodes(tick.snapshot, plan.verdicts)
     accepted = {verdict.workspace for verdict in plan.verdicts if verdict.accepted}
     withheld = {each.owner for each in plan.withheld}
     waiting = []
@@ -62,9 +62,13 @@ def _on_its_way(tick: Tick, plan: Plan) -> str:
     going = [claim.name for claim in holdings.ownership.claims if claim.deleting]
     if going:
         waiting.append(f"NodeClaims being deleted: {shortlist(going)}")
-    asked = [each for thing in asking(tick.snapshot) if (each := read_asked(thing)) is not None and each.outstanding]
+    asked = [
+        each
+        for thing in request_objects(tick.snapshot)
+        if (each := read_request(thing)) is not None and each.outstanding
+    ]
     if asked:
         waiting.append(f"nodes for demand: {shortlist([each.name for each in asked])}")
-    if not waiting and plan.next_look is not None:
-        waiting.append(f"capacity is asked for again, or is awaited until {plan.next_look:%H:%M:%S} UTC")
+    if not waiting and plan.next_deadline is not None:
+        waiting.append(f"capacity is asked for again, or is awaited until {plan.next_deadline:%H:%M:%S} UTC")
     return f"not settled: {shortlist(waiting)}" if waiting else ""

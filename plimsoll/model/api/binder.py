@@ -11,12 +11,12 @@ SCHEDULER: Final = "plimsoll"
 
 
 class BinderSettings(Declared):
-    """What the binder binds, and how it waits."""
+    """What the binder binds, and how long it waits."""
 
     reservation: ReservationSettings
     scheduler_name: str = Field(default=SCHEDULER, min_length=1, max_length=253)
-    """`spec.schedulerName` of the pods that it binds; no other scheduler may serve it."""
+    """`spec.schedulerName` of the pods that it binds; no other scheduler may use this name."""
     hold_seconds: float = Field(default=60.0, gt=0)
-    """How long a node where a reservation failed gets no other one; doubled with each failure in a row."""
+    """How long no reservation is created on a node after one failed there; doubled with each consecutive failure."""
     hold_limit_seconds: float = Field(default=900.0, gt=0)
     """The longest of these pauses."""

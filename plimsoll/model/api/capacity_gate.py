@@ -1,7 +1,7 @@
-"""The capacity gate: a scheduling gate that holds share pods until their GPUs are there.
+"""The capacity gate: a scheduling gate that holds share pods until their GPUs are available.
 
-Annotation-only shares look like pods without GPUs to Karpenter, which may launch CPU nodes for them or count on full
-ones; at a pod with a scheduling gate it does not look.
+To Karpenter, pods with shares by annotation look like pods without GPUs: it may launch CPU nodes for them, or count on
+full nodes. It ignores pods with a scheduling gate.
 """
 
 from typing import Annotated, Final
@@ -14,13 +14,13 @@ from plimsoll.model.meta import Declared
 CAPACITY_GATE: Final = f"{GROUP}/capacity"
 """Name of the gate in a pod's `spec.schedulingGates`."""
 LIFTED: Final = f"{GROUP}/capacity-gate-lifted"
-"""Annotation of a pod whose gate was lifted: why. Until a scheduler has looked at it, its place is kept."""
+"""Annotation of a pod whose gate was removed, with the reason. Its place is kept until a scheduler has handled it."""
 
 _Name = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
 
 
 class CapacityGateSpec(Declared):
-    """Whose share pods are held: those of some namespaces, and those of some queues in every namespace."""
+    """Which share pods get the gate: those in some namespaces, and those of some queues in every namespace."""
 
     namespaces: tuple[_Name, ...] = ()
     queues: tuple[_Name, ...] = ()

@@ -1,4 +1,4 @@
-"""How demand for GPUs that the cluster cannot place becomes capacity: `spec.demand` of an Environment."""
+"""How capacity is requested for pods that the cluster cannot place: `spec.demand` of an Environment."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -10,14 +10,17 @@ from plimsoll.model.meta import Declared
 
 TRIGGER_NAMESPACE: Final = "plimsoll-triggers"
 KAI_NAMESPACES: Final = ("kai-scale-adjust", "kai-resource-reservation", "runai-reservation")
-"""KAI's own: its adjuster deletes foreign pods there, and its binder waits for every pod that is not scheduled."""
+"""KAI's own namespaces: its node-scale-adjuster deletes other pods there, and its binder waits for every unscheduled
+pod."""
 
 _DNS_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
 def _not_of_kai(namespace: str) -> str:
     if namespace in KAI_NAMESPACES:
-        raise ValueError("is KAI's own, which blocks its reservations or deletes what is put there: name another")
+        raise ValueError(
+            "is one of KAI's namespaces, where KAI deletes other pods or is blocked by them: use another one"
+        )
     return namespace
 
 
@@ -25,7 +28,7 @@ TriggerNamespace = Annotated[str, Field(min_length=1, max_length=63, pattern=_DN
 
 
 class DemandProvisioner(StrEnum):
-    """How the nodes that a demand lacks are asked for."""
+    """How missing nodes are requested from an autoscaler."""
 
     NONE = "none"
     TRIGGER_POD = "trigger-pod"
@@ -34,7 +37,7 @@ class DemandProvisioner(StrEnum):
 
 
 class Headroom(Declared):
-    """Nodes that stand ready though nothing asks for them: taken by the first who comes, and then made again."""
+    """Nodes that are kept ready in advance. The autoscaler replaces them when pods use them."""
 
     name: str = Field(min_length=1, max_length=40, pattern=_DNS_LABEL)
     node_pool: str = Field(min_length=1, max_length=63)
@@ -46,33 +49,34 @@ class Headroom(Declared):
 
 class DemandSettings(Declared):
     provisioner: DemandProvisioner = DemandProvisioner.NONE
-    """`none`: demand is planned and reported, and nothing is asked for."""
+    """`none`: demand is planned and reported, and no capacity is requested."""
     schedulers: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] = Field(
         default=("kai-scheduler", "default-scheduler"), min_length=1
     )
-    """Whose unschedulable pods are demand."""
+    """Schedulers whose unschedulable pods are planned for."""
     assumed_share_milli: int = Field(default=100, ge=1, le=1000)
-    """Thousandths of a GPU that a share in MiB counts for where the memory of no GPU is known."""
+    """Thousandths of a GPU that a share in MiB counts as, if the memory of no GPU is known."""
     namespace: TriggerNamespace = TRIGGER_NAMESPACE
-    """Of trigger pods and of what the other provisioners make; the foundation makes it, with what may be done there."""
+    """Namespace of trigger pods and of the other provisioners' objects; the foundation creates it with its admission
+    rules."""
     image: str = Field(default="registry.k8s.io/pause:3.9", min_length=1)
-    """Of trigger pods, which never run."""
+    """Image of trigger pods, which never run."""
     scheduler_name: str = Field(default="plimsoll-trigger", min_length=1, max_length=63)
-    """Scheduler of trigger pods: one that nobody serves, so that they never take the GPUs they ask for."""
+    """Scheduler name of trigger pods: no scheduler may use it, so that trigger pods are never bound."""
     label_prefix: str = Field(default=GROUP, min_length=1, max_length=253)
-    """Of the labels and annotations that say what a trigger pod is for."""
+    """Prefix of the labels and annotations that describe a trigger pod."""
     deadline_seconds: int = Field(default=900, ge=1)
-    """How long capacity that was asked for is waited for."""
+    """How long requested capacity is awaited."""
     retries: int = Field(default=3, ge=0, le=100)
-    """Times that a demand is asked for again after its capacity did not come in time."""
+    """Number of new requests after the capacity for a demand failed to arrive in time."""
     retry_seconds: int = Field(default=60, ge=1)
-    """How long an instance type that did not come is not asked for; meanwhile others that fit are."""
+    """How long an instance type that failed to launch is skipped; others that fit are requested meanwhile."""
     pause_seconds: int = Field(default=1800, ge=1)
-    """How long a demand rests after its last retry, and then begins anew."""
+    """How long no capacity is requested for a demand after its last retry; then it starts again."""
     retention_seconds: int = Field(default=600, ge=0)
-    """How long the GPUDemand of a demand that is over stays."""
+    """How long the GPUDemand of a demand that is over is kept."""
     headroom: tuple[Headroom, ...] = ()
-    """For the provisioner `capacity-buffer` alone."""
+    """Only for the provisioner `capacity-buffer`."""
 
     @field_validator("label_prefix")
     @classmethod
@@ -84,7 +88,7 @@ class DemandSettings(Declared):
     @model_validator(mode="after")
     def _headroom_fits(self) -> "DemandSettings":
         if self.headroom and self.provisioner is not DemandProvisioner.CAPACITY_BUFFER:
-            raise ValueError("headroom is for the provisioner capacity-buffer: set it, or remove headroom")
+            raise ValueError("headroom needs the provisioner capacity-buffer: set it, or remove headroom")
         names = [each.name for each in self.headroom]
         if len(set(names)) < len(names):
             raise ValueError("headroom: two entries have the same name")

@@ -14,7 +14,7 @@ from plimsoll.model.meta import Condition, Declared, ObservedObject, Reported
 
 
 class Provisioner(StrEnum):
-    """How a delta becomes objects."""
+    """How nodes for Workspaces are provisioned."""
 
     BYO = "byo"
     NODECLAIM = "nodeclaim"
@@ -36,50 +36,50 @@ class DeclaredTaint(Declared):
 
 
 class Limits(Declared):
-    """What the environment may hold at most; absent means no bound of ours."""
+    """Upper limits of the environment; absent means unlimited."""
 
     gpus: int | None = Field(default=None, ge=0)
-    """GPU devices in all NodeClaims that the engine made, and of what demand asks for."""
+    """GPU devices in all NodeClaims that the controller created, and of the nodes that demand requests."""
     nodes: int | None = Field(default=None, ge=0)
-    """NodeClaims that the engine made, and nodes that demand asks for."""
+    """NodeClaims that the controller created, and nodes that demand requests."""
     deletions_per_tick: int = Field(default=50, ge=1)
-    """NodeClaims and workloads that one delta may delete; the rest waits for the next."""
+    """NodeClaims and workloads that one delta may delete; the others wait for the next one."""
 
 
 class NamespaceAccess(Declared):
-    """What Workspaces of some namespaces may use. An absent list allows everything; an empty one nothing."""
+    """What Workspaces of some namespaces may use. An absent list allows everything, an empty one nothing."""
 
     namespaces: tuple[str, ...] = Field(min_length=1)
-    """Names of namespaces; `*` stands for every namespace that no other entry names."""
+    """Names of namespaces; `*` stands for every namespace without an entry."""
     node_pools: tuple[str, ...] | None = None
     queues: tuple[str, ...] | None = None
     instance_types: tuple[str, ...] | None = None
     gpus: int | None = Field(default=None, ge=0)
-    """GPU devices in all, over the Workspaces of each namespace."""
+    """Total GPU devices of the Workspaces of each namespace."""
 
     def allows_pool(self, name: str) -> bool:
         return self.node_pools is None or name in self.node_pools
 
 
 class NodeClaims(Declared):
-    """How NodeClaims are made."""
+    """How NodeClaims are created."""
 
     node_class_ref: NodeClassRef | None = None
-    """Absent: that of a NodePool which allows the instance type, else by the cloud that the catalog names."""
+    """Absent: that of a NodePool that allows the instance type, else that of the cloud in the catalog."""
     taints: tuple[DeclaredTaint, ...] = (DeclaredTaint(key="sku", value="gpu"),)
     storage_gib: int | None = Field(default=None, ge=1)
-    """Ephemeral storage that a claim asks for, GiB, where no preset says what it takes; absent: asks for none.
+    """Ephemeral storage that a NodeClaim requests, GiB, if no preset determines it; absent: none.
 
-    A NodeClaim that asks for more than its instance type reports is never launched.
+    A NodeClaim that requests more than its instance type reports is never launched.
     """
     launch_deadline_seconds: int = Field(default=300, ge=1)
     """How long the provider may take to launch an instance."""
     registration_deadline_seconds: int = Field(default=900, ge=1)
-    """How long a claim may take until its node has joined the cluster, the launch included."""
+    """How long a NodeClaim may take until its node has registered, including the launch."""
     gpu_deadline_seconds: int = Field(default=600, ge=1)
-    """How long a registered node may take to show its GPUs; Karpenter itself has no deadline for it."""
+    """How long a registered node may take until its GPUs are allocatable; Karpenter has no deadline for it."""
     retry_seconds: int = Field(default=30, ge=1)
-    """Pause before a claim that failed is replaced; doubled with each failure in a row."""
+    """Pause before a failed NodeClaim is replaced; doubled with each consecutive failure."""
     retry_limit_seconds: int = Field(default=1800, ge=1)
     """The longest pause."""
 
@@ -89,17 +89,17 @@ class EnvironmentSpec(Declared):
     provisioner: Provisioner | None = None
     """Absent: `byo` where auto-provisioning is disabled, `nodeclaim` where it is enabled."""
     gpu_resource: str = GPU_RESOURCE
-    """The extended resource that pods ask for."""
+    """The extended resource that pods request."""
     limits: Limits = Limits()
     access: tuple[NamespaceAccess, ...] = ()
     """Absent: every namespace may use everything."""
     reserved_label_prefixes: tuple[str, ...] = ("plimsoll.dev/", "kaito.sh/", "karpenter.kaito.sh/", "karpenter.sh/")
-    """Label keys with these prefixes may not stand in a Workspace's selector, nor in its template's labels."""
+    """Label keys with these prefixes are not allowed in a Workspace's selector, nor in its template's labels."""
     admission: Literal["deny", "audit", "off"] = "deny"
-    """What the cluster does with a Workspace that does not fit the mode or uses reserved labels: refuse it, warn of it
-    and write it into the audit log, or let it pass. The engine's verdict says the same in any case."""
+    """What the cluster does with a Workspace that does not fit the mode or uses reserved labels: reject it, warn and
+    write an audit annotation, or admit it. The controller's verdict is the same in any case."""
     policies: Policies = Policies()
-    """The rules that objects of everybody must keep: their settings, and exemptions."""
+    """Settings of the policy rules, and exemptions."""
     node_claims: NodeClaims = NodeClaims()
     catalog: CatalogSettings = CatalogSettings()
     estimator: EstimatorSettings = EstimatorSettings()
@@ -108,7 +108,7 @@ class EnvironmentSpec(Declared):
     inference_image: str = "vllm/vllm-openai:v0.11.0"
     """Image that serves presets."""
     demand: DemandSettings = DemandSettings()
-    """What becomes of pods that ask for GPUs and that the cluster cannot place."""
+    """How capacity is provided for pods with GPU requests that the cluster cannot place."""
 
     @field_validator("access")
     @classmethod
@@ -117,7 +117,7 @@ class EnvironmentSpec(Declared):
         for entry in access:
             for namespace in entry.namespaces:
                 if namespace in seen:
-                    raise ValueError(f"namespace {namespace!r} stands in two entries")
+                    raise ValueError(f"namespace {namespace!r} is in two entries")
                 seen.add(namespace)
         return access
 
@@ -142,9 +142,9 @@ class EnvironmentSpec(Declared):
         return Provisioner.NODECLAIM if self.auto_provisioning else Provisioner.BYO
 
     def access_of(self, namespace: str) -> NamespaceAccess | None:
-        """The entry for a namespace, else the entry for `*`; None where no entries are declared.
+        """The entry for a namespace, else the entry for `*`; None if no entries are declared.
 
-        Raises KeyError where entries are declared and none covers the namespace.
+        Raises KeyError if entries are declared and none covers the namespace.
         """
         if not self.access:
             return None
@@ -156,20 +156,20 @@ class EnvironmentSpec(Declared):
 
 
 class EnvironmentStatus(Reported):
-    """Written by the engine alone. While a number is above 0 the cluster refuses to delete the Environment."""
+    """Written by the controller. While a number is above 0, the cluster rejects the deletion of the Environment."""
 
     observed_generation: int | None = Field(default=None, validation_alias="observedGeneration")
     node_claims: Annotated[int, Field(ge=0)] = Field(default=0, validation_alias="nodeClaims")
-    """NodeClaims that the engine made and that are still there."""
+    """Existing NodeClaims that the controller created."""
     node_pools: Annotated[int, Field(ge=0)] = Field(default=0, validation_alias="nodePools")
-    """NodePools that the engine made and that are still there."""
+    """Existing NodePools that the controller created."""
     workloads: Annotated[int, Field(ge=0)] = 0
-    """Workloads that the engine made and that are still there."""
+    """Existing workloads that the controller created."""
     conditions: tuple[Condition, ...] = ()
 
 
 class Environment(ObservedObject):
-    """The Environment object; where a cluster or a folder of manifests has none, `Environment.default()` stands in."""
+    """The Environment object; without one, `Environment.default()` is used."""
 
     spec: EnvironmentSpec = EnvironmentSpec()
     status: EnvironmentStatus = EnvironmentStatus()

@@ -1,4 +1,4 @@
-"""EstimatorSettings: what the estimate of a replica's nodes takes for granted, where an environment knows better."""
+"""EstimatorSettings: overrides of the estimator's assumptions."""
 
 from typing import Annotated
 
@@ -10,19 +10,19 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class EstimatorSettings(Declared):
-    """Each absent field has the estimator's own default, which is KAITO's."""
+    """Each absent field has the estimator's default, which is KAITO's."""
 
     utilization: Share | None = None
-    """Share of a GPU's memory that the inference server may take; absent: 0.84."""
+    """Fraction of a GPU's memory that the inference server may use; absent: 0.84."""
     utilization_by_product: dict[str, Share] = Field(default_factory=dict)
-    """Utilization for GPU products with all words of the key in their name, such as H100: 0.92."""
+    """Utilization by GPU product, such as H100: 0.92; a key matches products that contain all of its words."""
     overhead_gib: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
-    """GiB of each GPU that CUDA, NCCL and graphs take; absent: 2.3."""
+    """GiB of each GPU that CUDA, NCCL and graphs use; absent: 2.3."""
     activation_factor: Annotated[float, Field(ge=1, le=1000)] | None = None
-    """What activations add to a GPU's share of the weights; absent: 1.05."""
+    """Factor for activations on a GPU's part of the weights; absent: 1.05."""
     weight_factor: Annotated[float, Field(ge=1, le=1000)] | None = None
-    """Weights in memory, as a multiple of their files; absent: 1.02."""
+    """Size of the weights in memory, as a multiple of their files; absent: 1.02."""
     context_length: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
-    """Tokens whose KV cache must fit, where a Workspace does not say them; absent: 2048."""
+    """Tokens whose KV cache must fit, if a Workspace does not set them; absent: 2048."""
     kv_value_bytes: Annotated[float, Field(gt=0, le=16)] | None = None
-    """Bytes of one cached value: 1 where the server keeps its KV cache as fp8; absent: 2."""
+    """Bytes of one cached value: 1 if the server keeps its KV cache as fp8; absent: 2."""

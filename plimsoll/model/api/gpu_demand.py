@@ -1,7 +1,7 @@
-"""GPUDemand: what GPU capacity workloads need and the cluster lacks (plimsoll.dev/v1alpha1, cluster-scoped).
+"""GPUDemand: GPU capacity that workloads need and the cluster lacks (plimsoll.dev/v1alpha1, cluster-scoped).
 
-One object for each class of pods that the same GPUs could serve. `spec` is empty; the engine alone writes `status`. It
-names pods by UID only: who may read the object need not be allowed to read the pods.
+One object for each class of pods that the same GPUs could serve. `spec` is empty; the controller writes `status`. It
+names pods by UID only, because readers of the object may have no access to the pods.
 """
 
 from enum import StrEnum
@@ -13,13 +13,14 @@ from pydantic.alias_generators import to_camel
 from plimsoll.model.meta import Observed, ObservedObject
 
 MAX_LISTED: Final = 500
-"""Pods, patterns, places and objects that a status lists; the counts beside them are of all. Keeps it below 200 kB."""
+"""Maximum number of pods, patterns, places and objects in a status; the counts beside them are complete. Limits the
+status to 200 kB."""
 MAX_HELD: Final = 5000
-"""Shares in all places that a status lists."""
+"""Maximum number of shares in all places of a status."""
 
 
 class _Written(BaseModel):
-    """Read from and written to the cluster with camelCase fields; a newer version's fields are ignored."""
+    """Read from and written to the cluster with camelCase fields; unknown fields of newer versions are ignored."""
 
     model_config = ConfigDict(
         extra="ignore",
@@ -32,13 +33,13 @@ class _Written(BaseModel):
 
 class DemandPhase(StrEnum):
     PENDING = "Pending"
-    """Nothing has been asked for yet."""
+    """No capacity has been requested yet."""
     QUOTA_BLOCKED = "QuotaBlocked"
-    """The queue would not admit the pods, so no capacity is asked for."""
+    """The queue would not admit the pods, so no capacity is requested."""
     SCHEDULED = "Scheduled"
-    """Capacity has been asked for."""
+    """Capacity has been requested."""
     NODE_READY = "NodeReady"
-    """The GPUs are allocatable, and pods are still to be bound."""
+    """The GPUs are allocatable, and not all pods are bound yet."""
     COMPLETED = "Completed"
     EXPIRED = "Expired"
     FAILED = "Failed"
@@ -47,36 +48,37 @@ class DemandPhase(StrEnum):
 class DemandPod(_Written):
     uid: str
     share: str
-    """What it asks, for people, such as `0.5 of a GPU`."""
+    """The request, such as `0.5 of a GPU`."""
 
 
 class DemandPattern(_Written):
-    """GPUs that are to hold the same shares."""
+    """GPUs with the same planned shares."""
 
     gpus: int = Field(ge=1)
     shares: tuple[int, ...]
-    """Thousandths of each, the largest first."""
+    """Thousandths of each share, largest first."""
     kinds: tuple[str, ...] = ()
-    """Kinds of GPU that can hold them; empty: every one."""
+    """Kinds of GPU that can hold them; empty: every kind."""
 
 
 class DemandPlace(_Written):
-    """What is to go to a node: one that is there, or each of several alike that are to come."""
+    """What is planned on a node: an existing one, or each of several equal requested nodes."""
 
     node: str = ""
-    """Of the Node, or of the NodeClaim on its way; empty: it is to come."""
+    """Name of the Node, or of the NodeClaim until it exists; empty for a requested node."""
     node_pool: str = ""
-    """Of one to come."""
+    """NodePool of a requested node."""
     instance_type: str = ""
-    """Of one to come."""
+    """Instance type of a requested node."""
     nodes: int = Field(default=1, ge=1)
-    """So many alike."""
+    """Number of equal nodes."""
     holds: tuple[tuple[int, ...], ...]
-    """Of each GPU, what is to share it: numbers in `requests`, from 0; who asks for several GPUs stands on each."""
+    """For each GPU, the shares on it, as indexes into `requests` from 0; a request for several GPUs is listed on each.
+    """
 
 
 class DemandObject(_Written):
-    """An object that was made to ask for the capacity."""
+    """An object that requests the capacity."""
 
     api_version: str
     kind: str
@@ -86,7 +88,7 @@ class DemandObject(_Written):
 
 
 class ClaimStage(StrEnum):
-    """How far a NodeClaim has come."""
+    """The stage of a NodeClaim."""
 
     CREATED = "Created"
     LAUNCHING = "Launching"
@@ -96,7 +98,7 @@ class ClaimStage(StrEnum):
 
 
 class DemandClaim(_Written):
-    """A NodeClaim that an autoscaler made for what was asked."""
+    """A NodeClaim that an autoscaler created for the request."""
 
     name: str
     stage: ClaimStage
@@ -104,7 +106,7 @@ class DemandClaim(_Written):
 
 
 class BlockedType(_Written):
-    """An instance type that did not come: it is not asked for again before a time."""
+    """An instance type that recently failed to launch, and is skipped until a time."""
 
     node_pool: str = ""
     instance_type: str
@@ -121,35 +123,35 @@ class GPUDemandStatus(_Written):
     gpus: int = 0
     """New GPUs that the pods need."""
     least_gpus: int = 0
-    """New GPUs that no packing can do without; `gpus` above it is the gap."""
+    """Minimum number of new GPUs for any packing; the difference to `gpus` is the gap."""
     lower_bound_milli: int = 0
-    """The bound of the linear program over patterns, in thousandths of a GPU."""
+    """Lower bound of the linear program over patterns, in thousandths of a GPU."""
     patterns: tuple[DemandPattern, ...] = ()
-    """What the new GPUs are to hold, at most 500."""
+    """Planned content of the new GPUs, at most 500."""
     requests: tuple[str, ...] = ()
-    """What pods ask that `places` tell of, each once, at most 500."""
+    """The distinct requests in `places`, at most 500."""
     places: tuple[DemandPlace, ...] = ()
-    """Which pods are to go where, by what they ask: at most 500, with at most 5000 shares. An engine that starts anew
-    goes on from there."""
+    """Where pods are planned, by their requests: at most 500, with at most 5000 shares. A restarted controller
+    continues from it."""
     object_count: int = 0
     objects: tuple[DemandObject, ...] = ()
     """At most 500."""
     deadline: str = ""
-    """RFC 3339: until when the capacity is waited for; empty: not asked for yet."""
+    """RFC 3339: until when the capacity is awaited; empty: not requested yet."""
     reasons: tuple[str, ...] = ()
-    """What stands in the way, with what to change."""
+    """Why capacity is missing, and what to change."""
     since: str = ""
-    """RFC 3339: when the phase began."""
+    """RFC 3339: start of the phase."""
     node_claims: tuple[DemandClaim, ...] = ()
     """At most 500."""
     failures: int = 0
-    """How often in a row what was asked for did not come."""
+    """Number of consecutive requests that failed."""
     last_failure: str = ""
     """RFC 3339."""
     blocked: tuple[BlockedType, ...] = ()
 
     def as_manifest(self) -> dict[str, Any]:
-        """`status` as it is written; equal demand gives an equal dict, so that it is written only when it changes."""
+        """`status` as it is written. Equal demand gives an equal dict, so it is written only when it changes."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True) | {"phase": self.phase.value}
 
 
@@ -158,7 +160,7 @@ class GPUDemand(ObservedObject):
 
 
 class DemandReport(Observed):
-    """The status that the GPUDemand of that name shall have; None: it is over, and its object goes."""
+    """The status to write to the GPUDemand of that name; None: it is over, and its object is deleted."""
 
     name: str
     status: GPUDemandStatus | None

@@ -1,4 +1,4 @@
-"""Policies: how an environment, or a file of configuration, sets the rules."""
+"""Policies: settings of the policy rules, in an Environment or a configuration file."""
 
 import datetime
 from typing import Annotated, Any, Literal
@@ -8,19 +8,19 @@ from pydantic import Field, model_validator
 from plimsoll.model.meta import Declared
 
 Pattern = Annotated[str, Field(min_length=1, max_length=253)]
-"""A name, or its beginning and `*`."""
+"""A name, or a prefix followed by `*`."""
 
 
 class RuleSetting(Declared):
     severity: Literal["error", "warning", "off"] | None = None
-    """Absent: that of the rule. `warning` is told and refuses nothing; `off` is not looked at."""
+    """Absent: that of the rule. `warning` is reported and refuses nothing; `off` disables the rule."""
     options: dict[str, Any] = Field(default_factory=dict)
-    """As `plimsoll policy list` shows them for the rule."""
+    """Options of the rule, as shown by `plimsoll policy list`."""
 
 
 class Exemption(Declared):
-    """Objects that need not keep a rule, for a reason and until a date. At least one of kind, namespace, name says
-    which."""
+    """Objects that are exempt from a rule, for a reason and until a date. At least one of kind, namespace and name is
+    required."""
 
     rule: str = Field(min_length=1, max_length=63)
     kind: Annotated[str, Field(min_length=1, max_length=63)] | None = None
@@ -37,7 +37,7 @@ class Exemption(Declared):
         return self
 
     def covers(self, rule: str, kind: str, namespace: str, name: str) -> bool:
-        """Whether it speaks of that rule and object, whatever the date."""
+        """Whether it covers that rule and object, whatever the date."""
         return (
             rule == self.rule
             and self.kind in (None, kind)
@@ -48,8 +48,8 @@ class Exemption(Declared):
 
 class Policies(Declared):
     admission: Literal["deny", "audit", "off"] = "audit"
-    """What the cluster does with an object that breaks a rule of severity error: refuse it, warn of it and write it
-    into the audit log, or let it pass. Rules of severity warning only ever warn."""
+    """What the cluster does with an object that breaks a rule of severity error: reject it, warn and write an audit
+    annotation, or admit it. Rules of severity warning only warn."""
     rules: dict[str, RuleSetting] = Field(default_factory=dict)
     """By the rule's name."""
     exemptions: tuple[Exemption, ...] = Field(default=(), max_length=200)

@@ -5,7 +5,7 @@ from plimsoll.model.api.policies import Policies
 
 
 class PolicyConfig(Policies):
-    """The rules' settings, and the environment that the objects are meant for."""
+    """Settings of the rules, and the environment of the objects."""
 
     environment: EnvironmentSpec | None = None
-    """Absent: the Environment among the objects; what depends on it is not judged where there is none."""
+    """Absent: the Environment among the objects; without one, rules that depend on it are skipped."""

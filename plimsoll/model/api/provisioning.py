@@ -1,6 +1,6 @@
-"""What becomes of a Workspace's NodeClaims until they are Ready, as its status remembers it.
+"""The progress of a Workspace's NodeClaims, as its status records it.
 
-A claim that the provider could not launch is deleted by Karpenter: what is gone cannot tell how often it was tried.
+Karpenter deletes a NodeClaim that the provider could not launch, so the number of attempts must be recorded elsewhere.
 """
 
 from pydantic import Field
@@ -13,25 +13,25 @@ class PendingClaim(Reported):
 
     name: str
     step: str
-    """The first step that it has not done: Launched, Registered, Initialized, or GPUs."""
+    """The first step that is not completed: Launched, Registered, Initialized or GPUs."""
     since: str = ""
-    """Since when its GPUs are waited for, RFC 3339; the claim itself tells it of the other steps."""
+    """Since when its GPUs are awaited, RFC 3339; the times of other steps are in the NodeClaim."""
     message: str = ""
-    """What Karpenter says of the step."""
+    """Karpenter's message on the step."""
 
 
 class Provisioning(Reported):
-    """Claims on their way, and those that failed since one last became Ready."""
+    """NodeClaims that are pending, and failures since one last became Ready."""
 
     pending: tuple[PendingClaim, ...] = ()
     failures: int = 0
-    """Tries that failed one after the other: a late or lost claim, and what fails with it, is one."""
+    """Consecutive failed attempts; everything that fails in one attempt counts once."""
     tries: int = 0
-    """Tries that failed over the Workspace's life: part of the names of new claims."""
+    """Failed attempts over the life of the Workspace; part of the names of new NodeClaims."""
     last_failure: str = Field(default="", validation_alias="lastFailure")
-    """RFC 3339; the back-off counts from here."""
+    """RFC 3339; start of the back-off."""
     claim: str = ""
-    """Name of the claim that failed last."""
+    """Name of the NodeClaim that failed last."""
     reason: str = ""
     message: str = ""
-    """What failed last: the claim, its step, how long that was waited for, the provider's words."""
+    """The last failure: NodeClaim, step, time allowed, the provider's message."""

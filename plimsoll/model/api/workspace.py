@@ -25,30 +25,32 @@ from plimsoll.model.meta import (
 PRESET_XOR_TEMPLATE: Final = "preset and template exclude each other: keep one"
 NEEDS_PRESET_OR_TEMPLATE: Final = "needs a preset or a template"
 INFERENCE_XOR_TUNING: Final = "inference and tuning exclude each other: keep one"
-PRESET_ONLY: Final = "adapters, config and contextLength are for presets: a template says itself what its containers do"
-ADAPTERS_TWICE: Final = "two adapters have the same name: every source.name stands once"
+PRESET_ONLY: Final = (
+    "adapters, config and contextLength are for presets: remove them, a template configures its own containers"
+)
+ADAPTERS_TWICE: Final = "two adapters have the same name: every source.name must be unique"
 
 
 class Inference(Declared):
-    """What runs: a preset, or a pod template."""
+    """What to run: a preset, or a pod template."""
 
     preset: Preset | None = None
     template: dict[str, Any] | None = None
-    """A PodTemplateSpec, handed to the workload as it is."""
+    """A PodTemplateSpec, used unchanged in the workload."""
     replicas: Annotated[int, Field(ge=0, le=10_000)] = 1
     per_replica_node_count: PositiveInt | None = None
-    """Nodes that one replica spans; absent: computed from the need and the node's GPU memory into status."""
+    """Nodes that one replica spans; absent: computed from the need and the GPU memory of a node, in status."""
     gpu_memory_gib: Annotated[float, Field(gt=0, le=1_000_000)] | None = Field(default=None, alias="gpuMemoryGiB")
-    """GPU memory that one replica needs in all, GiB; needed where no preset says it and nodes are to be checked."""
+    """Total GPU memory that one replica needs, GiB; required if no preset determines it and nodes are to be checked."""
     context_length: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
-    """Tokens that a preset's server takes at most (vLLM's max-model-len) and whose KV cache is counted; absent: the
-    Environment's are counted, and the server chooses."""
+    """Maximum context length of a preset's server (vLLM's max-model-len), tokens, whose KV cache is counted; absent:
+    the Environment's is counted, and the server chooses."""
     stable_identity: bool = False
     """Whether each replica keeps its name (a StatefulSet); replicas that span nodes always do."""
     adapters: tuple[Adapter, ...] = Field(default=(), max_length=10)
-    """LoRA weights that are served beside the preset's own, each under its name."""
+    """LoRA weights that are served besides the preset's own, each under its name."""
     config: str | None = Field(default=None, min_length=1, max_length=253)
-    """ConfigMap of the Workspace's namespace whose key vllm.yaml holds options of the preset's server."""
+    """ConfigMap in the Workspace's namespace whose key vllm.yaml has options of the preset's server."""
 
     @field_validator("template")
     @classmethod
@@ -71,19 +73,19 @@ class Inference(Declared):
 
 
 class Resource(Declared):
-    """Which nodes: brought ones by selector, or provisioned ones by instance type."""
+    """Which nodes: existing ones by selector, or provisioned ones by instance type."""
 
     instance_type: str | None = Field(default=None, max_length=63)
-    """Needed where node auto-provisioning is enabled, forbidden where it is disabled."""
+    """Required if node auto-provisioning is enabled, forbidden if it is disabled."""
     label_selector: LabelSelector = LabelSelector()
     count: PositiveInt | None = None
-    """Deprecated: nodes in all; `inference.replicas` and `perReplicaNodeCount` say it."""
+    """Deprecated: total number of nodes; use `inference.replicas` and `perReplicaNodeCount`."""
     node_count_limit: PositiveInt | None = None
-    """Nodes that the Workspace may take at most; one that wants more is refused."""
+    """Maximum number of nodes of the Workspace; one that needs more is refused."""
     preferred_nodes: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] = ()
-    """Deprecated and not read, as in KAITO: nodes are named by `labelSelector`."""
+    """Deprecated and without effect, as in KAITO: select nodes by `labelSelector`."""
     partition: Partition | None = None
-    """The part of a node's GPUs that each pod asks for; for brought nodes only. Absent: all of them."""
+    """The part of a node's GPUs that each pod requests; only for existing nodes. Absent: all of them."""
 
     @field_validator("instance_type")
     @classmethod
@@ -95,9 +97,9 @@ class WorkspaceSpec(Declared):
     resource: Resource = Resource()
     inference: Inference | None = None
     tuning: Tuning | None = None
-    """Read as KAITO has it, and refused: fine-tuning is not scheduled."""
+    """Same fields as in KAITO; always refused: fine-tuning is not scheduled."""
     queue: str | None = Field(default=None, max_length=63)
-    """KAI queue that the pods are labelled with."""
+    """KAI queue; the pods get its label."""
 
     @model_validator(mode="after")
     def _inference_xor_tuning(self) -> "WorkspaceSpec":
@@ -114,7 +116,7 @@ class ConditionType(StrEnum):
 
 
 class WorkspaceStatus(Reported):
-    """Written by the engine alone, by server-side apply on the status subresource."""
+    """Written by the controller, by server-side apply on the status subresource."""
 
     observed_generation: int | None = Field(default=None, validation_alias="observedGeneration")
     per_replica_node_count: int | None = Field(default=None, validation_alias="perReplicaNodeCount")
@@ -140,7 +142,8 @@ class Workspace(ObservedObject):
 
 
 class WorkspaceRef(Observed):
-    """Names a Workspace; the UID tells a recreated one apart, and is empty in manifests from files."""
+    """Identifies a Workspace. The UID distinguishes it from an earlier one of the same name; empty for manifests from
+    files."""
 
     namespace: str
     name: str

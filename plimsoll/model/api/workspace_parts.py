@@ -13,15 +13,15 @@ Name = Annotated[str, Field(min_length=1, max_length=253)]
 
 
 class DataSource(Declared):
-    """Where data comes from."""
+    """Source of data."""
 
     name: str | None = Field(default=None, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
     """A DNS label: it names a container and a folder."""
     image: str | None = Field(default=None, min_length=1, max_length=1024)
-    """An image with the data in its folder `/data`."""
+    """An image with the data in its directory `/data`."""
     image_pull_secrets: tuple[Name, ...] = Field(default=(), max_length=16)
     volume_source: dict[str, Any] | None = None
-    """A volume that holds the data, as in a pod's `volumes` (`persistentVolumeClaim`, `nfs`, ...)."""
+    """A volume with the data, as in a pod's `volumes` (`persistentVolumeClaim`, `nfs`, ...)."""
     urls: tuple[Annotated[str, Field(min_length=1, max_length=2048)], ...] = Field(default=(), max_length=64)
 
     @model_validator(mode="after")
@@ -43,18 +43,18 @@ class Adapter(Declared):
         return self
 
 
-MIG_NEEDS_PROFILE: Final = "a partition of mode mig needs a profile, and takes no count"
-ACCELERATOR_NEEDS_COUNT: Final = "a partition of mode accelerator needs a count, and takes no profile"
+MIG_NEEDS_PROFILE: Final = "a partition of mode mig needs a profile, and no count"
+ACCELERATOR_NEEDS_COUNT: Final = "a partition of mode accelerator needs a count, and no profile"
 
 
 class Partition(Declared):
-    """A slice of a GPU by NVIDIA's Multi-Instance GPU (MIG), or some of a node's GPUs."""
+    """A MIG slice (NVIDIA's Multi-Instance GPU), or some of a node's GPUs."""
 
     mode: Literal["mig", "accelerator"]
     profile: str | None = Field(default=None, max_length=32, pattern=r"^[1-7]g\.[1-9][0-9]{0,3}gb([.+][a-z.]+)?$")
-    """Mode mig: the slice that a pod asks for, such as 1g.10gb."""
+    """Mode mig: profile of the slice that a pod requests, such as 1g.10gb."""
     count: int | None = Field(default=None, ge=1, le=64)
-    """Mode accelerator: GPUs that a pod asks for."""
+    """Mode accelerator: number of GPUs that a pod requests."""
 
     @model_validator(mode="after")
     def _by_mode(self) -> "Partition":
@@ -67,7 +67,7 @@ class Partition(Declared):
 
 class PresetOptions(Declared):
     model_access_secret: str | None = Field(default=None, min_length=1, max_length=253)
-    """Secret of the Workspace's namespace whose key HF_TOKEN may read the model on Hugging Face."""
+    """Secret in the Workspace's namespace whose key HF_TOKEN grants access to the model on Hugging Face."""
 
 
 class Preset(Declared):
@@ -79,7 +79,7 @@ OUTPUT_NEEDS_ONE: Final = "an output needs exactly one of image and volumeSource
 
 
 class DataDestination(Declared):
-    """Where the tuned weights go."""
+    """Destination of the tuned weights."""
 
     image: str | None = Field(default=None, min_length=1, max_length=1024)
     image_push_secret: str | None = Field(default=None, min_length=1, max_length=253)
@@ -96,6 +96,6 @@ class Tuning(Declared):
     preset: Preset | None = None
     method: Literal["lora", "qlora"] | None = None
     config: str | None = Field(default=None, min_length=1, max_length=253)
-    """ConfigMap with the tuning's arguments."""
+    """ConfigMap with the arguments of the tuning."""
     input: DataSource
     output: DataDestination

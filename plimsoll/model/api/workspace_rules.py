@@ -1,4 +1,4 @@
-"""What an Environment requires of a Workspace: its mode, reserved labels, fields that do not change, tenancy."""
+"""Rules that an Environment sets for Workspaces: mode, reserved labels, immutable fields, access."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -22,7 +22,7 @@ PARTITION_FORBIDDEN: Final = (
 
 
 def instance_type_violation(instance_type: str | None, *, auto_provisioning: bool) -> str | None:
-    """What is wrong with a Workspace's `resource.instanceType` in that mode; None where nothing is."""
+    """What is wrong with a Workspace's `resource.instanceType` in that mode; None if nothing is."""
     if auto_provisioning:
         return None if instance_type else INSTANCE_TYPE_REQUIRED
     return INSTANCE_TYPE_GIVEN.format(given=instance_type) if instance_type else None
@@ -51,13 +51,13 @@ IMMUTABLE: Final = (
     ("resource", "partition", PARTITION_IMMUTABLE),
     ("inference", "preset", PRESET_IMMUTABLE),
 )
-"""Parent, field and message of what is neither set, nor unset, nor changed."""
+"""Parent, field and message of fields that cannot be set, unset or changed."""
 
 
 def changes_refused(old: WorkspaceSpec, new: WorkspaceSpec, *, auto_provisioning: bool) -> list[str]:
-    """Messages on each change that is refused in that mode; empty where the update may be made.
+    """Messages on each refused change; empty if the update is allowed.
 
-    What was wrong before and is left as it is, such as an instance type from another mode, refuses no update.
+    An existing problem that stays unchanged, such as an instance type from another mode, refuses no update.
     """
     before, after = old.manifest(), new.manifest()
     found = [
@@ -73,7 +73,7 @@ def changes_refused(old: WorkspaceSpec, new: WorkspaceSpec, *, auto_provisioning
 
 
 def _instance_type(before: Mapping[str, Any], after: Mapping[str, Any], auto_provisioning: bool) -> list[str]:
-    """Once set, it may only be cleared, and only where nodes are brought."""
+    """Once set, it can only be removed, and only for existing nodes (BYO)."""
     was, becomes = dig(before, "resource.instanceType"), dig(after, "resource.instanceType")
     if was == becomes:
         return []
@@ -89,7 +89,7 @@ NAMESPACE_NOT_NAMED: Final = (
 QUEUE_NOT_ALLOWED: Final = "namespace '{namespace}' may not use queue '{queue}': allowed are {allowed}"
 TYPE_NOT_ALLOWED: Final = "namespace '{namespace}' may not use instance type '{instance_type}': allowed are {allowed}"
 NONE_ALLOWED: Final = "none"
-"""Stands for an empty list of what is allowed."""
+"""Stands for an empty list."""
 
 
 class Violation(NamedTuple):
@@ -101,7 +101,7 @@ class Violation(NamedTuple):
 def tenancy_violation(
     environment: EnvironmentSpec, namespace: str, *, queue: str | None, instance_type: str | None
 ) -> Violation | None:
-    """What a Workspace of the namespace may not use of what it asks for; None where it may use all of it."""
+    """What the Workspace requests that its namespace may not use; None if it may use everything."""
     try:
         access = environment.access_of(namespace)
     except KeyError:

@@ -1,4 +1,4 @@
-"""A HorizontalPodAutoscaler (autoscaling/v2), as far as it says whose replicas are not ours to set."""
+"""A HorizontalPodAutoscaler (autoscaling/v2): which workload's replicas it sets."""
 
 from pydantic import Field
 from pydantic.aliases import AliasPath
@@ -7,7 +7,7 @@ from plimsoll.model.meta import ObservedObject
 
 
 class Autoscaler(ObservedObject):
-    """It writes `spec.replicas` of the workload that it targets, in its own namespace."""
+    """It sets `spec.replicas` of its target, in its own namespace."""
 
     target_api_version: str = Field(default="", validation_alias=AliasPath("spec", "scaleTargetRef", "apiVersion"))
     target_kind: str = Field(default="", validation_alias=AliasPath("spec", "scaleTargetRef", "kind"))

@@ -1,4 +1,4 @@
-"""A DaemonSet, with what its pods ask of each node that they run on."""
+"""A DaemonSet, with what each of its pods requests."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.cluster.plain_pod import asks_devices
+from plimsoll.model.cluster.plain_pod import requests_devices
 from plimsoll.model.meta import ANYWHERE, HostRequest, ObservedObject, Placement
 
 
@@ -19,7 +19,7 @@ def _host_request(spec: Any) -> Any:
 
 
 def _plain(template: Any) -> Any:
-    return not asks_devices(template) if isinstance(template, Mapping) else template
+    return not requests_devices(template) if isinstance(template, Mapping) else template
 
 
 class DaemonSet(ObservedObject):
@@ -32,9 +32,9 @@ class DaemonSet(ObservedObject):
     plain: Annotated[bool, BeforeValidator(_plain)] = Field(
         default=True, validation_alias=AliasPath("spec", "template")
     )
-    """Whether its pods ask for no GPU."""
+    """Whether its pods request no GPU."""
 
     @property
     def title(self) -> str:
-        """`namespace/name`, as its pods name it."""
+        """`namespace/name`."""
         return f"{self.namespace}/{self.name}"

@@ -1,4 +1,4 @@
-"""HostLoad: what pods that ask for no GPU take of one node."""
+"""HostLoad: what pods without GPUs use of one node."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class HostLoad:
 
     @classmethod
     def of(cls, pods: Iterable[Takes]) -> "HostLoad":
-        """The load of these pods together."""
+        """The total load of these pods."""
         cpu_milli = memory_mib = count = 0
         daemon_sets = set()
         for takes in pods:
@@ -34,5 +34,5 @@ IDLE = HostLoad()
 
 @lru_cache(maxsize=4096)
 def _shared(names: frozenset[str]) -> frozenset[str]:
-    """One value for the many nodes that run the same DaemonSets."""
+    """Cached, because many nodes run the same DaemonSets."""
     return names

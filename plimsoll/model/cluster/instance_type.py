@@ -1,4 +1,4 @@
-"""InstanceType: what one instance of a cloud's type offers."""
+"""InstanceType: what one instance of a cloud's instance type offers."""
 
 import math
 from dataclasses import dataclass
@@ -6,27 +6,27 @@ from dataclasses import dataclass
 from plimsoll.model.cluster.node_gpus import MIB_PER_GIB, InvalidFigureError, NodeGpus
 
 TABLE = "table"
-"""The source of the types that come with the engine."""
+"""Source name of the built-in types."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """What one instance of the type offers. Raises InvalidFigureError on figures that no instance can have."""
+    """What one instance of the type offers. Raises InvalidFigureError on impossible figures."""
 
     name: str
     cloud: str
-    """`azure`, `aws` or `arc`; empty where a live source does not say."""
+    """`azure`, `aws` or `arc`; empty if a live source does not report it."""
     gpus: int
     gpu_memory_mib: int
     """Memory of ONE GPU, MiB."""
     product: str
     vcpus: int | None = None
     memory_mib: int | None = None
-    """Nominal memory of the host, MiB; None where it is not known."""
+    """Nominal memory of the host, MiB; None if it is not known."""
     price_per_hour: float | None = None
-    """Price of one instance for an hour, in any one currency; None where it is not known."""
+    """Price of one instance per hour, in any one currency; None if it is not known."""
     source: str = TABLE
-    """Where the figures come from: the table, the live nodes, a NodePool, the EC2 API."""
+    """Source of the figures: the table, the nodes, a NodePool, the EC2 API."""
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -43,7 +43,7 @@ class InstanceType:
 
     @property
     def nvidia(self) -> bool:
-        """Whether its accelerators are NVIDIA's: what `nvidia.com/gpu` and the presets need."""
+        """Whether its accelerators are NVIDIA's, which `nvidia.com/gpu` and the presets need."""
         return self.product.casefold().startswith(("nvidia", "tesla", "geforce", "quadro"))
 
     def describe_gpus(self) -> str:

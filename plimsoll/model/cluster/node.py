@@ -1,4 +1,4 @@
-"""A node, with the fields that capacity is planned on."""
+"""A node, with the fields that planning needs."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ def _without_timestamp(labels: Any) -> Any:
 
 
 class Node(ObservedObject):
-    """A v1 Node. Heartbeats and the timestamp of GPU Feature Discovery are not kept, so that they wake nobody."""
+    """A v1 Node. Heartbeats and the timestamp of GPU Feature Discovery are dropped: they trigger no planning."""
 
     labels: Annotated[dict[str, str], BeforeValidator(_without_timestamp)] = Field(
         default_factory=dict, validation_alias=AliasPath("metadata", "labels")
@@ -38,13 +38,13 @@ class Node(ObservedObject):
 
     @property
     def ready(self) -> bool | None:
-        """True or False by its Ready condition; None where it has none, as in a manifest that only names labels."""
+        """Status of the Ready condition; None without one, as in a manifest that only has labels."""
         condition = condition_of(self.conditions, "Ready")
         return None if condition is None else condition.status == "True"
 
     @property
     def usable(self) -> bool:
-        """Neither not-ready, nor cordoned, nor going."""
+        """Whether the node is neither unready, nor cordoned, nor being deleted."""
         return self.ready is not False and not self.unschedulable and not self.deleting
 
     @property
@@ -52,9 +52,9 @@ class Node(ObservedObject):
         return self.labels.get(INSTANCE_TYPE, "")
 
     def allocatable_devices(self, resource: str) -> int | None:
-        """Devices of an extended resource that pods may ask for; None where the node reports none.
+        """Allocatable devices of an extended resource; None if the node reports none.
 
-        Raises ValueError on a quantity that is no whole number.
+        Raises ValueError on a quantity that is not a whole number.
         """
         amount = self.allocatable.get(resource)
         return None if amount is None else parse_devices(amount)

@@ -1,4 +1,4 @@
-"""The GPUs of one node, as figures."""
+"""The GPUs of one node."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,15 +7,15 @@ from plimsoll.errors import PlimsollError
 
 MIB_PER_GIB: Final = 1024
 LARGEST: Final = 1e15
-"""No figure of a model or a GPU comes near; up to here the estimator's floats neither overflow nor lose a GPU."""
+"""Upper limit of figures; up to here the estimator's floats neither overflow nor lose a GPU."""
 
 
 class InvalidFigureError(PlimsollError):
-    """A figure that no model, GPU or setting can have, such as a negative size; the message names it."""
+    """An impossible figure of a model, GPU or setting, such as a negative size; the message names it."""
 
 
 def check_figure(name: str, value: float, *, zero: bool = False) -> None:
-    """Raises InvalidFigureError on what is no finite number above 0 (or from 0 on)."""
+    """Raises InvalidFigureError on values that are not finite numbers above 0 (or of at least 0)."""
     if not (value > 0 or (zero and value == 0)) or value > LARGEST:
         least = "of at least 0" if zero else "above 0"
         raise InvalidFigureError(f"{name} must be a number {least} and at most {LARGEST:.0e}, not {value!r}")
@@ -30,7 +30,7 @@ class NodeGpus:
     """Memory of ONE GPU or, under MIG, of one slice; MiB."""
     product: str = ""
     slices: bool = False
-    """Whether these are MIG slices: a model is not split over slices, so that it must fit one."""
+    """Whether these are MIG slices; a model is not split over slices, so it must fit one."""
 
     def __post_init__(self) -> None:
         if isinstance(self.count, bool) or not isinstance(self.count, int) or not 1 <= self.count <= LARGEST:
@@ -43,7 +43,7 @@ class NodeGpus:
 
 
 def product_words(product: str) -> frozenset[str]:
-    """Words of a product's name, case aside: `NVIDIA A100` (a table) is part of `NVIDIA-A100-SXM4-80GB` (a label).
+    """Words of a product's name in lower case: those of `NVIDIA A100` (table) are in `NVIDIA-A100-SXM4-80GB` (label).
 
     Words rather than text, because `A10` is not part of `A100`.
     """

@@ -1,4 +1,4 @@
-"""Plain pods: those that ask for no GPU. Of them only what they take of their node is of interest."""
+"""Plain pods: pods without GPU requests. Only what they use of their node is kept."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -10,11 +10,11 @@ from plimsoll.model.meta import HostRequest
 
 
 class Takes(NamedTuple):
-    """What a plain pod takes of its node. One value serves all pods that are alike."""
+    """What a plain pod uses of its node; one object for equal pods."""
 
     host: HostRequest
     daemon_set: str = ""
-    """`namespace/name` of the DaemonSet that made the pod; empty for others."""
+    """`namespace/name` of the DaemonSet that owns the pod; empty for others."""
 
 
 class PlainPod(NamedTuple):
@@ -23,7 +23,7 @@ class PlainPod(NamedTuple):
 
     @classmethod
     def read(cls, manifest: Mapping[str, Any]) -> "PlainPod | None":
-        """None where it is on no node, or has ended. Raises ValueError on what is no quantity."""
+        """None if it is not bound, or finished. Raises ValueError on an invalid quantity."""
         spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
         node = spec.get("nodeName")
         if not node or status.get("phase") in ("Succeeded", "Failed"):
@@ -31,11 +31,11 @@ class PlainPod(NamedTuple):
         return cls(str(node), _shared(HostRequest.read(spec), _daemon_set(manifest.get("metadata") or {})))
 
 
-def asks_devices(manifest: Mapping[str, Any]) -> bool:
-    """Whether a pod, or the template of one, asks for devices or for a share of one.
+def requests_devices(manifest: Mapping[str, Any]) -> bool:
+    """Whether a pod, or a pod template, requests devices or GPU shares.
 
-    It asks for devices when it names an extended resource (one with a domain other than kubernetes.io): which of them
-    are GPUs is the Environment's to say, and may change.
+    Devices are extended resources (with a domain other than kubernetes.io): the Environment determines which of them
+    are GPUs, and may change.
     """
     annotations = (manifest.get("metadata") or {}).get("annotations") or {}
     if any(key in annotations for key in SHARE_ANNOTATIONS):

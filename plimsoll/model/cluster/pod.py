@@ -1,4 +1,4 @@
-"""A pod, with the fields that capacity is planned on."""
+"""A pod, with the fields that planning needs."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -27,13 +27,13 @@ def _gates(gates: Any) -> Any:
 class Pod(ObservedObject):
     node_name: str = Field(default="", validation_alias=AliasPath("spec", "nodeName"))
     nominated_node_name: str = Field(default="", validation_alias=AliasPath("status", "nominatedNodeName"))
-    """The node that is being made free for it."""
+    """The node on which a scheduler preempts pods for it."""
     scheduler_name: str = Field(default="default-scheduler", validation_alias=AliasPath("spec", "schedulerName"))
     priority: int = Field(default=0, validation_alias=AliasPath("spec", "priority"))
     scheduling_gates: Annotated[tuple[str, ...], BeforeValidator(_gates)] = Field(
         default=(), validation_alias=AliasPath("spec", "schedulingGates")
     )
-    """Names of what holds it back from the scheduler."""
+    """Names of its scheduling gates."""
     placement: Annotated[Placement, BeforeValidator(_placement)] = Field(
         default=ANYWHERE, validation_alias=AliasPath("spec")
     )
@@ -53,7 +53,7 @@ class Pod(ObservedObject):
 
     @property
     def unschedulable(self) -> bool:
-        """Said by the scheduler: PodScheduled is False with reason Unschedulable, and no node is named."""
+        """Whether the scheduler found no node: PodScheduled is False with reason Unschedulable."""
         condition = condition_of(self.conditions, "PodScheduled")
         return (
             not self.node_name
@@ -63,8 +63,8 @@ class Pod(ObservedObject):
         )
 
     def devices(self, resource: str) -> int:
-        """Devices of an extended resource that the scheduler counts for the pod, overhead aside.
+        """Devices of an extended resource that the scheduler counts for the pod, without overhead.
 
-        Raises ValueError on a quantity that is no whole number.
+        Raises ValueError on a quantity that is not a whole number.
         """
         return counted(self.containers, self.init_containers, resource, parse_devices)

@@ -1,4 +1,4 @@
-"""SharePod: a pod that the share binder may bind."""
+"""SharePod: a pod that the share binder can bind."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -7,7 +7,7 @@ from plimsoll.labels import VISIBLE_DEVICES
 from plimsoll.model.cluster.pod import Pod
 
 CONFIG_MAP: Final = "runai/shared-gpu-configmap"
-"""KAI's annotation: what the names of the pod's ConfigMaps begin with; see `config_map_names`."""
+"""KAI's annotation: prefix of the names of the pod's ConfigMaps; see `config_map_names`."""
 NVIDIA_VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 
 _UNPLACED_AFFINITY: Final = {"podAffinity": "affinity to other pods", "podAntiAffinity": "anti-affinity to other pods"}
@@ -17,16 +17,16 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 class SharePod(Pod):
     obstacle: str = ""
-    """Why it cannot be bound whatever the nodes; empty where nothing is in the way."""
+    """Why the binder cannot bind it on any node; empty if it can."""
 
 
 def config_map_names(prefix: str) -> tuple[str, str]:
-    """The two that KAI's admission writes into the first container: that of single variables, and that of `envFrom`."""
+    """The two ConfigMaps that KAI's admission adds to the first container: for single variables, and for `envFrom`."""
     return f"{prefix}-0", f"{prefix}-0-evar"
 
 
 def obstacle_of(pod: Mapping[str, Any]) -> str:
-    """What of the pod's manifest the binder does not do; it refuses rather than leaves it out."""
+    """What the pod requires and the binder does not support. Such pods are refused."""
     spec = pod.get("spec") or {}
     return next(_obstacles(spec, (pod.get("metadata") or {}).get("annotations") or {}), "")
 

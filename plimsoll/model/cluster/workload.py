@@ -1,4 +1,4 @@
-"""A workload that the capacity stack owns: Deployment, StatefulSet and what else stands for a Workspace's pods."""
+"""A workload that a capacity stack owns: a Deployment, StatefulSet or LeaderWorkerSet of a Workspace."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ from plimsoll.model.meta import ObservedObject
 
 
 def _ours_to_set(managed_fields: Any) -> bool:
-    """Whether an entry of `metadata.managedFields` (structured-merge-diff, FieldsV1) has our manager on it."""
+    """Whether an entry of `metadata.managedFields` (structured-merge-diff, FieldsV1) has our field manager."""
     return any(
         isinstance(entry, Mapping)
         and entry.get("manager") == FIELD_MANAGER
@@ -30,7 +30,7 @@ class Workload(ObservedObject):
     sets_replicas: Annotated[bool, BeforeValidator(_ours_to_set)] = Field(
         default=False, validation_alias=AliasPath("metadata", "managedFields")
     )
-    """Whether our field manager owns `spec.replicas`: an autoscaler's first change takes it over."""
+    """Whether our field manager owns `spec.replicas`; an autoscaler's first change takes ownership."""
 
     @property
     def spec_hash(self) -> str:

@@ -1,4 +1,4 @@
-"""KAI's PodGroup (scheduling.run.ai/v2alpha2): pods that are scheduled together, as its podgrouper makes it."""
+"""KAI's PodGroup (scheduling.run.ai/v2alpha2): pods that are scheduled together, as created by KAI's podgrouper."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
@@ -9,11 +9,11 @@ from pydantic.aliases import AliasPath
 from plimsoll.model.meta import ObservedObject
 
 POD_GROUP_NAME: Final = "pod-group-name"
-"""Annotation of a pod: the PodGroup of its namespace that it belongs to."""
+"""Annotation of a pod: the PodGroup in its namespace that it belongs to."""
 
 
 def _least(spec: Any) -> Any:
-    """Of the group, else of its subgroups together; a subgroup of subgroups asks for nothing by itself."""
+    """Minimum members of the group, else the sum of its subgroups'; nested subgroups do not count."""
     if not isinstance(spec, dict):
         return spec
     own = spec.get("minMember")
@@ -28,6 +28,6 @@ class PodGroup(ObservedObject):
     min_member: Annotated[int, BeforeValidator(_least)] = Field(default=0, validation_alias=AliasPath("spec"))
     """Pods that start together or not at all; 0: each starts alone."""
     queue: str = Field(default="", validation_alias=AliasPath("spec", "queue"))
-    """The Queue of all its pods, as it was when the group was made."""
+    """The Queue of all its pods when the group was created."""
     preemptibility: str = Field(default="", validation_alias=AliasPath("spec", "preemptibility"))
     """`preemptible` or `non-preemptible`; empty: by the priority of its pods."""

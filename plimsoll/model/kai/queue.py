@@ -12,12 +12,12 @@ _DNS_NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[
 
 def _checked(name: str) -> str:
     if len(name) > 63 or not _DNS_NAME.fullmatch(name):
-        raise ValueError("not a queue's name: at most 63 of a-z 0-9 - ., the first and the last a letter or a digit")
+        raise ValueError("is not a queue name: at most 63 of a-z 0-9 - ., the first and the last a letter or a digit")
     return name
 
 
 QueueName = Annotated[str, AfterValidator(_checked)]
-"""A DNS name, as every object's, and short enough for a label."""
+"""A DNS name that is short enough for a label."""
 
 
 UNLIMITED = -1
@@ -69,12 +69,12 @@ class QueueSpec(Declared):
     display_name: str | None = None
     parent_queue: str | None = None
     priority: int | None = None
-    """Higher is served first; KAI takes 100 where nothing is said."""
+    """Higher is served first; KAI's default is 100."""
     resources: QueueResources = QueueResources()
     preempt_min_runtime: str | None = None
-    """A duration such as `10m` before work of this queue may be preempted."""
+    """A duration such as `10m`, before which work of this queue is not preempted."""
     reclaim_min_runtime: str | None = None
-    """A duration such as `10m` before work of this queue may be reclaimed."""
+    """A duration such as `10m`, before which work of this queue is not reclaimed."""
 
     @field_validator("preempt_min_runtime", "reclaim_min_runtime")
     @classmethod
@@ -85,7 +85,7 @@ class QueueSpec(Declared):
 
 
 class Queue(ObservedObject):
-    """A Queue of the cluster or of a file, with its fields as they are: checks read it, nobody trusts it."""
+    """A Queue of the cluster or of a file, with unvalidated fields; checks read it."""
 
     spec: dict[str, Any] = Field(default_factory=dict)
     status: dict[str, Any] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""GPU share: what a pod asks of GPUs, a part of one or whole ones."""
+"""GPU share: the GPU request of a pod, a fraction of a GPU or whole GPUs."""
 
 from typing import Final
 
@@ -8,28 +8,28 @@ from plimsoll.model.meta import Observed
 from plimsoll.packing import GPU_MILLI
 
 GPU_FRACTION: Final = "gpu-fraction"
-"""KAI's annotation: the part of one GPU, `0.5`, above 0 and below 1."""
+"""KAI's annotation: fraction of one GPU, such as `0.5`, above 0 and below 1."""
 GPU_MEMORY_SHARE: Final = "gpu-memory"
 """KAI's annotation: MiB of one GPU."""
 GPU_FRACTION_DEVICES: Final = "gpu-fraction-num-devices"
-"""KAI's annotation: on how many different GPUs of one node the pod asks the same part."""
+"""KAI's annotation: number of GPUs of one node on which the pod requests the same share."""
 SHARE_ANNOTATIONS: Final = (GPU_FRACTION, GPU_MEMORY_SHARE, GPU_FRACTION_DEVICES)
-"""Of a pod that asks for a share of a GPU."""
+"""Annotations of a pod that requests a share of a GPU."""
 
 MAX_DEVICES: Final = 1024
-"""More GPUs than any node has: a request beyond is a mistake, and must not cost memory."""
+"""Maximum devices of a request; larger values are errors, and must not use memory."""
 
 
 class GPUShare(Observed):
     """Either thousandths or MiB, on each of `devices` different GPUs of one node."""
 
     milli: int | None = Field(default=None, ge=1, le=GPU_MILLI)
-    """Thousandths of one GPU; 1000: whole GPUs, which nobody else shares."""
+    """Thousandths of one GPU; 1000: whole GPUs, which are not shared."""
     memory_mib: int | None = Field(default=None, ge=1)
     """MiB of one GPU."""
     devices: int = Field(default=1, ge=1, le=MAX_DEVICES)
     rounded: bool = False
-    """Whether it is a part, asked by annotation, that only rounds up to 1000 thousandths."""
+    """Whether it is a fraction by annotation that only rounds up to 1000 thousandths."""
 
     @model_validator(mode="after")
     def _one_amount(self) -> "GPUShare":
@@ -42,7 +42,7 @@ class GPUShare(Observed):
         return self.milli == GPU_MILLI and not self.rounded
 
     def milli_of(self, gpu_memory_mib: int) -> int:
-        """Thousandths that it takes of a GPU with that memory, rounded up; above 1000 where it does not fit."""
+        """Thousandths of a GPU with that memory, rounded up; above 1000 if it does not fit."""
         if self.memory_mib is None:
             return self.milli or 0
         return -(-self.memory_mib * GPU_MILLI // gpu_memory_mib)

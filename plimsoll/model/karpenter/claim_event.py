@@ -1,4 +1,4 @@
-"""What Karpenter says about a NodeClaim that could not be launched, in an event that outlives the claim."""
+"""Karpenter's message on a NodeClaim that could not be launched, in an Event that outlives the NodeClaim."""
 
 from pydantic import Field
 from pydantic.aliases import AliasPath
@@ -16,5 +16,5 @@ class ClaimEvent(ObservedObject):
 
     @property
     def words(self) -> str:
-        """The message without Karpenter's own preface."""
+        """The message without Karpenter's prefix."""
         return self.message.removeprefix(f"NodeClaim {self.claim} event: ")

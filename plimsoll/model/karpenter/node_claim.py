@@ -10,7 +10,7 @@ from plimsoll.model.meta import Condition, ObservedObject, condition_of
 
 
 class NodeClaim(ObservedObject):
-    """Launched, Registered and Initialized are its steps; Ready stands for all three."""
+    """Its conditions Launched, Registered and Initialized are steps; Ready combines them."""
 
     spec: dict[str, Any] = Field(default_factory=dict)
     conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
@@ -23,25 +23,25 @@ class NodeClaim(ObservedObject):
 
     @property
     def launched(self) -> bool:
-        """Whether the provider has made an instance for it."""
+        """Whether the provider has launched an instance for it."""
         steps = (self.condition("Launched"), self.condition("Ready"))
         return bool(self.provider_id) or any(step is not None and step.status == "True" for step in steps)
 
     @property
     def ready(self) -> bool:
-        """Ready, and not going: a claim under deletion is never ready."""
+        """Whether the condition Ready is True and the NodeClaim is not being deleted."""
         condition = self.condition("Ready")
         return condition is not None and condition.status == "True" and not self.deleting
 
     @property
     def owner(self) -> tuple[str, str, str]:
-        """(namespace, name, UID) of the Workspace that the labels name, each empty where not said."""
+        """(namespace, name, UID) of the Workspace in the labels; each empty if missing."""
         labels = self.labels
         return (labels.get(WORKSPACE_NAMESPACE, ""), labels.get(WORKSPACE, ""), labels.get(WORKSPACE_UID, ""))
 
     @property
     def instance_types(self) -> tuple[str, ...]:
-        """Instance types that the requirements allow by `In`; empty where they name none."""
+        """Instance types that the requirements allow by `In`; empty if they name none."""
         requirements = self.spec.get("requirements")
         for item in requirements if isinstance(requirements, list) else ():
             if isinstance(item, dict) and item.get("key") == INSTANCE_TYPE and item.get("operator") == "In":

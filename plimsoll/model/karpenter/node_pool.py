@@ -1,4 +1,4 @@
-"""Karpenter's NodePool (karpenter.sh/v1), as observed; its declaration is the component's arguments."""
+"""Karpenter's NodePool (karpenter.sh/v1), as observed."""
 
 from typing import Any
 
@@ -19,11 +19,11 @@ class NodePool(ObservedObject):
     template_spec: dict[str, Any] = Field(default_factory=dict, validation_alias=AliasPath("spec", "template", "spec"))
     conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
     used: dict[str, str | int | float] = Field(default_factory=dict, validation_alias=AliasPath("status", "resources"))
-    """What the pool's own nodes have, as Karpenter counts it against `limits`."""
+    """Resources of the pool's nodes, as Karpenter counts them against `limits`."""
 
     @property
     def owner(self) -> tuple[str, str, str]:
-        """(namespace, name, UID) of the Workspace that the labels name, each empty where not said."""
+        """(namespace, name, UID) of the Workspace in the labels; each empty if missing."""
         labels = self.labels
         return (labels.get(WORKSPACE_NAMESPACE, ""), labels.get(WORKSPACE, ""), labels.get(WORKSPACE_UID, ""))
 
@@ -38,7 +38,7 @@ class NodePool(ObservedObject):
 
     @property
     def instance_types(self) -> tuple[str, ...]:
-        """Instance types that the requirements allow by `In`; empty where they name none."""
+        """Instance types that the requirements allow by `In`; empty if they name none."""
         for item in self.requirements:
             if item.get("key") == INSTANCE_TYPE and item.get("operator") == "In":
                 return tuple(str(value) for value in item.get("values") or ())
@@ -46,7 +46,7 @@ class NodePool(ObservedObject):
 
     @property
     def node_class_group(self) -> str:
-        """The API group of its node class, which tells the cloud; empty where it has none."""
+        """The API group of its node class, which determines the cloud; empty without one."""
         return (self.node_class_ref or {}).get("group", "")
 
     @property

@@ -9,12 +9,13 @@ from plimsoll.model.meta import Condition, ObservedObject, condition_of
 
 
 class PodTemplate(ObservedObject):
-    """One that we made: what it asks for is said in its annotations, as in those of what refers to it."""
+    """A PodTemplate that Plimsoll created; its annotations have the request, like those of the object that refers to
+    it."""
 
 
 class CapacityBuffer(ObservedObject):
     replicas: int = Field(default=0, validation_alias=AliasPath("spec", "replicas"))
-    """Virtual pods; each is one of the PodTemplate."""
+    """Number of virtual pods of the PodTemplate."""
     template: str = Field(default="", validation_alias=AliasPath("spec", "podTemplateRef", "name"))
 
 
@@ -24,7 +25,7 @@ class ProvisioningRequest(ObservedObject):
     conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
 
     def says(self, kind: str) -> str:
-        """The words of a condition that is True, such as `Failed`; empty where it is not."""
+        """Reason and message of a condition that is True, such as `Failed`; empty if it is not."""
         condition = condition_of(self.conditions, kind)
         if condition is None or condition.status != "True":
             return ""

@@ -1,4 +1,4 @@
-"""What objects of every API have in common: metadata, conditions, selectors, taints, durations."""
+"""Parts that objects of every API have: metadata, conditions, selectors, taints, durations."""
 
 from plimsoll.model.meta.base import (
     Declared,

@@ -1,4 +1,4 @@
-"""The two bases of all models: what people declare, and what the cluster holds."""
+"""The two base classes of all models: declared and observed values."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
@@ -13,12 +13,12 @@ PositiveInt = Annotated[int, Field(ge=1, le=10_000)]
 
 
 def describe_errors(error: ValidationError) -> str:
-    """Each wrong field with its path and what is wrong with it, joined by semicolons."""
+    """Each invalid field with its path and the problem, separated by semicolons."""
     return "; ".join(f"{path or 'object'}: {wrong}" for path, wrong in wrong_fields(error))
 
 
 def wrong_fields(error: ValidationError) -> Iterator[tuple[str, str]]:
-    """The path of each wrong field, empty for the object as a whole, and what is wrong with it."""
+    """The path of each invalid field, empty for the object as a whole, and the problem."""
     for item in error.errors(include_url=False, include_context=False):
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"]).lstrip(".")
         if item["type"] == "extra_forbidden":
@@ -30,8 +30,7 @@ def wrong_fields(error: ValidationError) -> Iterator[tuple[str, str]]:
 
 
 class Declared(BaseModel):
-    """What people declare: camelCase fields, unknown fields forbidden, immutable. Docstrings of fields are their
-    descriptions in the schema."""
+    """A declared value: camelCase fields, unknown fields forbidden, immutable."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -43,23 +42,23 @@ class Declared(BaseModel):
     )
 
     def manifest(self) -> dict[str, Any]:
-        """The fields that were set, as a Kubernetes object carries them: camelCase, without nulls."""
+        """The fields that are set, as in a Kubernetes object: camelCase, without nulls."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
 
     def complete_manifest(self) -> dict[str, Any]:
-        """The fields that were set and the defaults of the others; what is empty is left out."""
+        """The fields that are set, and defaults of the others; empty values are left out."""
         manifest = _without_empty(self.model_dump(mode="json", by_alias=True))
         return manifest if isinstance(manifest, dict) else {}
 
 
 class Observed(BaseModel):
-    """What the cluster holds: the few fields that are needed, the rest ignored, immutable."""
+    """An observed value: only the needed fields, others ignored, immutable."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 
     @classmethod
     def read(cls, manifest: Mapping[str, Any]) -> Self:
-        """Reads a Kubernetes object; raises InvalidObjectError naming kind, object and field."""
+        """Reads a Kubernetes object. Raises InvalidObjectError, which names kind, object and field."""
         try:
             return cls.model_validate(manifest)
         except ValidationError as error:
@@ -74,7 +73,7 @@ class Reported(Observed):
 
 
 class ObservedObject(Observed):
-    """An object's identity."""
+    """Metadata of an object."""
 
     name: str = Field(validation_alias=AliasPath("metadata", "name"), min_length=1)
     namespace: str = Field(default="", validation_alias=AliasPath("metadata", "namespace"))
@@ -82,7 +81,7 @@ class ObservedObject(Observed):
     labels: dict[str, str] = Field(default_factory=dict, validation_alias=AliasPath("metadata", "labels"))
     annotations: dict[str, str] = Field(default_factory=dict, validation_alias=AliasPath("metadata", "annotations"))
     creation_timestamp: str = Field(default="", validation_alias=AliasPath("metadata", "creationTimestamp"))
-    """RFC 3339, in UTC, so that comparing the text compares the times; empty in a manifest from a file."""
+    """RFC 3339 in UTC, so that text order is time order; empty in a manifest from a file."""
     deletion_timestamp: str | None = Field(default=None, validation_alias=AliasPath("metadata", "deletionTimestamp"))
     resource_version: str = Field(default="", validation_alias=AliasPath("metadata", "resourceVersion"))
 
@@ -106,7 +105,7 @@ def _without_empty(value: Any) -> Any:
 
 
 def identify(manifest: Mapping[str, Any]) -> str:
-    """`Kind namespace/name` of a manifest, as far as it says so."""
+    """`Kind namespace/name` of a manifest, as far as it has them."""
     metadata = manifest.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     name = metadata.get("name") or "(no name)"

@@ -11,12 +11,12 @@ Status = Literal["True", "False", "Unknown"]
 
 
 def _or_empty(time: Any) -> Any:
-    """A time that nobody set is null in what the apiserver sends."""
+    """The apiserver sends a time that is not set as null."""
     return "" if time is None else time
 
 
 class Condition(Observed):
-    """One condition (metav1.Condition); times are RFC 3339 text, empty where nobody set them."""
+    """One condition (metav1.Condition); times are RFC 3339, empty if not set."""
 
     type: str
     status: Status
@@ -29,7 +29,7 @@ class Condition(Observed):
 
 
 def condition_of(conditions: Sequence[Condition], kind: str) -> Condition | None:
-    """The condition of that type, None where there is none."""
+    """The condition of that type; None if there is none."""
     for condition in conditions:
         if condition.type == kind:
             return condition
@@ -37,7 +37,7 @@ def condition_of(conditions: Sequence[Condition], kind: str) -> Condition | None
 
 
 def without_heartbeats(conditions: Any) -> Any:
-    """Drops the fields of node conditions that change by themselves, before validation."""
+    """Drops the fields of node conditions that change without a transition, before validation."""
     if not isinstance(conditions, Sequence):
         return conditions
     return [

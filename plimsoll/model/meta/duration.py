@@ -11,12 +11,12 @@ _SECONDS: Final[dict[str, Decimal]] = {
 _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _DURATION = re.compile(rf"[+-]?(?:0|(?:{_PART.pattern})+)")
 _LONGEST: Final = 2**63
-"""Nanoseconds that Go can count to: some 292 years."""
+"""Maximum of Go's durations, in nanoseconds: about 292 years."""
 
 
 def parse_duration(text: str) -> float:
-    """Seconds; below 0 where the text says so. Raises ValueError, naming the text, where it is no duration."""
+    """The duration in seconds; may be negative. Raises ValueError, which names the text, if it is not a duration."""
     seconds = sum((Decimal(number) * _SECONDS[unit] for number, unit in _PART.findall(text)), Decimal(0))
     if not _DURATION.fullmatch(text) or seconds * 10**9 >= _LONGEST:
-        raise ValueError(f"{text!r:.60} is no duration such as 30s, 10m or 1h30m")
+        raise ValueError(f"{text!r:.60} is not a duration such as 30s, 10m or 1h30m")
     return float(-seconds if text.startswith("-") else seconds)

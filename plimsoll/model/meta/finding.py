@@ -1,4 +1,4 @@
-"""Finding: what a check of manifests finds wrong, in the one format that all checks print."""
+"""Finding: a problem that a check of manifests finds, in the one format that all checks print."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -6,29 +6,29 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How bad a finding is. Every one of them, whatever its severity, makes a check end with exit code 2."""
+    """Severity of a finding. Findings of each severity make a check end with exit code 2."""
 
     ERROR = "error"
-    """The object is refused, or does not do what it says."""
+    """The object is rejected, or does not do what it declares."""
     WARNING = "warning"
-    """The object works, and some of what it says has no effect or is a trap."""
+    """The object works, but some of its fields have no effect or an unexpected one."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """One rule that one field of one object breaks."""
+    """A rule that one field of one object breaks."""
 
     kind: str
     namespace: str
-    """Empty where the kind has none."""
+    """Empty for cluster-scoped kinds."""
     name: str
     field: str
-    """Path of the field as the manifest writes it, `spec.resources.gpu.limit`; empty where it is the whole object."""
+    """Path of the field in the manifest, `spec.resources.gpu.limit`; empty for the whole object."""
     rule: str
     """Stable name of the rule, in kebab-case: `queue-cycle`."""
     severity: Severity
     message: str
-    """What is wrong and what to change, for people."""
+    """What is wrong, and what to change."""
 
     @property
     def subject(self) -> str:
@@ -43,5 +43,5 @@ class Finding:
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Each finding once, by object, field and rule: whatever order the manifests came in."""
+    """The findings without duplicates, by object, field and rule; independent of the order of the manifests."""
     return tuple(sorted(set(findings)))

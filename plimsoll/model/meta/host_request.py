@@ -17,9 +17,9 @@ class HostRequest:
 
     @classmethod
     def read(cls, spec: Mapping[str, Any]) -> "HostRequest":
-        """Of the spec of a pod, with its overhead. Raises ValueError on what is no quantity.
+        """Reads a pod's spec, including its overhead. Raises ValueError on an invalid quantity.
 
-        Requests of the whole pod (KEP-2837) take the place of those of its containers.
+        Pod-level requests (KEP-2837) replace those of its containers.
         """
         return _shared(_total(spec, "cpu", _cpu), _total(spec, "memory", _memory))
 
@@ -28,10 +28,10 @@ def counted(
     containers: Sequence[Mapping[str, Any]], init_containers: Sequence[Mapping[str, Any]], resource: str,
     parse: Callable[[Amount], int],
 ) -> int:  # fmt: skip
-    """What the scheduler counts of a resource for a pod, without overhead.
+    """The amount of a resource that the scheduler counts for a pod, without overhead.
 
-    The larger of the sum over containers and sidecars, and of any one init container beside the sidecars started
-    before it (KEP-753). Raises what `parse` raises.
+    The larger of the sum over containers and sidecars, and of any init container with the sidecars that started before
+    it (KEP-753). Raises the errors of `parse`.
     """
     sidecars = 0
     peak = 0
@@ -52,7 +52,7 @@ def _total(spec: Mapping[str, Any], resource: str, parse: Callable[[Amount], int
 
 
 def _requested(holder: Mapping[str, Any], resource: str, parse: Callable[[Amount], int]) -> int:
-    """Of a container, or of a pod as a whole; a limit without a request is one."""
+    """The request of a container, or of a pod as a whole; a limit without a request counts as one."""
     resources = holder.get("resources") or {}
     for part in ("requests", "limits"):
         amounts = resources.get(part) or {}
@@ -67,5 +67,5 @@ _memory = lru_cache(maxsize=4096)(parse_memory_mib)
 
 @lru_cache(maxsize=16_384)
 def _shared(cpu_milli: int, memory_mib: int) -> HostRequest:
-    """One value for all that are alike."""
+    """One object for equal requests."""
     return HostRequest(cpu_milli, memory_mib)

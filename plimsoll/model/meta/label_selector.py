@@ -1,4 +1,4 @@
-"""Label selectors (metav1.LabelSelector), evaluated and turned into node affinity."""
+"""Label selectors (metav1.LabelSelector): evaluation, and conversion to node affinity."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -37,7 +37,7 @@ class LabelRequirement(Declared):
         return self
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """As labels.Requirement of apimachinery does: NotIn is true of an object without the label."""
+        """As labels.Requirement of apimachinery: NotIn matches an object without the label."""
         match self.operator:
             case "In":
                 return labels.get(self.key) in self.values
@@ -54,7 +54,7 @@ class LabelRequirement(Declared):
 
 
 class LabelSelector(Declared):
-    """Both forms, joined by and. An empty selector matches everything."""
+    """Both forms must match. An empty selector matches everything."""
 
     match_labels: dict[str, str] = Field(default_factory=dict)
     match_expressions: tuple[LabelRequirement, ...] = ()
@@ -70,7 +70,7 @@ class LabelSelector(Declared):
         return labels
 
     def requirements(self) -> Iterator[LabelRequirement]:
-        """Every condition as a requirement, those of `matchLabels` first, in key order."""
+        """All conditions as requirements, those of `matchLabels` first, by key."""
         for key in sorted(self.match_labels):
             yield LabelRequirement(key=key, operator="In", values=(self.match_labels[key],))
         yield from self.match_expressions
@@ -95,7 +95,7 @@ class LabelSelector(Declared):
         ]
 
     def __str__(self) -> str:
-        """As kubectl's --selector takes it."""
+        """The format of kubectl's --selector."""
         parts = [f"{key}={self.match_labels[key]}" for key in sorted(self.match_labels)]
         for item in self.match_expressions:
             match item.operator:

@@ -1,6 +1,6 @@
-"""Texts that change by themselves: times, dates and hashes in labels and annotations.
+"""Values that change by themselves: times, dates and hashes in labels and annotations.
 
-The patterns are those that Python's `re` and RE2 (which CEL uses) read alike, so that a check of either agrees.
+Python's `re` and RE2 (which CEL uses) read the patterns alike, so that both checks agree.
 """
 
 import re
@@ -9,12 +9,12 @@ from typing import Final
 from plimsoll.labels import GPU_TIMESTAMP, GROUP
 
 OWN: Final = f"{GROUP}/"
-"""Keys of ours: the UID of a Workspace stays as long as its nodes do."""
+"""Our own keys: the UID of a Workspace does not change during the life of its nodes."""
 CHANGING_KEYS: Final = (
     r"(?i)(?:.*[-_./])?(?:time|timestamp|date|hash|checksum|digest|sha[0-9]*|commit|revision|generation"
     r"|(?:restarted|updated|deployed|generated|applied|rendered|synced|built|created)-?at|checksum/.*)"
 )
-"""Keys whose values are times or hashes by their name."""
+"""Keys whose names indicate times or hashes."""
 MOMENTS: Final = (
     r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}[T_ .-]?[0-9]{2}[-:_.]?[0-9]{2}.*"
     r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? .*[0-9]{2}:[0-9]{2}.*"
@@ -22,11 +22,11 @@ MOMENTS: Final = (
 )
 """A date with a time, or seconds to nanoseconds since 1970."""
 HASHES: Final = r"(?:sha256[:-])?[0-9a-f]{16,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-"""Hexadecimal digits or a UUID; one of its parts must have a digit, and one a letter."""
+"""Hexadecimal digits or a UUID; with at least one digit and one letter."""
 
 
 def changes_by_itself(key: str, value: str) -> bool:
-    """Whether an entry looks like a time or a hash, which is another one at each run of what writes it."""
+    """Whether the entry looks like a time or a hash, which differs each time that it is written."""
     if key.startswith(OWN):
         return False
     return (

@@ -1,4 +1,4 @@
-"""Placement: on which nodes a pod may run, by its node selector, required node affinity and tolerations."""
+"""Placement: the nodes on which a pod may run, by node selector, required node affinity and tolerations."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any, Final
 from plimsoll.model.meta.taint import Taint, Toleration, untolerated
 
 _NOT_SCHEDULED_BY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-"""Taints of conditions that every pod is given tolerations for: they tell no pods apart."""
+"""Taints by conditions, which every pod tolerates by default."""
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
@@ -24,7 +24,7 @@ class NodeRequirement:
     """Whether `key` is a field, `metadata.name`, instead of a label."""
 
     def allows(self, value: str | None) -> bool:
-        """Whether a node may carry that value; None: it has no such label. As the scheduler's NodeAffinity judges."""
+        """Whether the requirement allows the value (None: no such label), as the scheduler's NodeAffinity does."""
         match self.operator:
             case "In":
                 return value is not None and value in self.values
@@ -46,35 +46,35 @@ class NodeRequirement:
 
 
 Terms = tuple[tuple[NodeRequirement, ...], ...]
-"""Alternatives, each of conditions that hold together; empty: no required affinity."""
+"""Alternatives, each a list of conditions that must all match; empty: no required affinity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Sorted throughout, so that equal placements are equal values; one value serves all pods that are alike."""
+    """Sorted, so that equal placements are equal values; one object for equal pods."""
 
     node_selector: tuple[tuple[str, str], ...] = ()
     affinity: Terms = ()
     """`requiredDuringSchedulingIgnoredDuringExecution`."""
     tolerations: tuple[Toleration, ...] = ()
-    """But for those of not-ready and unreachable nodes, which every pod gets."""
+    """Without those for not-ready and unreachable nodes, which every pod has."""
 
     @classmethod
     def read(cls, spec: Mapping[str, Any]) -> "Placement":
-        """Of the spec of a pod. Raises ValueError naming the field that cannot be read."""
+        """Reads a pod's spec. Raises ValueError, which names the field that cannot be read."""
         affinity = spec.get("affinity") or {}
         node_affinity = (affinity.get("nodeAffinity") if isinstance(affinity, Mapping) else None) or {}
-        asked = [
+        stated = [
             spec.get("nodeSelector") or {},
             node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {},
             [each for each in spec.get("tolerations") or () if not _given_to_all(each)],
         ]
-        if not any(asked):
+        if not any(stated):
             return ANYWHERE
-        return _shared(json.dumps(asked, sort_keys=True))
+        return _shared(json.dumps(stated, sort_keys=True))
 
     def allows(self, labels: Mapping[str, str], name: str = "") -> bool:
-        """Whether a node with these labels and that name may take the pod, taints aside."""
+        """Whether a node with these labels and that name may run the pod, except for taints."""
         if any(labels.get(key) != value for key, value in self.node_selector):
             return False
         return not self.affinity or any(
@@ -87,7 +87,7 @@ class Placement:
 
 
 ANYWHERE: Final = Placement()
-"""Of a pod that says nothing."""
+"""Placement of a pod without constraints."""
 
 
 @lru_cache(maxsize=16_384)

@@ -1,4 +1,4 @@
-"""The shape of a PodTemplateSpec, as far as a workload is built on it; the rest is the apiserver's to check."""
+"""Checks the parts of a PodTemplateSpec that a workload is built on; the apiserver checks the rest."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -27,11 +27,11 @@ _SHAPES: Final[tuple[tuple[str, type, str], ...]] = (
 
 _QUANTITIES: Final = ("limits", "requests", "overhead")
 _QUANTITY: Final = ("sizeLimit", "divisor")
-"""Fields of a PodSpec that hold quantities, by name, and one of them."""
+"""Fields of a PodSpec with quantities: maps, and single values."""
 
 
 def check_pod_template(template: Mapping[str, Any]) -> None:
-    """Raises ValueError naming the field that has a wrong shape."""
+    """Raises ValueError, which names the field of a wrong type."""
     for path, kind, expected in _SHAPES:
         value = dig(template, path)
         if value is not None and not isinstance(value, kind):
@@ -56,10 +56,10 @@ def check_pod_template(template: Mapping[str, Any]) -> None:
 
 
 def with_canonical_quantities(template: Mapping[str, Any]) -> dict[str, Any]:
-    """The template with each quantity as Kubernetes writes it.
+    """The template with quantities in Kubernetes' canonical form.
 
-    A controller that reads an object of which the template is a part, and writes it back, otherwise becomes the owner
-    of the fields that it wrote in its own spelling. Raises ValueError naming the field that is no quantity.
+    Otherwise, a controller that reads and writes back an object with the template would become the owner of the fields
+    that it respells. Raises ValueError, which names a field that is not a quantity.
     """
     return {**template, "spec": _canonical(template["spec"], "spec")}
 
@@ -95,7 +95,7 @@ def labels_of(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dig(value: Any, path: str) -> Any:
-    """The value at a dotted path of objects; None where a step is missing or null."""
+    """The value at a dotted path; None if a step is missing or null."""
     for step in path.split("."):
         if not isinstance(value, Mapping):
             return None

@@ -27,7 +27,7 @@ class Toleration(Observed):
     toleration_seconds: int | None = Field(default=None, validation_alias="tolerationSeconds")
 
     def tolerates(self, taint: Taint) -> bool:
-        """As corev1.Toleration.ToleratesTaint does."""
+        """As corev1.Toleration.ToleratesTaint."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -36,7 +36,7 @@ class Toleration(Observed):
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> list[Taint]:
-    """The taints that keep a pod with these tolerations away (PreferNoSchedule never does)."""
+    """The taints that these tolerations do not cover (PreferNoSchedule is ignored)."""
     allowed = list(tolerations)
     return [
         taint

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from plimsoll.labels import GROUP, RESERVED_GPU
-from plimsoll.model.cluster import Pod, asks_devices
+from plimsoll.model.cluster import Pod, requests_devices
 from plimsoll.model.kai import POD_GROUP_NAME, SHARE_ANNOTATIONS
 from plimsoll.plan.classes import LWS_SIZE
 from plimsoll.plan.pods import is_rival
@@ -18,7 +18,7 @@ def is_plain(raw: dict[str, Any]) -> bool:
     one, and is neither ours nor a rival's."""
     metadata = raw.get("metadata") or {}
     ours = any(str(key).startswith(f"{GROUP}/") for key in metadata.get("labels") or {})
-    return not (ours or is_rival(str(metadata.get("name") or "")) or asks_devices(raw))
+    return not (ours or is_rival(str(metadata.get("name") or "")) or requests_devices(raw))
 
 
 def read_pod(raw: dict[str, Any]) -> Pod | None:

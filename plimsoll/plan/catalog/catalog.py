@@ -1,8 +1,8 @@
-"""Catalog: the instance types that are known, and which of them a model fits.
+"""Catalog: the known instance types, and which of them a model fits.
 
 The built-in table (`instance_types.csv`) holds the Azure, Arc and AWS types that KAITO knows, with the nominal memory
-of one GPU. Live sources (nodes, NodePools, the EC2 API) are merged over it and win: a real GPU reports a little less
-than its nominal memory, and a table grows old.
+of one GPU. Live sources (nodes, NodePools, the EC2 API) take precedence over it: a GPU reports slightly less than its
+nominal memory, and a table gets outdated.
 """
 
 import csv
@@ -20,12 +20,12 @@ from plimsoll.plan.estimating import Estimate, Need, Settings, estimate
 from plimsoll.text import did_you_mean, nearest
 
 _USABLE_SHARE: Final = 0.92
-"""A real GPU reports down to this share of its nominal memory (an A10 of 24 GiB: 23028 MiB)."""
+"""A GPU reports at least this fraction of its nominal memory (an A10 with 24 GiB: 23028 MiB)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A type whose live GPUs are not those that were declared; the live ones count."""
+    """An instance type whose live GPUs differ from the declared ones; the live ones take precedence."""
 
     declared: InstanceType
     live: InstanceType
@@ -34,44 +34,44 @@ class Difference:
         live, declared = self.live, self.declared
         return (
             f"{live.name}: {live.describe_gpus()} by {live.source}, {declared.describe_gpus()} by {declared.source}; "
-            "the former counts"
+            "the former is used"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A type that one replica fits."""
+    """An instance type that one replica fits."""
 
     type: InstanceType
     estimate: Estimate
     reasons: tuple[str, ...]
-    """Why it is feasible, and what it takes."""
+    """Why it fits, and how many nodes it takes."""
 
     @property
     def price_per_hour(self) -> float | None:
-        """Of all nodes of one replica."""
+        """Price of all nodes of one replica."""
         price = self.type.price_per_hour
         return None if price is None else price * self.estimate.nodes
 
 
 class Catalog:
-    """Instance types by name, case aside; immutable."""
+    """Instance types by name, case-insensitive; immutable."""
 
     def __init__(self, types: Iterable[InstanceType], differences: Iterable[Difference] = ()) -> None:
         self._types: dict[str, InstanceType] = {each.name.casefold(): each for each in types}
         self.differences: tuple[Difference, ...] = tuple(differences)
-        """Where live sources contradicted what was declared."""
+        """Where live sources contradict declared figures."""
 
     @classmethod
     def builtin(cls) -> "Catalog":
-        """The built-in table alone."""
+        """The built-in table."""
         return _builtin()
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "Catalog":
-        """The built-in table, what clouds' APIs say over it, and the Environment's prices.
+        """The built-in table, with the cloud APIs' instance types and the Environment's prices.
 
-        Prices of types that nobody knows here are left out: they may be those of live nodes.
+        Prices of unknown types are left out: they may be those of live nodes.
         """
         found = cls.builtin()
         if snapshot.instance_types:
@@ -81,21 +81,22 @@ class Catalog:
 
     @property
     def types(self) -> tuple[InstanceType, ...]:
-        """All types, by name."""
+        """All instance types, by name."""
         return tuple(sorted(self._types.values(), key=lambda each: each.name.casefold()))
 
     def lookup(self, name: str) -> InstanceType | None:
-        """The type of that name, case aside."""
+        """The instance type of that name, case-insensitive; None if it is not known."""
         return self._types.get(name.strip().casefold())
 
     def near(self, name: str) -> tuple[str, ...]:
-        """At most three names that could have been meant, the nearest first."""
+        """At most three similar names, closest first."""
         return nearest(name, [each.name for each in self.types])
 
     def with_types(self, types: Iterable[InstanceType]) -> Self:
-        """A catalog with live types merged over this one: their figures win, and contradictions are kept to be told.
+        """A catalog with live types merged over this one; their figures take precedence, and contradictions are
+        recorded.
 
-        Where a live type does not say its cloud, vCPUs, host memory or price, what was known of them stays.
+        Cloud, vCPUs, host memory and price are kept where a live type does not report them.
         """
         merged = dict(self._types)
         differences = list(self.differences)
@@ -118,9 +119,9 @@ class Catalog:
         return type(self)(merged.values(), differences)
 
     def with_prices(self, prices: Mapping[str, float]) -> Self:
-        """A catalog with prices of one instance for an hour, by the type's name, case aside.
+        """A catalog with prices of one instance per hour, by instance type, case-insensitive.
 
-        Raises UnknownInstanceTypeError for a name that the catalog does not hold.
+        Raises UnknownInstanceTypeError for a name that the catalog does not contain.
         """
         if not prices:
             return self
@@ -140,12 +141,11 @@ class Catalog:
         names: Collection[str] | None = None,
         allows: Callable[[InstanceType], bool] = lambda _: True,
     ) -> tuple[Candidate, ...]:
-        """The types that one replica fits, cheapest first; only NVIDIA's, and only of these clouds and names if given.
+        """NVIDIA instance types that one replica fits, cheapest first; `clouds`, `names` and `allows` restrict the
+        choice.
 
-        `allows` tells whether a type may be taken at all.
-
-        By price for all nodes of a replica where prices are known. A type without a price comes after those with one;
-        among such, by fewest GPUs, then least GPU memory, fewest nodes, fewest vCPUs.
+        Sorted by the price of all nodes of a replica where prices are known. Types without a price come last, by fewest
+        GPUs, then least GPU memory, fewest nodes, fewest vCPUs.
         """
         wanted = None if names is None else {name.casefold() for name in names}
         found = []
@@ -161,7 +161,7 @@ class Catalog:
 
 
 class UnknownInstanceTypeError(PlimsollError):
-    """A name that the catalog does not hold; the hint names near ones."""
+    """A name that the catalog does not contain; the hint has similar names."""
 
     def __init__(self, name: str, near: Collection[str]) -> None:
         super().__init__(f"instance type {name!r} is not in the catalog", did_you_mean(near))
@@ -186,7 +186,7 @@ def _reasons(kind: InstanceType, outcome: Estimate) -> tuple[str, ...]:
     total = outcome.nodes * kind.gpus
     gpus = "1 GPU" if total == 1 else f"{total} GPUs"
     reasons = [
-        f"one replica needs {outcome.min_gpus} of its GPUs ({kind.describe_gpus()}): {nodes}, {gpus} in all",
+        f"one replica needs {outcome.min_gpus} of its GPUs ({kind.describe_gpus()}): {nodes}, {gpus} in total",
         f"figures from {kind.source}" + (f", {kind.cloud}" if kind.cloud else ""),
     ]
     if kind.price_per_hour is None:
@@ -197,7 +197,7 @@ def _reasons(kind: InstanceType, outcome: Estimate) -> tuple[str, ...]:
 
 
 def _alike(declared: InstanceType, live: InstanceType) -> bool:
-    """Whether these can be the same GPUs: count, a memory that is nominal or a little less, a common name."""
+    """Whether both can be the same GPUs: same count, memory nominal or slightly less, and a common product name."""
     words, live_words = product_words(declared.product), product_words(live.product)
     return (
         declared.gpus == live.gpus

@@ -1,4 +1,4 @@
-"""The instance types that an Environment can have: those of its NodePools, its live nodes, and the catalog."""
+"""The instance types that an Environment can use: those of its NodePools, its nodes, and the catalog."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -18,32 +18,32 @@ NODE_CLASSES: Final = {
     "azure": NodeClassRef(group="kaito.sh", kind="KaitoNodeClass"),
     "aws": NodeClassRef(group="karpenter.k8s.aws", kind="EC2NodeClass"),
 }
-"""Node class by the catalog's cloud, as KAITO names them; the object is called `default`."""
+"""Node class by cloud, named as in KAITO; the object is called `default`."""
 
 CLOUDS: Final = {"kaito.sh": "azure", "karpenter.azure.com": "azure", "karpenter.k8s.aws": "aws"}
 """Cloud by the API group of its node classes."""
 
 NODES: Final = "the live nodes"
-"""The source of figures that nodes carry as labels."""
+"""Source name of figures from node labels."""
 
 
 class OfferedType(NamedTuple):
-    """One instance type; its GPUs are None where only a NodePool or a node without GFD labels names it."""
+    """One instance type. Its GPUs are None where only a NodePool or a node without GFD labels names it."""
 
     name: str
-    """As a NodePool spells it, else the catalog, else a node."""
+    """Spelling of a NodePool, else the catalog, else a node."""
     written: tuple[str, ...]
-    """How it is spelled by those that do not come and go with nodes: the catalog, else NodePools; and in lower case."""
+    """Spellings that do not depend on nodes: the catalog's, else a NodePool's; and in lower case."""
     cloud: str
     gpus: NodeGpus | None
     devices: int | None
-    """Devices of the extended resource that a live node offers, more than GPUs where they are shared."""
+    """Devices of the extended resource on a live node; more than GPUs where GPUs are shared."""
     claimable: int | None
-    """Devices that a NodeClaim may ask for: the cloud knows whole GPUs only, not how they will be shared."""
+    """Devices that a NodeClaim may request: the cloud knows whole GPUs only, not how they will be shared."""
     pools: tuple[NodePool, ...]
-    """NodePools that name it, heaviest first."""
+    """NodePools that name the type, highest weight first."""
     source: str = ""
-    """Where the figures of its GPUs come from; empty where nobody has any."""
+    """Source of the GPU figures; empty where there are none."""
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -52,22 +52,22 @@ class OfferedType(NamedTuple):
         return f"{self.name} ({self.gpus.count} x {self.gpus.product} of {self.gpus.memory_mib:.0f} MiB)"
 
     def spellings(self, written: str) -> tuple[str, ...]:
-        """Values of the instance type's label that stand for it, with the one that a Workspace has written; sorted.
+        """Label values that stand for the type, with the spelling of a Workspace; sorted.
 
-        Clouds are not of one mind about case. Nodes are not asked: what a pod template names must not change with them.
+        Clouds differ in case. Nodes do not count, because a pod template must not change with them.
         """
         return tuple(sorted({*self.written, written.strip()}))
 
 
 class OfferedTypes:
-    """Looks instance types up, case aside: the live label wins over a NodePool's, and that over the catalog's."""
+    """Finds instance types, case-insensitive: labels of nodes take precedence over NodePools, then the catalog."""
 
     def __init__(self, snapshot: Snapshot, index: NodeIndex) -> None:
         self.declared = Catalog.of(snapshot)
-        """Without what nodes and NodePools say."""
+        """The catalog without the figures of nodes and NodePools."""
         self._prices = snapshot.environment.spec.catalog.prices
         self._index = index
-        # A NodePool of ours is a Workspace's alone.
+        # A NodePool that Plimsoll created serves one Workspace only.
         self._pools = sorted(
             (pool for pool in snapshot.node_pools if WORKSPACE not in pool.labels),
             key=lambda pool: (-pool.weight, pool.name),
@@ -91,17 +91,17 @@ class OfferedTypes:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """Every type with the figures that count: what nodes and NodePools say is merged over what is declared."""
+        """Every type with its effective figures: those of nodes and NodePools are merged over the declared ones."""
         here = [self._merged(folded) for folded in sorted({*self._on_nodes, *self._in_pools})]
         everything = self.declared.with_types(merged for merged, _ in here if merged is not None)
         return everything.with_prices({name: price for name, price in self._prices.items() if everything.lookup(name)})
 
     def unknown_prices(self) -> tuple[str, ...]:
-        """Types for which the Environment has a price, and that nobody knows; sorted."""
+        """Types that have a price in the Environment and are not known; sorted."""
         return tuple(sorted(name for name in self._prices if self.find(name) is None))
 
     def find(self, name: str) -> OfferedType | None:
-        """The type of that name, case aside; None where nobody offers it."""
+        """The type of that name, case-insensitive; None if it is not known."""
         folded = name.strip().casefold()
         if folded not in self._found:
             self._found[folded] = self._find(folded)
@@ -130,7 +130,7 @@ class OfferedTypes:
         )
 
     def _merged(self, folded: str) -> tuple[InstanceType | None, tuple[Difference, ...]]:
-        """The figures that count, and where sources contradict each other; None where nobody has any."""
+        """The effective figures and the contradictions between sources; None where there are none."""
         listed = self.declared.lookup(folded)
         said = [each for each in (self._by_pools(folded), self._by_nodes(folded)) if each is not None]
         found = Catalog([] if listed is None else [listed]).with_types(said)
@@ -145,7 +145,7 @@ class OfferedTypes:
         return InstanceType(name, "", labels.count, labels.memory_mib, labels.product, source=NODES)
 
     def _by_pools(self, folded: str) -> InstanceType | None:
-        """What the labels of a NodePool's template promise of its nodes' GPUs."""
+        """The GPUs that the labels of a NodePool's template declare."""
         for pool in self._by_pool.get(folded, ()):
             labels = parse_gpu_labels(pool.template_labels)
             if isinstance(labels, GpuLabels):
@@ -155,7 +155,7 @@ class OfferedTypes:
         return None
 
     def _discovered(self, folded: str) -> GpuLabels | None:
-        """What the first node of the type says whose GPUs are not cut into MIG slices."""
+        """The GPU labels of the first node of the type whose GPUs are not partitioned by MIG."""
         for node in self.nodes_of(folded):
             labels = self._index.gpus(node)
             if isinstance(labels, GpuLabels) and not parse_mig_labels(node.labels).active:
@@ -163,18 +163,18 @@ class OfferedTypes:
         return None
 
     def nodes_of(self, name: str) -> list[Node]:
-        """Nodes of the type, case aside, by the spelling of their label and by name."""
+        """Nodes of the type, case-insensitive, sorted by the spelling of their label, then by name."""
         spelled = self._on_nodes.get(name.strip().casefold(), ())
         return [node for each in spelled for node in self._index.with_label(INSTANCE_TYPE, each)]
 
     def near(self, name: str) -> tuple[str, ...]:
-        """At most three names that could have been meant, the nearest first."""
+        """At most three similar names, closest first."""
         known = {each.name.casefold(): each.name for each in self.declared.types}
         return nearest(name, list((self._here() | known).values()))
 
     def named_for(self, access: NamespaceAccess | None) -> tuple[str, ...] | None:
-        """Types that nodes, or NodePools that may be used, name, sorted; None where such a NodePool allows every type,
-        or nothing is named."""
+        """Types that nodes, or NodePools that the namespace may use, name; sorted. None where such a NodePool allows
+        every type, or nothing is named."""
         pools = [pool for pool in self._pools if access is None or access.allows_pool(pool.name)]
         if any(not pool.instance_types for pool in pools):
             return None
@@ -182,7 +182,7 @@ class OfferedTypes:
         return tuple(sorted(({folded: names[0] for folded, names in self._on_nodes.items()} | named).values())) or None
 
     def clouds(self, environment: EnvironmentSpec) -> frozenset[str]:
-        """The clouds that the environment is in, by its node classes, else its nodes; empty where nothing says so."""
+        """The clouds of the environment, from its node classes, else its nodes; empty where they are not known."""
         declared = environment.node_claims.node_class_ref
         groups = [declared.group] if declared is not None else [pool.node_class_group for pool in self._pools]
         clouds = {cloud for group in groups if (cloud := CLOUDS.get(group))}
@@ -197,7 +197,8 @@ class OfferedTypes:
     def node_class_ref(
         self, offered: OfferedType, environment: EnvironmentSpec, access: NamespaceAccess | None
     ) -> NodeClassRef | None:
-        """The node class for a claim: the environment's, else of a NodePool that allows the type, else by the cloud."""
+        """The node class for a NodeClaim: the Environment's, else that of a NodePool that allows the type, else the
+        cloud's."""
         if environment.node_claims.node_class_ref is not None:
             return environment.node_claims.node_class_ref
         pool = self.pool(offered, access)
@@ -206,9 +207,9 @@ class OfferedTypes:
         return NODE_CLASSES.get(offered.cloud)
 
     def pool(self, offered: OfferedType, access: NamespaceAccess | None) -> NodePool | None:
-        """The NodePool that allows the type: it lends its node class, and its limits hold for what is made of it.
+        """The NodePool that allows the type. NodeClaims of the type use its node class and count against its limits.
 
-        Those that name the type come first, then those that name none and so allow every one.
+        NodePools that name the type come first, then those that allow every type.
         """
         for pool in (*offered.pools, *(pool for pool in self._pools if not pool.instance_types)):
             if pool.node_class_ref is not None and (access is None or access.allows_pool(pool.name)):
@@ -217,7 +218,7 @@ class OfferedTypes:
 
 
 def claim_gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
-    """GPU devices that a NodeClaim stands for: those it requests, else those of its instance type."""
+    """GPU devices of a NodeClaim: those that it requests, else those of its instance type."""
     resources = claim.spec.get("resources")
     requests = resources.get("requests") if isinstance(resources, dict) else None
     amount = requests.get(resource) if isinstance(requests, dict) else None

@@ -1,7 +1,7 @@
-"""Labels that Karpenter's providers write on every node of an instance type: what its name and the catalog tell.
+"""Labels that Karpenter's providers write on every node of an instance type, from its name and the catalog.
 
 By the providers' own rules (karpenter-provider-aws: pkg/providers/instancetype; karpenter-provider-azure:
-pkg/providers/instancetype). The memory of a GPU is not among them: EC2 rounds it in a way of its own.
+pkg/providers/instancetype). GPU memory is left out, because EC2 rounds it differently.
 """
 
 import re
@@ -18,9 +18,9 @@ _AZURE_NAME: Final = re.compile(r"Standard_(?P<family>[A-Z])[^_]*(?:_(?P<gpu>[A-
 
 
 def type_labels(group: str, name: str, listed: InstanceType | None) -> Mapping[str, str]:
-    """Of the instance type, by the API group of the NodePool's node class; `listed` is what the catalog has of it.
+    """The labels of the instance type, by the API group of the NodePool's node class; `listed` is its catalog entry.
 
-    Empty for providers whose labels are not known.
+    Empty for unknown providers.
     """
     if group == AWS:
         return {f"{AWS}/instance-{key}": value for key, value in _aws(name, listed)}

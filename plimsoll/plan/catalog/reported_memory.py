@@ -1,8 +1,8 @@
-"""Memory that a GPU reports: a little less than its nominal memory, as its driver keeps some for itself.
+"""Memory that a GPU reports: slightly less than nominal, because the driver reserves some.
 
-GPU Feature Discovery writes what the driver reports. Until a live node of a type has said it, the figures of the table
-stand in, so that a share in MiB is the same part of the GPU before its node is there and after. They are the totals
-that NVIDIA's driver states for these models (`nvidia-smi --query-gpu=name,memory.total`).
+GPU Feature Discovery writes what the driver reports. This table is used until a live node of the type reports its
+memory, so that a share in MiB is the same fraction of the GPU before and after the node exists. The figures are the
+totals that NVIDIA's driver reports for these models (`nvidia-smi --query-gpu=name,memory.total`).
 """
 
 from typing import Final
@@ -23,6 +23,6 @@ _REPORTED: Final = {
 
 
 def reported_memory_mib(product: str, memory_mib: int) -> int:
-    """MiB of one GPU as it will report them; `memory_mib` itself where that is no nominal memory of a known model."""
+    """MiB that one GPU will report; `memory_mib` itself if that is not the nominal memory of a known model."""
     models = ((word, memory_mib) for word in product_words(product))
     return next((_REPORTED[model] for model in models if model in _REPORTED), memory_mib)

@@ -1,4 +1,4 @@
-"""Unschedulable pods, grouped by what could serve them."""
+"""Unschedulable pods, grouped by the GPUs that could serve them."""
 
 from plimsoll.plan.classes.admission import refused_by_queues
 from plimsoll.plan.classes.demand_class import DemandClass

@@ -12,20 +12,20 @@ from plimsoll.labels import GPU_PRODUCT
 from plimsoll.model.meta import NodeRequirement, Placement
 
 _LONGEST: Final = 63
-"""Characters of a name, so that it may stand in a label."""
+"""Maximum length of a name, so that it is a valid label value."""
 _DIGITS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class DemandClass:
-    """What the pods of a class have in common. Classes are never packed together."""
+    """What the pods of a class have in common. Classes are packed separately."""
 
     placement: Placement
     queue: str = ""
-    """Of KAI; empty: the pods are in none."""
+    """KAI queue; empty: none."""
     scheduler: str = ""
     _hash: int = field(init=False, repr=False, compare=False)
-    """It is looked up many times over."""
+    """Cached, because it is used often."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash((self.placement, self.queue, self.scheduler)))
@@ -35,7 +35,7 @@ class DemandClass:
 
     @property
     def products(self) -> tuple[str, ...]:
-        """GPU products that the pods name, sorted; empty: they name none, or only what they do not want."""
+        """GPU products that the pods require, sorted; empty if they require none, or only exclude some."""
         named = {value for key, value in self.placement.node_selector if key == GPU_PRODUCT}
         if named or not self.placement.affinity:
             return tuple(sorted(named))
@@ -44,7 +44,7 @@ class DemandClass:
 
     @property
     def name(self) -> str:
-        """Of its GPUDemand: queue and product for people, and a hash of all that tells classes apart."""
+        """Name of the GPUDemand: queue and product, and a hash of everything that distinguishes classes."""
         return _name(self)
 
 

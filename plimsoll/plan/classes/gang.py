@@ -1,4 +1,4 @@
-"""Gangs: pods that start together or not at all, by KAI's PodGroups, else by what their workloads write on them."""
+"""Gangs: pods that start together or not at all, by KAI's PodGroups, else by labels of their workloads."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -11,34 +11,34 @@ from plimsoll.model.kai import POD_GROUP_NAME, PodGroup
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
 LWS_SIZE: Final = "leaderworkerset.sigs.k8s.io/size"
-"""Annotation: pods of one group, the leader counted."""
+"""Annotation: number of pods in a group, including the leader."""
 JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 GROUP_LABELS: Final = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
-"""Of the coscheduling plugin, today's and the one before."""
+"""Labels of the coscheduling plugin: the current one and its predecessor."""
 
 GangKey = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """Pods of one gang."""
+    """The pods of one gang."""
 
     name: str
-    """For people."""
+    """Name for messages."""
     least: int | None
-    """Pods that start together; None: all that there are."""
+    """Number of pods that start together; None: all of them."""
     pods: tuple[str, ...]
-    """UIDs of those that wait for shares of GPUs, sorted."""
+    """UIDs of the pods that wait for GPU shares, sorted."""
     others: int
-    """Further pods of it that are known: those that run, and those whose GPUs an autoscaler sees by itself."""
+    """Number of other known pods: running ones, and those that request whole GPUs."""
     unreadable: int = 0
-    """Further ones whose request cannot be read: they get no place."""
+    """Number of pods whose request cannot be read; they get no place."""
 
     def lacking(self, placed: Callable[[str], bool]) -> int:
         """How many more of its pods need a place before any can start.
 
-        Members that ask for no GPU are not observed, so no more are waited for than there are.
+        Members that request no GPU are not observed, so the number is at most that of the known pods.
         """
         known = len(self.pods) + self.others + self.unreadable
         needed = known if self.least is None else min(self.least, known)
@@ -46,7 +46,7 @@ class Gang:
 
 
 def gang_key(pod: Pod, groups: Mapping[tuple[str, str], PodGroup]) -> GangKey | None:
-    """What the pods of one gang have in common; None for a pod that starts alone."""
+    """The key that the pods of one gang share; None for a pod that starts alone."""
     group = pod.annotations.get(POD_GROUP_NAME)
     if group:
         known = groups.get((pod.namespace, group))
@@ -66,9 +66,9 @@ def gangs(
     groups: Mapping[tuple[str, str], PodGroup],
     unreadable: Iterable[Pod] = (),
 ) -> tuple[Gang, ...]:
-    """The gangs of waiting pods (by UID), sorted by name.
+    """The gangs of the waiting pods (by UID), sorted by name.
 
-    `others` are further pods that have their place or get it, `unreadable` those that get none.
+    `others` are further pods that have a place or will get one; `unreadable` are pods that get none.
     """
     members: dict[GangKey, list[str]] = defaultdict(list)
     sizes: dict[GangKey, int | None] = {}

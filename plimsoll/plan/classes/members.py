@@ -1,4 +1,4 @@
-"""Which pods each class of a snapshot has."""
+"""The pods of each class of a snapshot."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,24 +26,24 @@ class ClassMembers:
     shares: dict[str, PodShare] = field(default_factory=dict)
     whole: dict[str, PodShare] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
-    """Why their requests cannot be read, and what to change."""
+    """Why a request cannot be read, and what to change, by UID."""
     nameless: dict[str, str] = field(default_factory=dict)
-    """The same without the pods' names."""
+    """The same without pod names."""
     unreadable_pods: list[Pod] = field(default_factory=list)
 
     @cached_property
     def may_be_in_gangs(self) -> bool:
-        """Whether any of them might start together with others."""
+        """Whether any of the pods may belong to a gang."""
         return any(gang_key(each.pod, {}) is not None for each in self.shares.values())
 
     @cached_property
     def priority(self) -> int:
-        """Of the most urgent."""
+        """The highest priority of the pods."""
         return max((each.pod.priority for each in (*self.shares.values(), *self.whole.values())), default=0)
 
 
 class Classes:
-    """The classes of one snapshot after the other; only pods that changed are read again."""
+    """Keeps the classes from one snapshot to the next; only changed pods are read again."""
 
     def __init__(self) -> None:
         self._depends: tuple[object, ...] = ()
@@ -56,7 +56,7 @@ class Classes:
         self._sorted: dict[DemandClass, ClassMembers] = {}
 
     def update(self, snapshot: Snapshot, changes: PodChanges | None) -> Mapping[DemandClass, ClassMembers]:
-        """The classes, the most urgent first, then by name; members by UID. `changes` None: nothing is known before."""
+        """The classes, highest priority first, then by name. `changes` None: reads all pods."""
         environment = snapshot.environment.spec
         depends = (environment.demand, environment.gpu_resource, environment.queue_scheduler)
         if changes is None or depends != self._depends:
@@ -73,7 +73,7 @@ class Classes:
         return dict(sorted(self._sorted.items(), key=lambda item: (-item[1].priority, item[0].name)))
 
     def class_of(self, uid: str) -> DemandClass:
-        """Of a pod of the last snapshot that asks."""
+        """The class of a pod of the last snapshot."""
         return self._class_of[uid]
 
     @property
@@ -82,7 +82,7 @@ class Classes:
         return MappingProxyType(self._groups)
 
     def _regroup(self, groups: tuple[PodGroup, ...], environment: EnvironmentSpec) -> None:
-        """Takes the PodGroups, and what pods of changed ones are members of."""
+        """Stores the PodGroups and updates the pods of those that changed."""
         if groups is self._given_groups:
             return
         gone, new = value_changes(self._given_groups, groups)
@@ -115,12 +115,12 @@ class Classes:
 
 
 def _group_of(pod: Pod) -> tuple[str, str]:
-    """Key of the PodGroup that it names."""
+    """Key of the PodGroup that the pod's annotation names."""
     return (pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))
 
 
 def _class_of(pod: Pod, groups: PodGroups, environment: EnvironmentSpec) -> DemandClass:
-    """Its queue is that of its PodGroup, which KAI does not change any more, else the one that KAI will find."""
+    """The pod's class. Its queue is that of its PodGroup, which KAI never changes, else the one that KAI will use."""
     group = groups.get(_group_of(pod)) if groups else None
     queue = group.queue if group is not None and group.queue else queue_of(pod, environment.queue_scheduler)
     return DemandClass(pod.placement, queue, pod.scheduler_name)

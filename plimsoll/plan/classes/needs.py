@@ -1,4 +1,4 @@
-"""What the pods of a class need of nodes, by the kinds of GPU that could serve them."""
+"""The resources that the pods of a class need, by the kinds of GPU that could serve them."""
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -11,7 +11,7 @@ from plimsoll.plan.queues import NO_LOAD, QueueLoad, is_preemptible
 from plimsoll.text import shortlist
 
 Kinds = dict[str, int | None]
-"""MiB of one GPU by kind; None where it is not known."""
+"""Memory of one GPU in MiB, by kind; None where it is not known."""
 
 
 @dataclass
@@ -19,26 +19,26 @@ class ClassNeeds:
     needs: dict[str, PodNeed] = field(default_factory=dict)
     """By UID."""
     load: QueueLoad = NO_LOAD
-    """What all of them would take of their queue."""
+    """What all of the pods would take of their queue."""
     refused: dict[str, str] = field(default_factory=dict)
-    """UID to why no kind of GPU can take it."""
+    """Why no kind of GPU can serve a pod, by UID."""
     warnings: tuple[str, ...] = ()
 
     def share(self, before: "ClassNeeds") -> None:
-        """Takes the same values for what is the same."""
+        """Reuses the equal values of an earlier result."""
         old = before.needs
         self.needs = {uid: old[uid] if need == old.get(uid) else need for uid, need in self.needs.items()}
 
 
 class KnownNeeds:
-    """The needs of classes; of those that did not change they are not read again."""
+    """Caches the needs of classes that did not change."""
 
     def __init__(self) -> None:
         self._known: dict[DemandClass, tuple[Mapping[str, PodShare], Kinds, int, ClassNeeds]] = {}
         self._left: dict[DemandClass, tuple[Mapping[str, PodNeed], set[str], dict[str, PodNeed]]] = {}
 
     def of(self, of: DemandClass, pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) -> ClassNeeds:
-        """As `class_needs`; `pods` are the same value as long as none of them changed."""
+        """As `class_needs`; `pods` is the same object while none of the pods changed."""
         known = self._known.get(of)
         if known is not None and known[0] is pods and known[1] == kinds and known[2] == assumed_milli:
             return known[3]
@@ -50,7 +50,7 @@ class KnownNeeds:
         return found
 
     def without(self, of: DemandClass, needs: Mapping[str, PodNeed], refused: AbstractSet[str]) -> dict[str, PodNeed]:
-        """Those of the needs that are not refused; the same value as long as it is the same."""
+        """The needs without the refused pods; the same object while the content is the same."""
         left_out = {uid for uid in refused if uid in needs}
         known = self._left.get(of)
         if known is None or known[0] is not needs or known[1] != left_out:
@@ -59,7 +59,7 @@ class KnownNeeds:
         return known[2]
 
     def keep(self, classes: AbstractSet[DemandClass]) -> None:
-        """Forgets all other classes."""
+        """Drops all other classes from the cache."""
         for of in self._known.keys() - classes:
             del self._known[of]
         for of in self._left.keys() - classes:
@@ -67,7 +67,7 @@ class KnownNeeds:
 
 
 def kinds_of(kinds: Iterable[tuple[str, int | None]]) -> Kinds:
-    """The kinds of GPU that could serve a class, of (kind, MiB of one GPU); of a kind with several the least counts."""
+    """Kinds of GPU by name, from (kind, MiB of one GPU); where a kind occurs with different sizes, the smallest."""
     found: Kinds = {}
     for kind, memory in kinds:
         known = found.get(kind)
@@ -76,8 +76,8 @@ def kinds_of(kinds: Iterable[tuple[str, int | None]]) -> Kinds:
 
 
 def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) -> ClassNeeds:
-    """The needs of pods by UID. A share in MiB is a part of the real memory of each kind."""
-    found, asked, firm = ClassNeeds(), 0, 0
+    """The needs of the pods by UID. A share in MiB is a fraction of the actual memory of each kind."""
+    found, requested, firm = ClassNeeds(), 0, 0
     sizes: dict[tuple[int | None, int | None], KindSizes] = {}
     assumed: set[str] = set()
     for uid, each in pods.items():
@@ -88,24 +88,24 @@ def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) 
             size = sizes[key] = size_by_kind(share, kinds, assumed_milli)
         if size.milli:
             found.needs[uid] = PodNeed(uid, size.milli, share.devices, host.cpu_milli, host.memory_mib)
-            asked += (milli := milli_of(found.needs[uid]))
+            requested += (milli := milli_of(found.needs[uid]))
             firm += 0 if is_preemptible(each.pod) else milli
             assumed.update(size.assumed)
         else:
             largest = max((memory for memory in kinds.values() if memory), default=0)
             found.refused[uid] = (
-                f"asks {share}, and the largest GPU that could serve it has {largest} MiB: ask for less, or declare a "
-                "NodePool with larger GPUs"
+                f"requests {share}, but the largest GPU that could serve it has {largest} MiB: request less, or "
+                "declare a NodePool with larger GPUs"
             )
-    found.load = QueueLoad(asked, firm)
+    found.load = QueueLoad(requested, firm)
     if assumed:
         found.warnings = (
             f"gpu-memory is counted as {assumed_milli} thousandths of a GPU on {shortlist(sorted(assumed))}: the "
-            "memory of these GPUs is not known (spec.demand.assumedShareMilli)",
+            "memory of these GPUs is not known (spec.demand.assumedShareMilli of the Environment)",
         )
     return found
 
 
 def milli_of(need: PodNeed) -> int:
-    """Thousandths of GPUs that a pod would take of its queue."""
+    """Thousandths of a GPU that a pod takes of its queue."""
     return need.devices * min(need.milli.values())

@@ -1,4 +1,4 @@
-"""Which pods are demand, by their conditions, gates and requests."""
+"""Which pods need capacity, by their conditions, scheduling gates and requests."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from plimsoll.plan.pods import PodShare, ShareRefusal, UnreadableShareError, rea
 
 
 def gated(pod: Pod) -> bool:
-    """Whether our gate alone keeps the pod from its scheduler."""
+    """Whether the capacity gate is the pod's only scheduling gate."""
     return pod.scheduling_gates == (CAPACITY_GATE,)
 
 
 def just_lifted(pod: Pod) -> bool:
-    """Whether its gate was lifted and no scheduler has looked at it since."""
+    """Whether the pod's gate was removed and no scheduler has handled it since."""
     if LIFTED not in pod.annotations or pod.scheduling_gates or pod.node_name:
         return False
     condition = condition_of(pod.conditions, "PodScheduled")
@@ -25,18 +25,18 @@ def just_lifted(pod: Pod) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DemandPods:
-    """In the order of the pods that were given."""
+    """In the order of the given pods."""
 
     shares: tuple[PodShare, ...] = ()
-    """Shares by annotation, which no autoscaler sees."""
+    """Shares by annotation, which autoscalers do not see."""
     whole: tuple[PodShare, ...] = ()
-    """Whole devices, which every autoscaler sees by itself."""
+    """Whole devices, for which autoscalers provide nodes themselves."""
     refused: tuple[ShareRefusal, ...] = ()
     """Requests that cannot be read."""
 
 
 def demand_pods(pods: Iterable[Pod], settings: DemandSettings, gpu_resource: str) -> DemandPods:
-    """The pods among these that wait for GPUs of the cluster."""
+    """The pods that wait for GPUs."""
     shares: list[PodShare] = []
     whole: list[PodShare] = []
     refused: list[ShareRefusal] = []
@@ -53,13 +53,12 @@ def demand_pods(pods: Iterable[Pod], settings: DemandSettings, gpu_resource: str
 
 
 def waits(pod: Pod, settings: DemandSettings) -> bool:
-    """Whether a scheduler said that the pod fits nowhere, and its place is for us to provide.
+    """Whether the pod needs capacity from us: a scheduler found no node for it, or the capacity gate holds it or held
+    it until just now, so that no scheduler has handled it.
 
-    So it is with a pod that the capacity gate holds, or held until just now: no scheduler has looked at it.
-
-    Not so for pods that end or go, those for which another is being preempted, those that are about to be bound, whose
-    GPUs are taken already, those of schedulers that are not served, and our own: pods of Workspaces, and what asks for
-    capacity itself.
+    Pods that do not count: those that are finished or being deleted, those for which a scheduler preempts others, those
+    that are being bound (their GPUs count as allocated), those of other schedulers, pods of Workspaces, and pods that
+    request capacity.
     """
     return (
         (pod.unschedulable or gated(pod) or just_lifted(pod))
@@ -73,10 +72,10 @@ def waits(pod: Pod, settings: DemandSettings) -> bool:
 
 
 def is_ours(pod: Pod, settings: DemandSettings) -> bool:
-    """Whether the pod is one of a Workspace, or was made to ask for capacity: by us, or by KAI's adjuster."""
+    """Whether the pod belongs to a Workspace, or requests capacity for Plimsoll or for KAI's node-scale-adjuster."""
     return WORKSPACE in pod.labels or pod.namespace == settings.namespace or pod.namespace in KAI_NAMESPACES
 
 
 def uid_of(pod: Pod) -> str:
-    """What tells a pod from a later one of the same name; in a manifest from a file, its name."""
+    """The pod's UID; its namespace and name in a manifest from a file."""
     return pod.uid or f"{pod.namespace}/{pod.name}"

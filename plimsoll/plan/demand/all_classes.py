@@ -1,4 +1,4 @@
-"""Packing all classes, which share what is free, and the room under limits."""
+"""Packs all classes, which share the free resources and the rest of the limits."""
 
 from collections.abc import Collection, Sequence
 

@@ -1,7 +1,4 @@
-"""Demand: what GPU capacity the pods of a class need and the cluster lacks, and what is to be asked for.
-
-The values alone; `demand_planning` makes them.
-"""
+"""Demand: the GPU capacity that the pods of a class need and the cluster lacks, and the nodes to request."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +11,7 @@ from plimsoll.plan.pods import PodShare
 
 @dataclass(frozen=True, slots=True)
 class PlannedNode:
-    """A new node of a class."""
+    """A new node that is planned for a class."""
 
     instance_type: str
     node_pool: str
@@ -40,7 +37,7 @@ class PlannedNode:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A node that has been asked for and is not there yet: supply on its way."""
+    """A requested node that has not registered yet; it counts as supply."""
 
     name: str
     demand: str

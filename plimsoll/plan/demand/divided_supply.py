@@ -1,4 +1,4 @@
-"""The supply as classes divide it: who has what of existing nodes, and what that leaves for each."""
+"""Divides the supply between classes: what each uses of existing nodes, and what is left for the others."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

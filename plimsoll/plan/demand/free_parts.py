@@ -1,4 +1,4 @@
-"""What is free of nodes for one class: a value that is made of an earlier one by what is different."""
+"""The free resources of nodes for one class, derived from an earlier value and its changes."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Packings of classes: the last ones are kept, repaired where that is as good, and made anew where it may not be."""
+"""Keeps the last packings of classes: repairs them while that is as good, and packs again otherwise."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What demand may be met with."""
+"""The supply that demand may use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

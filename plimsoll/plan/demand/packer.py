@@ -1,4 +1,4 @@
-"""Packing one class: into what is free, then into what is on its way, then into new nodes within limits."""
+"""Packs one class: into free resources, then into requested nodes, then into new nodes within the limits."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ from plimsoll.plan.pools import Excess, PoolLimits, PoolShape
 
 @dataclass(frozen=True, slots=True)
 class PromisedNode:
-    """A node that was asked for, on its way or just come, with what it offers to those it was asked for."""
+    """A requested node, outstanding or just registered, with the resources that it offers to its class."""
 
     free: FreeNode
     node_pool: str
@@ -63,7 +63,7 @@ class PromisedNode:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the packing of a class depends on, limits aside."""
+    """Inputs of packing a class, without limits."""
 
     needs: tuple[PodNeed, ...]
     shapes: tuple[PoolShape, ...]
@@ -104,10 +104,11 @@ class PackedClass:
 
 
 class ClassPacker:
-    """Packs the pods of one class. What was promised for a packing is given to the same packing again.
+    """Packs the pods of one class.
 
-    The packing without promises depends on the pods and what is free alone, so a repeated plan finds its own nodes
-    among the promises. Where pods have come or gone since, what is promised is filled first.
+    Requested nodes are given to the packing that they were requested for. Without them, the packing depends only on the
+    pods and the free resources, so a repeated plan finds its own nodes among them. If pods were added or removed since,
+    requested nodes are filled first.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What is planned for one class, and for all."""
+"""The plan for one class, and for all classes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

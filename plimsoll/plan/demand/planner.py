@@ -1,4 +1,5 @@
-"""Demand of a snapshot: unschedulable pods by class, packed into what is free, what is on its way, and new nodes."""
+"""Plans the demand of a snapshot: unschedulable pods by class, packed into free resources, requested nodes and new
+nodes."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from plimsoll.plan.demand.round import DemandRound
 from plimsoll.plan.demand.supply import Supplies
 from plimsoll.plan.ledger import GpuLedger
 from plimsoll.plan.pods import PodChanges, pod_changes
-from plimsoll.plan.pools import DaemonOverhead, PoolLimits, PoolShape, PoolShapes, Room, coming_claims
+from plimsoll.plan.pools import DaemonOverhead, PoolLimits, PoolShape, PoolShapes, Room, unready_claims
 from plimsoll.plan.queues import QueueGate, QueueLoad, QueueLoads
 
 
@@ -41,10 +42,10 @@ def demands(
 
 
 class DemandPlanner:
-    """Plans demand again and again, and keeps what it read and packed where nothing of it changed.
+    """Plans demand round after round, and reuses what did not change.
 
-    Who is to go where depends on the plan before, which is repaired; never whether a plan is right. Not safe to share
-    between threads. `seconds` bound the packing of a class, by the clock where one is given, else by counted work.
+    Where pods are planned depends on the previous plan, which is repaired; whether a plan is valid does not. Not
+    thread-safe. `seconds` limits the packing of a class, by the clock if one is given, else by counted work.
     """
 
     def __init__(self, seconds: float = SECONDS, clock: Clock | None = None) -> None:
@@ -210,7 +211,7 @@ def _promised(
 
 def _take_unclaimed(limits: PoolLimits, promised: Iterable[PromisedNode], snapshot: Snapshot) -> None:
     """Promises that have no NodeClaim yet, which Karpenter counts against the limits only once it has made one."""
-    coming = coming_claims(snapshot)
+    coming = unready_claims(snapshot)
     for each in promised:
         if coming[each.node_pool] > 0:
             coming[each.node_pool] -= 1

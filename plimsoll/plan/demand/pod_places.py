@@ -1,4 +1,4 @@
-"""Where the pods of a demand are to go, as its GPUDemand tells it: by what they ask, which makes them alike."""
+"""Where the pods of a demand are planned, for the status of its GPUDemand; pods with equal requests are equal."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

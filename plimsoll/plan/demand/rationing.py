@@ -1,4 +1,4 @@
-"""Rationing: where limits leave room for some of the pods only, who goes first."""
+"""Share limits: which pods go first if limits leave room for some of the pods only."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Rank = Callable[[str], tuple[int, str, str]]
 
 @dataclass(frozen=True)
 class Rationed:
-    """A class of pods that takes part."""
+    """A class of pods that competes for the limits."""
 
     needs: Mapping[str, PodNeed]
     """By UID."""
@@ -26,7 +26,7 @@ class Rationed:
 
 
 class LeftOut(NamedTuple):
-    """Why a pod has to wait."""
+    """Why a pod has no place."""
 
     why: str
     nameless: str

@@ -1,4 +1,4 @@
-"""Why pods wait: instance types that failed to launch, constraints that nothing satisfies."""
+"""Why pods are pending: instance types that failed to launch, constraints that no node can meet."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

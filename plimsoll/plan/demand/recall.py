@@ -1,6 +1,6 @@
-"""The packing of a class as an engine left it in the status of its GPUDemand, for one that starts anew.
+"""Restores the packing of a class from the status of its GPUDemand, after a restart.
 
-What the status says is no more than a proposal: pods stand where they fit now, and a repair takes it from there.
+The status is only a proposal: pods are placed where they fit now, and a repair continues from there.
 """
 
 from collections import Counter, defaultdict, deque

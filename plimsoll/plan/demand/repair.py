@@ -1,4 +1,4 @@
-"""Repair: the last packing of a class, changed only where its pods or its supply did."""
+"""Repairs the last packing of a class: changes it only where its pods or its supply changed."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""One planning of demand: from classes of pods to what each lacks."""
+"""One round of demand planning: from classes of pods to the capacity that each lacks."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -93,7 +93,7 @@ class DemandRound:
             for uid, why in reasons.items()
         )
         reasons = {why for each, uid, why in found if uid in each.needs and uid not in self._kept_out}
-        if not any(limits.told_in(reason) for reason in reasons):
+        if not any(limits.named_in(reason) for reason in reasons):
             return {}
         classes = [self._as_rationed(each) for each in self._classes if each.needs]
         return ration(classes, limits, self._rank, self._found)

@@ -1,4 +1,4 @@
-"""Which nodes and claims may serve pods of each placement."""
+"""Which nodes and NodeClaims can serve pods of each placement."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -11,7 +11,7 @@ from plimsoll.plan.pools import PoolShape
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whose labels and taints say which pods it takes: a node, or the shape of a claim."""
+    """A node, or the shape of a NodeClaim, whose labels and taints determine which pods it can run."""
 
     of: Node | PoolShape
     kind: str
@@ -29,7 +29,7 @@ class Holder:
 
 
 class ServedPlacements:
-    """Which nodes and claims serve each placement, with the kinds of GPU that they have."""
+    """Which nodes and NodeClaims serve each placement, with their kinds of GPU."""
 
     def __init__(self) -> None:
         self.holders: dict[str, Holder] = {}

@@ -1,4 +1,4 @@
-"""What demand is packed into before anything is asked for: free parts of existing GPUs, and of claims on their way."""
+"""Supply that demand is packed into before new nodes are requested: free parts of existing GPUs and of NodeClaims."""
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -16,11 +16,11 @@ from plimsoll.plan.pools import PoolShape, claim_spares
 
 
 class DemandSupply:
-    """Free parts by name of node or claim; what is taken of them is free no more.
+    """Free parts by name of node or NodeClaim; what is used of them is not free any more.
 
-    `came` are nodes that came for a demand, with its name: until its pods are bound they are for it alone. Else each
-    class would choose anew among the nodes that come, and one that chose badly would ask for more. `changed` are the
-    names of which something is not as in the supply before.
+    `came` are nodes that registered for a demand, with its name: until its pods are bound, they serve this demand only.
+    Otherwise each class would choose again among the registered nodes, and one that chose badly would request more.
+    `changed` are the names that differ from the previous supply.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class DemandSupply:
 
 
 class Supplies:
-    """The supply of one snapshot after the other; of nodes that did not change it is not read again."""
+    """Builds the supply of one snapshot after the other; unchanged nodes are not read again."""
 
     def __init__(self) -> None:
         self._ledger: GpuLedger | None = None

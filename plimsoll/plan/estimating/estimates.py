@@ -8,19 +8,19 @@ from plimsoll.plan.estimating.estimator import Estimate, Infeasible, Need, Setti
 
 
 def settings_of(declared: EstimatorSettings) -> Settings:
-    """The formula's settings: what is declared, and the defaults of what is not."""
+    """The formula's settings: the declared ones, and defaults for the others."""
     return Settings(**declared.model_dump(exclude_none=True))
 
 
 class Estimates:
-    """Each estimate is made once: a thousand Workspaces are a few models on a few kinds of nodes."""
+    """Caches estimates: many Workspaces use few models on few kinds of nodes."""
 
     def __init__(self, declared: EstimatorSettings) -> None:
         self.settings = settings_of(declared)
         self._made: dict[tuple[Need, NodeGpus, int | None], Estimate | Infeasible] = {}
 
     def with_context(self, context_length: int | None) -> Settings:
-        """The settings of a Workspace; `context_length` is its own, in tokens."""
+        """The settings for a Workspace; `context_length` is that of the Workspace, in tokens."""
         return self.settings if context_length is None else replace(self.settings, context_length=context_length)
 
     def of(self, need: Need, gpus: NodeGpus, context_length: int | None = None) -> Estimate | Infeasible:

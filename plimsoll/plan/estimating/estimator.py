@@ -22,22 +22,22 @@ BYTES_PER_GIB: Final = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the formula takes for granted; the defaults are KAITO's."""
+    """Settings of the formula; the defaults are KAITO's."""
 
     utilization: float = 0.84
-    """Share of a GPU's memory that the inference server may take: over 0, at most 1."""
+    """Fraction of a GPU's memory that the inference server may use: above 0, at most 1."""
     overhead_gib: float = 2.3
-    """GiB of each GPU that CUDA, NCCL, graphs and a small model's activations take."""
+    """GiB of each GPU that CUDA, NCCL, graphs and a small model's activations use."""
     activation_factor: float = 1.05
-    """What activations and graphs add to a GPU's share of the weights."""
+    """Factor for activations and graphs on a GPU's part of the weights."""
     weight_factor: float = 1.02
-    """Weights in memory, as a multiple of their files."""
+    """Size of the weights in memory, as a multiple of their files."""
     context_length: int = 2048
     """Tokens whose KV cache must fit (vLLM's max-model-len)."""
     kv_value_bytes: float = 2
     """Bytes of one cached value: 2 as 16-bit floats, 1 where the server keeps its KV cache as fp8."""
     utilization_by_product: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    """Utilization for GPU products with all words of the key in their name, such as `{"H100": 0.92}`."""
+    """Utilization by GPU product, such as `{"H100": 0.92}`; a key matches products that contain all of its words."""
 
     def __post_init__(self) -> None:
         named = {f"utilization of {product}": value for product, value in self.utilization_by_product.items()}
@@ -52,7 +52,7 @@ class Settings:
         check_figure("bytes of one cached value", self.kv_value_bytes)
 
     def for_product(self, product: str) -> "Settings":
-        """These settings with the utilization of a GPU product; of several keys that fit, the one of most words."""
+        """These settings with the utilization of a GPU product; of several keys that match, the longest."""
         words = product_words(product)
         keys = [key for key in self.utilization_by_product if product_words(key) <= words]
         if not keys:
@@ -63,7 +63,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ModelNeed:
-    """What one replica of a model needs, from which the formula tells the GPUs."""
+    """What one replica of a model needs; input of the formula."""
 
     size_gib: float
     """Weights as files, GiB."""
@@ -81,7 +81,7 @@ class ModelNeed:
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
-    """What one replica needs where only its GPU memory is declared: all of it, nothing added."""
+    """What one replica needs if only its GPU memory is declared. Nothing is added to it."""
 
     gpu_memory_gib: float
     """GPU memory over all GPUs of the replica, GiB."""
@@ -96,14 +96,14 @@ Need = ModelNeed | MemoryNeed
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One step of the sum."""
+    """One step of the calculation."""
 
     name: str
     value: float
     unit: str
     """`GiB`, `GPUs` or `nodes`."""
     sum: str
-    """The step in figures, such as `80 GiB x 0.84`."""
+    """The step as an expression, such as `80 GiB x 0.84`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,21 +118,21 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Infeasible:
-    """One replica does not fit such nodes, however many there are, or may not take as many as it needs."""
+    """One replica does not fit such nodes, or may not use as many as it needs."""
 
     reason: str
-    """For people: the figures, and what would have to be larger."""
+    """The figures, and what would have to be larger."""
     lines: tuple[Line, ...]
     min_gpus: int | None = None
     nodes: int | None = None
-    """What the formula says, where it says something and another rule refuses it."""
+    """The formula's result, where it has one and another rule refuses it."""
     feasible: bool = False
 
 
 def estimate(need: Need, gpus: NodeGpus, settings: Settings | None = None) -> Estimate | Infeasible:
     """GPUs and nodes that one replica needs on nodes with these GPUs.
 
-    Never raises on figures that their types have let pass.
+    Raises no error for values that their types accept.
     """
     if isinstance(need, MemoryNeed):
         memory = gpus.memory_gib
@@ -161,15 +161,15 @@ def _by_formula(need: ModelNeed, gpus: NodeGpus, settings: Settings) -> Estimate
     if available <= fixed:
         return Infeasible(
             f"one GPU offers {_g(available)} GiB ({_g(gpus.memory_gib)} GiB x {_g(settings.utilization)}), and "
-            f"overhead ({_g(settings.overhead_gib)} GiB) and KV cache ({_g(cache)} GiB) alone take {_g(fixed)} GiB: "
-            "take GPUs with more memory, or a shorter context",
+            f"overhead ({_g(settings.overhead_gib)} GiB) and KV cache ({_g(cache)} GiB) alone use {_g(fixed)} GiB: "
+            "use GPUs with more memory, or a shorter context",
             tuple(lines),
         )
     room = (available - fixed) / settings.activation_factor
     quotient = weights / room
     if quotient > LARGEST:
         return Infeasible(
-            f"one GPU has {_g(room)} GiB left for {_g(weights)} GiB of weights: take GPUs with more memory",
+            f"one GPU has {_g(room)} GiB left for {_g(weights)} GiB of weights: use GPUs with more memory",
             tuple(lines),
         )
     min_gpus = int(quotient) + 1
@@ -194,13 +194,13 @@ def _by_nodes(need: Need, gpus: NodeGpus, min_gpus: int, lines: tuple[Line, ...]
     if gpus.slices and min_gpus > 1:
         reason = (
             f"one replica needs {min_gpus} MIG slices of {_g(gpus.memory_gib)} GiB, and a model is not split over "
-            "slices: take a larger profile, or whole GPUs"
+            "slices: use a larger profile, or whole GPUs"
         )
     elif min_gpus > 1 and isinstance(need, ModelNeed) and not need.splits:
-        reason = f"{needs}, and this model is not split over GPUs: take GPUs with more memory"
+        reason = f"{needs}, and this model is not split over GPUs: use GPUs with more memory"
     elif nodes > 1 and not need.spans_nodes:
         reason = (
-            f"{needs}, that is {nodes} nodes of {_gpus(gpus.count)}, and this model runs on one node only: take nodes "
+            f"{needs}, that is {nodes} nodes of {_gpus(gpus.count)}, and this model runs on one node only: use nodes "
             "with more GPU memory"
         )
     if reason:

@@ -1,6 +1,6 @@
 """Presets: models by name, with the figures that the estimator needs, and whether a replica may span nodes.
 
-The registry is data (`presets.yaml`), each entry with its source.
+The registry is a data file (`presets.yaml`); each entry names its source.
 """
 
 from collections.abc import Iterable
@@ -17,11 +17,11 @@ from plimsoll.plan.estimating.estimator import ModelNeed
 from plimsoll.text import nearest
 
 DISK_HEADROOM_GIB: Final = 80
-"""What a node needs beside the model's files: images and caches."""
+"""GiB of a node's disk for images and caches, besides the model's files."""
 
 
 class InvalidPresetsError(PlimsollError):
-    """A registry that cannot be used; the message names entry and field."""
+    """An invalid registry; the message names entry and field."""
 
 
 class ModelPreset(BaseModel):
@@ -43,13 +43,13 @@ class ModelPreset(BaseModel):
     splits: bool = True
     """Whether one replica may be split over several GPUs (tensor parallelism)."""
     context_limit: int | None = Field(default=None, gt=0)
-    """Tokens that the model was made for at most."""
+    """Maximum context length of the model, tokens."""
     source: str = Field(min_length=1)
-    """Where the figures come from."""
+    """Source of the figures."""
 
     @property
     def disk_gib(self) -> int:
-        """Storage that a node needs for the model, GiB."""
+        """Disk space that a node needs for the model, GiB."""
         return int(self.size_gib + DISK_HEADROOM_GIB)
 
     @property
@@ -58,12 +58,12 @@ class ModelPreset(BaseModel):
 
 
 def preset(name: str) -> ModelPreset | None:
-    """The preset of that name, alias or repository, case aside."""
+    """The preset of that name, alias or repository, case-insensitive; None if it is not known."""
     return _registry().get(name.strip().casefold())
 
 
 def near(name: str) -> tuple[str, ...]:
-    """At most three names that could have been meant, the nearest first."""
+    """At most three similar names, closest first."""
     return nearest(name, [name for each in presets() for name in (each.name, *each.aliases, each.repository)])
 
 
@@ -73,7 +73,7 @@ def presets() -> tuple[ModelPreset, ...]:
 
 
 def read_presets(entries: Iterable[Any]) -> dict[str, ModelPreset]:
-    """Presets by every name that finds them, in lower case; raises InvalidPresetsError naming entry and field."""
+    """Presets by each of their names in lower case. Raises InvalidPresetsError, which names entry and field."""
     registry: dict[str, ModelPreset] = {}
     for number, entry in enumerate(entries, start=1):
         try:

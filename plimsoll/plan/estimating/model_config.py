@@ -1,6 +1,6 @@
-"""What a model's Hugging Face `config.json` says of its KV cache.
+"""The KV cache of a model, from its Hugging Face `config.json`.
 
-Bytes per token are an upper bound: layers without attention (hybrids) and sliding windows are counted as full ones.
+Bytes per token are an upper bound: layers without attention (hybrid models) and sliding windows count as full layers.
 """
 
 from collections.abc import Mapping
@@ -18,24 +18,24 @@ _HEAD_DIM: Final = ("head_dim", "kv_channels", "attention_head_dim")
 _HIDDEN: Final = ("hidden_size", "n_embd", "d_model")
 _CONTEXT: Final = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
 _TEXT: Final = ("text_config", "llm_config", "language_config")
-"""Where multimodal models keep their language model."""
+"""Fields of multimodal models that hold their language model."""
 
 
 class InvalidModelConfigError(PlimsollError):
-    """A `config.json` without what is needed; the message names the field."""
+    """A `config.json` that lacks a needed field; the message names it."""
 
 
 class ModelConfig(NamedTuple):
     bytes_per_token: int
     """KV cache of one token over all layers, bytes."""
     context_limit: int | None
-    """Tokens that the model was made for at most."""
+    """Maximum context length of the model, tokens."""
     shape: str
-    """Where the bytes come from, for people."""
+    """How the bytes are composed, for people."""
 
 
 def read_model_config(config: Mapping[str, Any]) -> ModelConfig:
-    """Reads a parsed `config.json`; raises InvalidModelConfigError naming the field that is missing or wrong."""
+    """Reads a parsed `config.json`. Raises InvalidModelConfigError, which names the missing or wrong field."""
     text = _text_config(config)
     layers = _needed(text, _LAYERS)
     context = _number(text, _CONTEXT)
@@ -63,7 +63,7 @@ def _text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _kv_heads(config: Mapping[str, Any]) -> int:
-    # Falcon shares one KV head among all heads, but in its newer architecture, which names their number.
+    # Falcon shares one KV head among all heads; its newer architecture has a field with their number.
     if config.get("multi_query") is True and not config.get("new_decoder_architecture"):
         return _number(config, _KV_HEADS[2:]) or 1
     named = _number(config, _KV_HEADS)
@@ -77,8 +77,8 @@ def _head_dimension(config: Mapping[str, Any]) -> int:
     hidden, heads = _needed(config, _HIDDEN), _needed(config, _HEADS)
     if hidden % heads:
         raise InvalidModelConfigError(
-            f"head_dim is missing, and hidden_size {hidden} is no multiple of num_attention_heads {heads}",
-            "add head_dim to the file, or give --bytes-per-token",
+            f"head_dim is missing, and hidden_size {hidden} is not a multiple of num_attention_heads {heads}",
+            "add head_dim to the file, or set --bytes-per-token",
         )
     return hidden // heads
 
@@ -88,13 +88,13 @@ def _needed(config: Mapping[str, Any], names: tuple[str, ...]) -> int:
     if found is None:
         also = f" (nor {', '.join(names[1:])})" if len(names) > 1 else ""
         raise InvalidModelConfigError(
-            f"{names[0]} is missing{also}", "take the config.json of the model itself, or give --bytes-per-token"
+            f"{names[0]} is missing{also}", "use the config.json of the model itself, or set --bytes-per-token"
         )
     return found
 
 
 def _number(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    """The first of these fields that is there; `null` counts as missing."""
+    """The value of the first of these fields that is set; `null` counts as missing."""
     for name in names:
         value = config.get(name)
         if value is None:
@@ -102,7 +102,7 @@ def _number(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10**9:
             raise InvalidModelConfigError(
                 f"{name} must be a whole number of at least 1, not {value!r:.60}",
-                "correct the file, or give --bytes-per-token",
+                "correct the file, or set --bytes-per-token",
             )
         return value
     return None

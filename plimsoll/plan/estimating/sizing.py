@@ -1,4 +1,4 @@
-"""How many nodes a Workspace takes: GPU memory that one replica needs against the GPUs of a node."""
+"""How many nodes a Workspace needs: the GPU memory that one replica needs, compared with the GPUs of a node."""
 
 import math
 from typing import NamedTuple
@@ -16,9 +16,9 @@ class ReplicaNeed(NamedTuple):
     """What one replica of a Workspace needs."""
 
     subject: str
-    """What needs it, for messages: `preset 'phi-4'`."""
+    """Name for messages, such as `preset 'phi-4'`."""
     need: ModelNeed | MemoryNeed | None
-    """None where nothing says it: a template without `gpuMemoryGiB`."""
+    """None where it is not declared: a template without `gpuMemoryGiB`."""
     spans_nodes: bool
     per_replica: int | None
     """`inference.perReplicaNodeCount`."""
@@ -28,7 +28,7 @@ class ReplicaNeed(NamedTuple):
 
     @property
     def least_mib(self) -> int:
-        """MiB that one replica takes at the very least: the declared need, or the model's weights."""
+        """Minimum memory of one replica in MiB: the declared need, or the model's weights."""
         if self.need is None:
             return 0
         gib = self.need.gpu_memory_gib if isinstance(self.need, MemoryNeed) else self.need.size_gib
@@ -36,35 +36,35 @@ class ReplicaNeed(NamedTuple):
 
 
 class Sizing(NamedTuple):
-    """An accepted Workspace in nodes."""
+    """The nodes of an accepted Workspace."""
 
     per_replica: int
     target: int
-    """Nodes in all."""
+    """Total number of nodes."""
     message: str
     node_names: tuple[str, ...] = ()
-    """Brought nodes that are usable, sorted."""
+    """BYO: usable nodes, sorted."""
     allocated: tuple[str, ...] = ()
-    """Brought nodes that are given to it, sorted."""
+    """BYO: nodes that are allocated to it, sorted."""
     startable: int | None = None
-    """Replicas that have their nodes; None where it does not matter."""
+    """Replicas that have their nodes; None if it does not matter."""
     devices: int | None = 0
-    """Devices that a pod asks for to have a whole node, or its part of one; None where nobody knows them."""
+    """Devices that a pod requests for a whole node, or for its part of one; None where they are not known."""
     resource: str = ""
-    """The extended resource of these devices; empty for the environment's."""
+    """The extended resource of these devices; empty: that of the Environment."""
     parallel: int | None = None
-    """GPUs over which a pod splits its model; None: its devices."""
-    asked: int | None = 0
-    """Devices that a pod takes of a node: its template's own number, where that states one."""
+    """GPUs over which a pod splits its model; None: as many as its devices."""
+    requested: int | None = 0
+    """Devices that a pod uses on a node: its template's own number, if that sets one."""
     pods_per_node: int = 0
-    """Where pods ask for a part of a node, how many it takes; 0: one pod has the whole node."""
+    """Number of pods per node where pods request part of a node; 0: one pod has the whole node."""
     gpus: int | None = 0
-    """GPUs of a node, as limits count them; None where nobody knows them."""
+    """GPUs of a node, as limits count them; None where they are not known."""
     warnings: tuple[str, ...] = ()
 
 
 def replica_need(workspace: Workspace) -> ReplicaNeed | Refusal | None:
-    """The need that the Workspace declares or its preset has; None where it declares no inference."""
+    """The need that the Workspace declares or its preset has; None if it declares no inference."""
     inference = workspace.spec.inference
     if inference is None:
         return None
@@ -80,7 +80,7 @@ def replica_need(workspace: Workspace) -> ReplicaNeed | Refusal | None:
             Reason.UNKNOWN_PRESET,
             f"preset {inference.preset.name!r} is not known"
             + (f" (did you mean {' or '.join(meant)}?)" if meant else "")
-            + ": name a known one, or say what one replica needs by inference.gpuMemoryGiB",
+            + ": use a known one, or set inference.gpuMemoryGiB to the GPU memory of one replica",
         )
     spans = known.spans_nodes if known is not None else (per_replica or 1) > 1
     if declared is not None:
@@ -91,10 +91,10 @@ def replica_need(workspace: Workspace) -> ReplicaNeed | Refusal | None:
 
 
 def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: Estimates) -> tuple[int, str] | Refusal:
-    """Nodes that one replica takes, and a warning or an empty text; `node` names such a node in messages.
+    """Number of nodes that one replica needs, and a warning or an empty text; `node` names such a node in messages.
 
-    `inference.perReplicaNodeCount` counts where it is set: below what the estimate says it is warned of, and refused
-    only where not even the weights fit, or where the model cannot span nodes.
+    `inference.perReplicaNodeCount` is used if it is set. A value below the estimate causes a warning; it is refused
+    only if not even the weights fit, or if the model cannot span nodes.
     """
     total_mib = math.floor(gpus.count * gpus.memory_mib)
     has = f"{node} has a total of {total_mib} MiB ({gpus.count} x {math.floor(gpus.memory_mib)} MiB {gpus.product})"
@@ -102,8 +102,8 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: E
     if need.per_replica is not None and need.per_replica > 1 and not need.spans_nodes:
         return Refusal(
             Reason.INVALID_SPEC,
-            f"inference.perReplicaNodeCount is {need.per_replica}, but {need.subject} runs on one node only: leave it "
-            "out, or set it to 1",
+            f"inference.perReplicaNodeCount is {need.per_replica}, but {need.subject} runs on one node only: remove "
+            "it, or set it to 1",
         )
     if need.need is None:
         return need.per_replica or 1, ""
@@ -118,7 +118,7 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: E
         return Refusal(
             Reason.INSUFFICIENT_GPU_MEMORY,
             f"Insufficient total GPU memory: {has}, {requires} over {counted(need.per_replica, 'node')}; raise "
-            "inference.perReplicaNodeCount, or take nodes with more GPU memory",
+            "inference.perReplicaNodeCount, or use nodes with more GPU memory",
         )
     needed = outcome.nodes
     if needed is None or needed > need.per_replica:
@@ -131,14 +131,16 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: E
 
 
 def nodes_in_all(workspace: Workspace, per_replica: int) -> tuple[int, tuple[str, ...]]:
-    """Nodes in all, with warnings on the deprecated `resource.count`: it counts only where no inference is declared."""
+    """Total number of nodes, with warnings on the deprecated `resource.count`, which counts only without inference."""
     count = workspace.spec.resource.count
     if workspace.spec.inference is None:
-        used = () if count is None else (f"resource.count is deprecated: {count} taken as the number of nodes",)
+        used = () if count is None else (f"resource.count is deprecated: {count} is used as the number of nodes",)
         return count or 1, used
     ignored = (
         ()
         if count is None
-        else ("resource.count is deprecated and not read: inference.replicas and perReplicaNodeCount count",)
+        else (
+            "resource.count is deprecated and has no effect: set inference.replicas and inference.perReplicaNodeCount",
+        )
     )
     return workspace.replicas * per_replica, ignored

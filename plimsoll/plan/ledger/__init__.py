@@ -1,4 +1,4 @@
-"""What is allocated and free of every GPU of every node."""
+"""Allocated and free parts of every GPU of every node."""
 
 from plimsoll.plan.ledger.account import DiscrepancyReason, GpuAccount, GpuGroup
 from plimsoll.plan.ledger.ledger import GpuLedger, free_node, free_nodes, gpu_ledger

@@ -1,7 +1,7 @@
-"""The account of one node's GPUs: what its pods take of each, and what is left.
+"""The account of one node's GPUs: what its pods use of each, and what is left.
 
-The figures of a group are those of the ledger that KAI keeps as GpuSharingNodeInfo, there in bytes, here in MiB.
-Where the cluster contradicts itself, more is counted as taken, never less, and a Discrepancy says so.
+The figures of a group are those of KAI's GpuSharingNodeInfo, there in bytes, here in MiB. Where objects contradict each
+other, the larger amount counts as used, and a Discrepancy reports it.
 """
 
 from dataclasses import dataclass
@@ -13,31 +13,31 @@ from plimsoll.packing.nodes import UNBOUNDED
 
 
 class DiscrepancyReason(StrEnum):
-    """The closed list of what can be wrong with the GPUs of a node."""
+    """The closed list of problems with the GPUs of a node."""
 
     SEVERAL_RESERVATIONS = "SeveralReservations"
-    """More than one reservation holds a GPU for the same group: each holds one, and pods run on one of them."""
+    """Several reservation pods hold a GPU for the same group: each holds one, and pods run on one of them."""
     NO_RESERVATION = "NoReservation"
-    """Shares run on a GPU that nobody reserved, so that others may be given it."""
+    """Shares run on a GPU without a reservation pod, so that others may be placed on it."""
     NO_GROUP = "NoGroup"
-    """A share runs on a node and does not say on which of its GPUs."""
+    """A share runs on a node, but no label names its GPU group."""
     OVERBOOKED = "Overbooked"
-    """The shares of a group are more than its GPU."""
+    """The shares of a group exceed its GPU."""
     TOO_MANY_GPUS = "TooManyGPUs"
-    """Pods and groups hold more GPUs than the node has."""
+    """Pods and groups use more GPUs than the node has."""
     UNREADABLE_SHARE = "UnreadableShare"
-    """A pod on the node asks for something that cannot be read."""
+    """A pod on the node has a request that cannot be read."""
     WRONG_GROUPS = "WrongGroups"
-    """A pod is in more groups, or fewer, than it asks for GPUs."""
+    """A pod is in more or fewer groups than the GPUs that it requests."""
     UNREADABLE_NODE = "UnreadableNode"
-    """The node says something of itself that cannot be read."""
+    """The node reports a quantity that cannot be read."""
     NOT_SHAREABLE = "NotShareable"
-    """Shares are on a node whose devices are no whole GPUs (time-slicing, MPS, MIG)."""
+    """Shares are on a node whose devices are not whole GPUs (time-slicing, MPS, MIG)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discrepancy:
-    """Where the cluster contradicts itself."""
+    """Objects of the cluster that contradict each other."""
 
     node: str
     reason: DiscrepancyReason
@@ -46,7 +46,7 @@ class Discrepancy:
 
 @dataclass(frozen=True, slots=True)
 class GpuGroup:
-    """One GPU of a node that shares run on, or are about to."""
+    """One GPU of a node that shares run on, or will run on."""
 
     name: str
     reservations: tuple[str, ...] = ()
@@ -56,14 +56,14 @@ class GpuGroup:
     pods: tuple[str, ...] = ()
     """`namespace/name` of the pods with a share of it."""
     allocated_milli: int = 0
-    """Thousandths of pods that stay."""
+    """Thousandths of pods that are not terminating."""
     releasing_milli: int = 0
     """Thousandths of pods that are terminating."""
     allocated_mib: int | None = 0
-    """MiB of pods that stay; None where a share of it cannot be told in MiB."""
+    """MiB of pods that are not terminating; None where a share cannot be converted to MiB."""
     releasing_mib: int | None = 0
     joinable: bool = True
-    """Whether another share may be put there: one reservation holds it, and stays, or is about to be made."""
+    """Whether another share may be placed there: exactly one reservation holds it and stays, or will be created."""
 
     @property
     def used_milli(self) -> int:
@@ -78,7 +78,7 @@ class GpuGroup:
 
     @property
     def releasing(self) -> bool:
-        """Whether all that uses it is terminating."""
+        """Whether all of its pods are terminating."""
         return bool(self.pods) and self.allocated_milli == 0
 
     @property
@@ -87,7 +87,7 @@ class GpuGroup:
 
     @property
     def likely_free_milli(self) -> int:
-        """As `free_milli`, also where no reservation holds it yet."""
+        """As `free_milli`, also if no reservation holds it yet."""
         return max(0, GPU_MILLI - self.used_milli) if self.joinable or not self.reservations else 0
 
 
@@ -99,62 +99,61 @@ class GpuAccount:
     kind: str
     """GPU product, as GFD labels it; empty where it does not."""
     gpus: int
-    """Devices that pods may ask for."""
+    """Allocatable devices."""
     memory_mib: int | None
-    """Of one GPU; None where it is not labelled."""
+    """MiB of one GPU; None if it is not labelled."""
     groups: tuple[GpuGroup, ...] = ()
-    """By name."""
+    """Sorted by name."""
     whole: int = 0
-    """GPUs that pods have whole, and those that can be given to nobody."""
+    """GPUs that pods use whole, and those that cannot be used."""
     loose: tuple[tuple[int, int], ...] = ()
-    """Shares that do not say on which GPUs they run, as (thousandths, GPUs), the largest first; each of these GPUs is
-    in `whole`."""
+    """Shares without a GPU group, as (thousandths, GPUs), largest first; each of these GPUs counts in `whole`."""
     releasing_whole: int = 0
-    """Of `whole`, those of pods that are terminating."""
+    """The part of `whole` whose pods are terminating."""
     shareable: bool = True
-    """Whether its devices are whole GPUs, so that parts of them can be given."""
+    """Whether its devices are whole GPUs, which can be shared."""
     cpu_milli: int = 0
-    """CPU that pods leave free."""
+    """Free CPU."""
     host_memory_mib: int = 0
-    """Memory that pods leave free."""
+    """Free memory of the host."""
     free_pods: int = UNBOUNDED
-    """How many more pods it takes; below 0 where it has more than it takes."""
+    """Number of pods that still fit; below 0 if there are too many."""
     discrepancies: tuple[Discrepancy, ...] = ()
 
     @property
     def reservations_to_come(self) -> int:
-        """Groups that no reservation holds yet, or any more: each will have one, which is a pod too."""
+        """Groups without a reservation: each will get one, which is also a pod."""
         return sum(not group.reservations for group in self.groups)
 
     @property
     def pod_room(self) -> int:
-        """As `free_pods`, less what is kept for reservations to come."""
+        """As `free_pods`, without the room for missing reservations."""
         return self.free_pods if self.free_pods >= UNBOUNDED else self.free_pods - self.reservations_to_come
 
     @property
     def taken(self) -> int:
-        """GPUs that are not wholly free."""
+        """GPUs that are not entirely free."""
         return self.whole + len(self.groups)
 
     @property
     def free_gpus(self) -> int:
-        """Wholly free GPUs."""
+        """GPUs that are entirely free."""
         return max(0, self.gpus - self.taken)
 
     @property
     def free_milli(self) -> tuple[int, ...]:
-        """Free thousandths of each GPU: of the groups by name, of the wholly free, of the taken."""
-        if self.taken > self.gpus:  # nobody knows which of them are real
+        """Free thousandths of each GPU: of the groups by name, of the free GPUs, of the used ones."""
+        if self.taken > self.gpus:  # it is not known which of them exist
             return (0,) * self.gpus
         free = tuple(group.free_milli for group in self.groups)
         return free + (GPU_MILLI,) * self.free_gpus + (0,) * self.whole
 
     @property
     def likely_free_milli(self) -> tuple[int, ...]:
-        """As `free_milli`, but shares that do not say their GPU lie together, not each on a GPU of its own.
+        """As `free_milli`, but shares without a GPU group are packed together instead of each on a GPU of its own.
 
-        For who asks for nodes: pods that are bound one after the other, and say no GPU, must not look like more than
-        they were planned as. Who gives a GPU to a pod must know it, and goes by `free_milli`.
+        For demand planning: pods that are bound one after the other, without a group, must not count as more than they
+        were planned as. Binding must know the GPU, and uses `free_milli`.
         """
         bins: list[int] = []
         for milli, devices in self.loose:

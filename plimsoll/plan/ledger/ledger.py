@@ -1,6 +1,6 @@
-"""The ledger of GPUs: what is taken and what is free of every GPU, by node, from the pods and nodes of a snapshot.
+"""The ledger of GPUs: used and free parts of every GPU, by node, from the pods and nodes of a snapshot.
 
-Nothing of it is kept anywhere but in the cluster. An update reads again only the nodes whose pods changed.
+It has no other state. An update reads only nodes whose pods changed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -23,11 +23,11 @@ Key = tuple[str, str]
 
 
 class GpuLedger:
-    """Accounts of the GPUs of all nodes. A pod counts where it is bound; one that is about to be, where it says
-    (SELECTED_NODE), else where its group's reservation is, unless it `waits`: then whoever asks finds it a place.
-    Finished pods count nowhere.
+    """Accounts of the GPUs of all nodes.
 
-    Not safe to share between threads.
+    A bound pod counts on its node. A pod that is being bound counts on its selected node (SELECTED_NODE), else on the
+    node of its group's reservation, unless it `waits`: then the caller places it. Finished pods do not count. Not
+    thread-safe.
     """
 
     def __init__(
@@ -42,16 +42,16 @@ class GpuLedger:
         self._pods: dict[Key, Pod] = {}
         self._placed: dict[str, dict[Key, Pod]] = {}
         self._unplaced: dict[str, dict[Key, Pod]] = {}
-        """Pods that name a group and no node, by group."""
-        self._holders: dict[str, dict[Key, str]] = {}
+        """Pods with a group and without a node, by group."""
+        self._reserved_on: dict[str, dict[Key, str]] = {}
         """Nodes of the reservations of each group."""
         self._loads: Mapping[str, HostLoad] = {}
         self._daemons = DaemonOverhead()
         self._accounts: dict[str, GpuAccount] = {}
-        """Of nodes that did not change since they were read."""
+        """Accounts of nodes that did not change since they were read."""
 
     def update(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
-        """Takes the state of a whole snapshot. Objects that are the same as before cost one look."""
+        """Takes the state of a whole snapshot. Unchanged objects cost one comparison."""
         gone_nodes, gone_pods = set(self._nodes), set(self._pods)
         for node in nodes:
             gone_nodes.discard(node.name)
@@ -76,7 +76,7 @@ class GpuLedger:
         self._accounts.pop(name, None)
 
     def put_pod(self, pod: Pod) -> None:
-        """Takes a pod, in place of the one of its name."""
+        """Adds a pod, or replaces the one of the same name."""
         key = (pod.namespace, pod.name)
         old = self._pods.get(key)
         if old is not None:
@@ -85,7 +85,7 @@ class GpuLedger:
         self._place(key, pod, pod)
 
     def take(self, changes: PodChanges) -> None:
-        """Follows the pods from one snapshot to the next."""
+        """Applies the changes between two snapshots."""
         kept = {pod.key for pod in changes.new}
         for pod in changes.gone:
             if pod.key not in kept:
@@ -99,7 +99,7 @@ class GpuLedger:
             self._place(key, pod, None)
 
     def put_beside(self, loads: Mapping[str, HostLoad], daemons: DaemonOverhead) -> None:
-        """Takes what pods that ask for no GPU take of nodes, by name, and what DaemonSets will take."""
+        """Sets what pods without GPUs use of nodes, by node name, and the DaemonSets that will add pods."""
         if daemons is not self._daemons:
             self._accounts.clear()
         elif loads is not self._loads:
@@ -110,7 +110,7 @@ class GpuLedger:
         self._loads, self._daemons = loads, daemons
 
     def account(self, node: str) -> GpuAccount | None:
-        """None where there is no such node."""
+        """The node's account; None if there is no such node."""
         found = self._accounts.get(node)
         if found is None and node in self._nodes:
             found = self._accounts[node] = self._read(node)
@@ -118,34 +118,34 @@ class GpuLedger:
 
     @property
     def names(self) -> Collection[str]:
-        """Of all nodes."""
+        """Names of all nodes."""
         return self._nodes.keys()
 
     def unread(self) -> set[str]:
-        """Names of nodes of which no account was asked for since they, or what is on them, changed."""
+        """Names of nodes whose account has not been read since they changed."""
         return self._nodes.keys() - self._accounts.keys()
 
     def accounts(self) -> Iterator[GpuAccount]:
-        """Of all nodes, by name."""
+        """Accounts of all nodes, by name."""
         for name in sorted(self._nodes):
             account = self.account(name)
             if account is not None:
                 yield account
 
     def discrepancies(self) -> tuple[Discrepancy, ...]:
-        """Where the cluster contradicts itself, by node."""
+        """Contradictions between objects, by node."""
         return tuple(each for account in self.accounts() for each in account.discrepancies)
 
     def _read(self, name: str) -> GpuAccount:
         pods = self._placed.get(name, {})
         groups = {group for pod in pods.values() if self._reserves(pod) for group in gpu_groups(pod)}
-        coming = {key: pod for group in groups for key, pod in self._unplaced.get(group, {}).items()}
+        unbound = {key: pod for group in groups for key, pod in self._unplaced.get(group, {}).items()}
         node, load = self._nodes[name], self._loads.get(name, IDLE)
-        beside = (load, self._daemons.to_come(node, load))
-        return self._accounting.account(node, (pods | coming).values() if coming else pods.values(), beside)
+        beside = (load, self._daemons.missing_from(node, load))
+        return self._accounting.account(node, (pods | unbound).values() if unbound else pods.values(), beside)
 
     def _place(self, key: Key, pod: Pod, entry: Pod | None) -> None:
-        """Enters the pod where it counts, or takes it out (None)."""
+        """Adds the pod where it counts, or removes it (None)."""
         if pod.finished:
             return
         node = node_of(pod)
@@ -155,11 +155,11 @@ class GpuLedger:
             self._accounts.pop(node, None)
         for group in gpu_groups(pod) if reserves or not node else ():
             if reserves and node:
-                _set(self._holders, group, key, node if entry else None)
+                _set(self._reserved_on, group, key, node if entry else None)
             elif not self._waits(pod):
                 _set(self._unplaced, group, key, entry)
-            for holder in self._holders.get(group, {}).values():
-                self._accounts.pop(holder, None)
+            for node_name in self._reserved_on.get(group, {}).values():
+                self._accounts.pop(node_name, None)
 
     def _reserves(self, pod: Pod) -> bool:
         return is_reservation(pod, self._accounting.namespaces)
@@ -174,10 +174,10 @@ def gpu_ledger(snapshot: Snapshot) -> GpuLedger:
 
 
 def free_nodes(ledger: GpuLedger) -> tuple[FreeNode, ...]:
-    """What is free on usable nodes that have something free, by name; the kind is the GPU product.
+    """Free resources of usable nodes, by name; the kind is the GPU product.
 
-    What terminating pods still hold is not free. Nodes whose devices are no whole GPUs offer nothing, as do those
-    without a product's label.
+    What terminating pods use is not free. Nodes whose devices are not whole GPUs, and nodes without a product label,
+    are left out.
     """
     return tuple(
         free_node(account, free)
@@ -187,8 +187,8 @@ def free_nodes(ledger: GpuLedger) -> tuple[FreeNode, ...]:
 
 
 def free_node(account: GpuAccount, milli: tuple[int, ...]) -> FreeNode:
-    """What is free there, with free thousandths of its GPUs. A GPU that nobody shares yet will have a reservation,
-    which is a pod too."""
+    """Free resources of a node, with the given free thousandths of its GPUs. Sharing a free GPU needs a reservation,
+    which is also a pod."""
     return FreeNode(
         account.node.name,
         account.kind,
@@ -200,7 +200,7 @@ def free_node(account: GpuAccount, milli: tuple[int, ...]) -> FreeNode:
 
 
 def _set(table: dict[str, dict[Key, V]], name: str, key: Key, value: V | None) -> None:
-    """Enters a value in the table's entry of that name, or takes it out (None); an empty entry goes."""
+    """Sets a value in the table's entry of that name, or removes it (None); an empty entry is removed."""
     if value is not None:
         table.setdefault(name, {})[key] = value
         return

@@ -14,9 +14,9 @@ from plimsoll.plan.pods import UnreadableShareError, gpu_groups, is_reservation,
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
 _MOST_KINDS = 4096
-"""Different requests that are remembered: annotations are what anybody wrote."""
+"""Number of different requests in the cache: anyone may write annotations."""
 
-_Asked = tuple[str | None, str | None, str | None, int | None]
+_Request = tuple[str | None, str | None, str | None, int | None]
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class _Group:
     mib: int | None = 0
     releasing_mib: int | None = 0
     bound: bool = False
-    """Whether a pod of it is on the node already."""
+    """Whether a pod of it is bound already."""
 
     def add(self, pod: Pod, milli: int, mib: int | None) -> None:
         self.pods.append(_name(pod))
@@ -44,37 +44,37 @@ class _Group:
 
 
 class Accounting:
-    """Reads accounts; what pods ask is read once for all that ask the same."""
+    """Reads accounts; equal requests are parsed once."""
 
     def __init__(self, gpu_resource: str, reservation_namespaces: Collection[str] = NAMESPACES) -> None:
         self.gpu_resource = gpu_resource
         self.namespaces = frozenset(reservation_namespaces)
-        self._shares: dict[_Asked, GPUShare | None] = {}
+        self._shares: dict[_Request, GPUShare | None] = {}
 
     def account(self, node: Node, pods: Iterable[Pod], beside: Iterable[HostLoad] = ()) -> GpuAccount:
-        """`pods` are those on the node, or about to be bound to it, that are not finished; `beside` is what others
-        take, or will."""
+        """`pods` are unfinished pods that are bound to the node, or being bound; `beside` is what other pods use, or
+        will use."""
         return _Reading(self, node, beside).account(pods)
 
     def share(self, pod: Pod) -> GPUShare | None:
-        """As read_share."""
+        """As `read_share`, cached."""
         annotations = pod.annotations
-        asked = (
+        request = (
             annotations.get(GPU_FRACTION),
             annotations.get(GPU_MEMORY_SHARE),
             annotations.get(GPU_FRACTION_DEVICES),
             _devices(pod, self.gpu_resource),
         )
-        if asked not in self._shares:
+        if request not in self._shares:
             share = read_share(pod, self.gpu_resource)
             if len(self._shares) >= _MOST_KINDS:
                 self._shares.clear()
-            self._shares[asked] = share
-        return self._shares[asked]
+            self._shares[request] = share
+        return self._shares[request]
 
 
 class _Reading:
-    """One node's account in the making."""
+    """Builds one node's account."""
 
     def __init__(self, accounting: Accounting, node: Node, beside: Iterable[HostLoad]) -> None:
         self._accounting = accounting
@@ -96,12 +96,15 @@ class _Reading:
         gpus = self._gpus()
         shareable = _shareable(self._labels)
         if self._groups and not shareable:
-            self._tell(DiscrepancyReason.NOT_SHAREABLE, "its devices are shared or cut already, and shares are on them")
+            self._report(
+                DiscrepancyReason.NOT_SHAREABLE,
+                "its devices are shared or partitioned, and pods with GPU shares run on them",
+            )
         groups = tuple(self._group(name, group) for name, group in sorted(self._groups.items()))
         if self._whole + len(groups) > gpus:
-            self._tell(
+            self._report(
                 DiscrepancyReason.TOO_MANY_GPUS,
-                f"{self._whole} GPUs are taken whole and {len(groups)} shared, and it has {gpus}",
+                f"{self._whole} GPUs are used whole and {len(groups)} shared, but it has {gpus}",
             )
         return GpuAccount(
             node=self._node,
@@ -130,8 +133,8 @@ class _Reading:
         try:
             share = self._accounting.share(pod)
         except UnreadableShareError as error:
-            self._tell(DiscrepancyReason.UNREADABLE_SHARE, error.message)
-            self._lost(pod, groups)
+            self._report(DiscrepancyReason.UNREADABLE_SHARE, error.message)
+            self._take_unreadable(pod, groups)
             return
         if share is None:
             return
@@ -155,20 +158,20 @@ class _Reading:
             milli = share.milli_of(0)
             mib = None if memory is None else -(-milli * memory // GPU_MILLI)
         else:
-            # Of a GPU whose memory nobody knows it may be all.
+            # If the GPU's memory is not known, the share may be all of it.
             milli = GPU_MILLI if memory is None else share.milli_of(memory)
             mib = share.memory_mib
         if len(groups) != share.devices:
             reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
-            self._tell(reason, f"Pod {_name(pod)} asks for {share}, and is in {len(groups)} GPU groups")
+            self._report(reason, f"Pod {_name(pod)} requests {share}, but is in {len(groups)} GPU groups")
             if (loose := share.devices - len(groups)) > 0:
                 self._take_whole(pod, loose)
                 self._loose.append((min(milli, GPU_MILLI), loose))
         for name in groups:
             self._groups.setdefault(name, _Group()).add(pod, milli, mib)
 
-    def _lost(self, pod: Pod, groups: tuple[str, ...]) -> None:
-        """A pod that cannot be read has its groups' GPUs for itself, one GPU at least."""
+    def _take_unreadable(self, pod: Pod, groups: tuple[str, ...]) -> None:
+        """A pod whose request cannot be read gets the GPUs of its groups, at least one GPU."""
         for name in groups:
             self._groups.setdefault(name, _Group()).add(pod, GPU_MILLI, None)
         if not groups:
@@ -177,14 +180,14 @@ class _Reading:
     def _group(self, name: str, group: _Group) -> GpuGroup:
         held = group.reservations
         if not held and group.bound:
-            self._tell(DiscrepancyReason.NO_RESERVATION, f"no reservation holds the GPU of group {name}")
+            self._report(DiscrepancyReason.NO_RESERVATION, f"no reservation pod holds the GPU of group {name}")
         elif len(held) > 1:
-            self._tell(
-                DiscrepancyReason.SEVERAL_RESERVATIONS, f"{len(held)} reservations hold GPUs for the group {name}"
+            self._report(
+                DiscrepancyReason.SEVERAL_RESERVATIONS, f"{len(held)} reservation pods hold GPUs for group {name}"
             )
             self._whole += len(held) - 1
         if group.milli + group.releasing_milli > GPU_MILLI:
-            self._tell(
+            self._report(
                 DiscrepancyReason.OVERBOOKED,
                 f"the shares of group {name} are {(group.milli + group.releasing_milli) / GPU_MILLI:g} of one GPU",
             )
@@ -205,10 +208,10 @@ class _Reading:
         try:
             gpus = self._node.allocatable_devices(self._accounting.gpu_resource) or 0
         except ValueError as error:
-            self._tell(DiscrepancyReason.UNREADABLE_NODE, f"allocatable {self._accounting.gpu_resource}: {error}")
+            self._report(DiscrepancyReason.UNREADABLE_NODE, f"allocatable {self._accounting.gpu_resource}: {error}")
             return 0
         if not 0 <= gpus <= MAX_DEVICES:
-            self._tell(
+            self._report(
                 DiscrepancyReason.UNREADABLE_NODE, f"allocatable {self._accounting.gpu_resource}: {gpus} GPUs in a node"
             )
             return 0
@@ -224,12 +227,12 @@ class _Reading:
         except ValueError:
             return 0
 
-    def _tell(self, reason: DiscrepancyReason, message: str) -> None:
+    def _report(self, reason: DiscrepancyReason, message: str) -> None:
         self._discrepancies.append(Discrepancy(self._node.name, reason, message))
 
 
 def _devices(pod: Pod, resource: str) -> int | None:
-    """None where it cannot be read: read_share says why."""
+    """None if it cannot be read; `read_share` has the reason."""
     try:
         return pod.devices(resource)
     except (ValueError, AttributeError, TypeError):
@@ -237,7 +240,7 @@ def _devices(pod: Pod, resource: str) -> int | None:
 
 
 def _joinable(group: _Group) -> bool:
-    """One reservation holds it, and stays, its GPU known or still awaited; or it is about to be made."""
+    """Exactly one reservation holds it and stays, with a known or pending GPU; or the reservation will be created."""
     if not group.reservations:
         return not group.bound
     only = group.reservations[0]
@@ -246,7 +249,7 @@ def _joinable(group: _Group) -> bool:
 
 
 def _shareable(labels: GpuLabels | InvalidGpuLabel) -> bool:
-    """Whether the node's devices are whole GPUs, as far as its labels say."""
+    """Whether the node's devices are whole GPUs, according to its labels."""
     return isinstance(labels, InvalidGpuLabel) or not (labels.shared or single_profile(labels.product))
 
 

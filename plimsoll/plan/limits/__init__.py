@@ -2,7 +2,7 @@
 
 from plimsoll.plan.limits.budget import (
     Budget,
-    DemandHolding,
+    DemandUsage,
     NamespaceBudget,
     environment_budget,
     environment_room,
@@ -12,7 +12,7 @@ from plimsoll.plan.limits.budget import (
 
 __all__ = [
     "Budget",
-    "DemandHolding",
+    "DemandUsage",
     "NamespaceBudget",
     "environment_budget",
     "environment_room",

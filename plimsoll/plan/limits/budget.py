@@ -8,24 +8,24 @@ from plimsoll.model import Reason, Refusal, Snapshot
 from plimsoll.model.api import DemandProvisioner, EnvironmentSpec, Workspace, tenancy_violation
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.plan.catalog import OfferedTypes, claim_gpus, most_gpus
-from plimsoll.plan.pools import Room, coming_claims
-from plimsoll.plan.requests import AskedObjects
+from plimsoll.plan.pools import Room, unready_claims
+from plimsoll.plan.requests import CapacityRequests
 from plimsoll.plan.view import ClusterView
 from plimsoll.quantity import parse_devices
 
 
 @dataclass(frozen=True)
-class DemandHolding:
+class DemandUsage:
     nodes: int = 0
     gpus: int = 0
-    """Of NodeClaims that an autoscaler made: which pod it made one for it does not say, so all with GPUs count."""
-    asked_nodes: int = 0
-    asked_gpus: int = 0
-    """Of nodes that are asked for and have no NodeClaim yet."""
+    """NodeClaims of an autoscaler. It does not record for which pod it created one, so all with GPUs count."""
+    requested_nodes: int = 0
+    requested_gpus: int = 0
+    """Requested nodes without a NodeClaim."""
 
     @classmethod
-    def of(cls, view: ClusterView) -> "DemandHolding":
-        """Nothing where no limit bounds it, or demand asks for nothing."""
+    def of(cls, view: ClusterView) -> "DemandUsage":
+        """Zero if no limit applies, or demand has no provisioner."""
         snapshot = view.observed
         limits, settings = snapshot.environment.spec.limits, snapshot.environment.spec.demand
         if settings.provisioner is DemandProvisioner.NONE or (limits.gpus is None and limits.nodes is None):
@@ -39,29 +39,30 @@ class DemandHolding:
 
 
 def _gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
-    """Of the type that it was launched as, else what it asks for."""
+    """GPUs of the launched instance type, else those that the NodeClaim requests."""
     launched = types.find(claim.labels.get(INSTANCE_TYPE, ""))
     known = launched.claimable if launched is not None else None
     return known if known is not None else claim_gpus(claim, resource, types)
 
 
-def _unclaimed(snapshot: Snapshot, asked: AskedObjects) -> list[tuple[int, int]]:
-    """(GPUs of a node, nodes)."""
-    coming = coming_claims(snapshot)
+def _unclaimed(snapshot: Snapshot, requests: CapacityRequests) -> list[tuple[int, int]]:
+    """(GPUs per node, nodes) for each request."""
+    unready = unready_claims(snapshot)
     unclaimed = []
-    for each in asked.found:
-        outstanding = each.outstanding - len(asked.came.get(each.name, ()))
-        claimed = min(outstanding, coming[each.ask.node_pool])
-        coming[each.ask.node_pool] -= claimed
-        unclaimed.append((each.ask.gpus, outstanding - claimed))
+    for each in requests.found:
+        outstanding = each.outstanding - len(requests.registered.get(each.name, ()))
+        claimed = min(outstanding, unready[each.node_request.node_pool])
+        unready[each.node_request.node_pool] -= claimed
+        unclaimed.append((each.node_request.gpus, outstanding - claimed))
     return unclaimed
 
 
 class Budget:
-    """GPU devices and nodes that are left under the environment's limits, and under those of its NodePools.
+    """GPU devices and nodes that are left under the limits of the Environment and of its NodePools.
 
-    A NodePool's limits hold for the nodes that Karpenter made from it and for those that the engine made of a type that
-    it allows: the two together. Held are `nodes` and the GPU resource; what else a machine has is not known beforehand.
+    A NodePool's limits apply to the sum of the nodes that Karpenter creates from it and those that Plimsoll creates of
+    an instance type that it allows. Only `nodes` and the GPU resource are checked; other resources of a machine are not
+    known in advance.
     """
 
     def __init__(
@@ -70,15 +71,15 @@ class Budget:
         claims: Iterable[NodeClaim],
         own_pools: Iterable[NodePool],
         types: OfferedTypes,
-        demand: DemandHolding | None = None,
+        demand: DemandUsage | None = None,
     ) -> None:
-        demand = demand or DemandHolding()
+        demand = demand or DemandUsage()
         limits = environment.limits
         self._limits = {"gpus": limits.gpus, "nodes": limits.nodes}
         self._environment = environment
         self._types = types
         self._used = {"gpus": demand.gpus, "nodes": demand.nodes}
-        self._asked = {"gpus": demand.asked_gpus, "nodes": demand.asked_nodes}
+        self._requested = {"gpus": demand.requested_gpus, "nodes": demand.requested_nodes}
         self._of_pools: dict[str, dict[str, int]] = {}
         if limits.gpus is None and limits.nodes is None and not types.limited_pools:
             return
@@ -93,12 +94,14 @@ class Budget:
             self.take(missing, most_gpus(own.instance_types, types), self._pool_of(own.instance_types, own.owner[0]))
 
     def short(self, nodes: int, gpus_each: int, pool: NodePool | None) -> str:
-        """Which limit so many nodes would exceed; empty where none. `pool` allows their type."""
+        """Which limit `nodes` more nodes would exceed; empty if none. `pool` is the NodePool that allows their type."""
         for name, amount in (("gpus", nodes * gpus_each), ("nodes", nodes)):
             limit = self._limits[name]
-            used = self._used[name] + self._asked[name]
+            used = self._used[name] + self._requested[name]
             if amount and limit is not None and used + amount > limit:
-                return f"limits.{name} of the Environment is {limit}, {used} in use, {amount} more wanted"
+                return (
+                    f"limits.{name} of the Environment is {limit}, {used} are in use, and {amount} more are requested"
+                )
         if pool is None or not pool.limits:
             return ""
         of_pool = self._used_of(pool)
@@ -106,11 +109,13 @@ class Budget:
         for name, key, amount in (("gpus", resource, nodes * gpus_each), ("nodes", "nodes", nodes)):
             bound = _devices(pool.limits, key)
             if amount and bound is not None and of_pool[name] + amount > bound:
-                return f"limits.{key} of NodePool {pool.name} is {bound}, {of_pool[name]} in use, {amount} more wanted"
+                return (
+                    f"limits.{key} of NodePool {pool.name} is {bound}, {of_pool[name]} in use, {amount} more requested"
+                )
         return ""
 
     def room(self) -> Room:
-        """What is left for demand, what it has asked for included."""
+        """What is left for demand, including what it has already requested."""
         bounds = {name: limit for name, limit in self._limits.items() if limit is not None}
         return Room(bounds, {name: limit - self._used[name] for name, limit in bounds.items()})
 
@@ -142,7 +147,7 @@ class Budget:
 
 
 def _devices(amounts: Mapping[str, str | int | float], key: str) -> int | None:
-    """A whole number under a key; None where there is none, or nothing that is one."""
+    """The whole number under a key; None if there is none."""
     amount = amounts.get(key)
     try:
         return None if amount is None else parse_devices(amount)
@@ -151,41 +156,41 @@ def _devices(amounts: Mapping[str, str | int | float], key: str) -> int | None:
 
 
 def environment_budget(view: ClusterView) -> Budget:
-    """What the Environment's limits leave beside what the engine has made."""
+    """The limits' budget after everything that Plimsoll created."""
     ownership = view.ownership
-    return Budget(view.observed.environment.spec, ownership.claims, ownership.pools, view.types, DemandHolding.of(view))
+    return Budget(view.observed.environment.spec, ownership.claims, ownership.pools, view.types, DemandUsage.of(view))
 
 
 def environment_room(view: ClusterView) -> Room:
-    """What the Environment's limits leave for demand; without limits nothing is read."""
+    """What the Environment's limits leave for demand. Without limits, nothing is read."""
     limits = view.observed.environment.spec.limits
     return Room() if limits.gpus is None and limits.nodes is None else environment_budget(view).room()
 
 
 class NamespaceBudget:
-    """GPU devices that the Workspaces of each namespace hold, against `access[].gpus`."""
+    """GPU devices that the Workspaces of each namespace use, against `access[].gpus`."""
 
-    def __init__(self, environment: EnvironmentSpec, held: dict[str, int]) -> None:
+    def __init__(self, environment: EnvironmentSpec, in_use: dict[str, int]) -> None:
         self._environment = environment
-        self._held = dict(held)
+        self._in_use = dict(in_use)
 
     def short(self, namespace: str, gpus: int) -> str:
-        """What keeps the namespace from so many GPUs more; empty where nothing does."""
+        """Why the namespace may not have `gpus` more GPUs; empty if it may."""
         access = self._environment.access_of(namespace)
-        held = self._held.get(namespace, 0)
-        if access is not None and access.gpus is not None and gpus and held + gpus > access.gpus:
+        in_use = self._in_use.get(namespace, 0)
+        if access is not None and access.gpus is not None and gpus and in_use + gpus > access.gpus:
             return (
-                f"access.gpus of the Environment lets namespace {namespace!r} have {access.gpus} GPUs, {held} in use, "
-                f"{gpus} more wanted"
+                f"access.gpus of the Environment lets namespace {namespace!r} have {access.gpus} GPUs, "
+                f"{in_use} are in use, and {gpus} more are requested"
             )
         return ""
 
     def take(self, namespace: str, gpus: int) -> None:
-        self._held[namespace] = self._held.get(namespace, 0) + gpus
+        self._in_use[namespace] = self._in_use.get(namespace, 0) + gpus
 
 
 def forbidden(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
-    """What the Workspace's namespace may not use of what it asks for."""
+    """A refusal if the Workspace uses something that its namespace may not use."""
     violation = tenancy_violation(
         environment,
         workspace.namespace,
@@ -196,5 +201,5 @@ def forbidden(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | N
 
 
 def reserved_keys(keys: Iterable[str], prefixes: tuple[str, ...]) -> list[str]:
-    """Label keys that the environment keeps for itself, sorted."""
+    """Label keys that the environment reserves, sorted."""
     return sorted(key for key in keys if key.startswith(prefixes))

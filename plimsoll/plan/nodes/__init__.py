@@ -1,4 +1,4 @@
-"""What live nodes offer: GFD labels, MIG, selectors, taints."""
+"""What nodes offer: GFD labels, MIG, selectors, taints."""
 
 from plimsoll.plan.nodes.gpu_labels import GPU_REPLICAS, MIG_CONFIG, GpuLabels, InvalidGpuLabel, parse_gpu_labels
 from plimsoll.plan.nodes.gpu_offer import Offer, Offers, Unusable

@@ -1,7 +1,7 @@
-"""GPUs of a node, as the labels of NVIDIA's GPU Feature Discovery (GFD) say.
+"""GPUs of a node, from the labels of NVIDIA's GPU Feature Discovery (GFD).
 
-Label names and units: the page of gpu-feature-discovery in NVIDIA's k8s-device-plugin. Memory is whole MiB of one GPU;
-old releases wrote bytes, and people who label by hand write units.
+Label names and units: documentation of gpu-feature-discovery in NVIDIA's k8s-device-plugin. Memory is whole MiB of one
+GPU; old releases wrote bytes, and labels that people write may have a unit.
 """
 
 import re
@@ -18,7 +18,7 @@ MIG_CONFIG: Final = "nvidia.com/mig.config"
 MIG_CONFIG_STATE: Final = "nvidia.com/mig.config.state"
 MPS: Final = "mps"
 SHARED_PRODUCT: Final = "-SHARED"
-"""What GFD ends the product's name with where its GPUs are shared."""
+"""Suffix that GFD adds to the product name if GPUs are shared."""
 
 READ: Final = (
     GPU_PRODUCT,
@@ -30,15 +30,15 @@ READ: Final = (
     MIG_CONFIG,
     MIG_CONFIG_STATE,
 )
-"""Every label with a fixed name that tells of a node's GPUs."""
+"""Every label with a fixed name that describes a node's GPUs."""
 
 MIB: Final = 2**20
 MEMORY_TO: Final = 2**24
-"""MiB of one GPU at most, 16 TiB: what is more is no MiB."""
+"""Maximum MiB of one GPU (16 TiB); larger values are not MiB."""
 BYTES_FROM: Final = 2**30
-"""A memory label from here on is in bytes, as old releases of GFD wrote it."""
+"""A memory label of at least this value is in bytes, as old releases of GFD wrote it."""
 COUNT_TO: Final = 1024
-"""Devices of a node at most, a bound against nonsense."""
+"""Maximum devices of a node; larger values are errors."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _MEMORY = re.compile(r"([+-]?[0-9]+)(?:([KMGT])iB?)?")
@@ -47,7 +47,7 @@ _UNITS: Final = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 @dataclass(frozen=True, slots=True)
 class GpuLabels:
-    """What the labels of one node say about its GPUs."""
+    """The GPUs that the labels of one node describe."""
 
     product: str
     count: int
@@ -55,7 +55,7 @@ class GpuLabels:
     memory_mib: int
     """MiB of one GPU."""
     replicas: int = 1
-    """Devices that each GPU is offered as, by time-slicing or MPS."""
+    """Devices per GPU, with time-slicing or MPS."""
     sharing_strategy: str = ""
     in_bytes: bool = False
     """The memory label was in bytes and has been converted."""
@@ -77,7 +77,7 @@ class GpuLabels:
 
     @property
     def uniformity(self) -> tuple[str, int, int]:
-        """What has to be the same on every node of a Workspace: product, count, MiB of one GPU."""
+        """What must be equal on every node of a Workspace: product, count, MiB of one GPU."""
         return (self.product, self.count, self.memory_mib)
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class GpuLabels:
 
 @dataclass(frozen=True, slots=True)
 class InvalidGpuLabel:
-    """The first label that keeps a node's GPUs from being known; `value` is None where the label is missing."""
+    """The first label that is missing or invalid; `value` is None if it is missing."""
 
     label: str
     value: str | None
@@ -99,7 +99,7 @@ class InvalidGpuLabel:
 
 
 def parse_gpu_labels(labels: Mapping[str, str]) -> GpuLabels | InvalidGpuLabel:
-    """The GPUs that the labels of a node describe, or the label that is missing or wrong."""
+    """The GPUs that the labels of a node describe, or the label that is missing or invalid."""
     product = labels.get(GPU_PRODUCT)
     if not product:
         return InvalidGpuLabel(GPU_PRODUCT, product, "a product name is needed")
@@ -133,7 +133,7 @@ def _positive(labels: Mapping[str, str], label: str, problem: str) -> int | Inva
 
 
 def _memory(labels: Mapping[str, str]) -> tuple[int, bool] | InvalidGpuLabel:
-    """MiB of one GPU, and whether the label was in bytes; what is less than a MiB is cut off, as GFD itself does."""
+    """MiB of one GPU, rounded down as GFD does, and whether the label was in bytes."""
     text = labels.get(GPU_MEMORY)
     match = None if text is None else _MEMORY.fullmatch(text)
     if match is None or int(match[1]) < 1:
@@ -148,7 +148,7 @@ def _memory(labels: Mapping[str, str]) -> tuple[int, bool] | InvalidGpuLabel:
 
 
 def _replicas(labels: Mapping[str, str]) -> int | InvalidGpuLabel:
-    """GFD writes 0 where sharing is off for the resource: each GPU is one device then, as with 1."""
+    """GFD writes 0 if sharing is off for the resource; then each GPU is one device, as with 1."""
     text = labels.get(GPU_REPLICAS, "1")
     if not _INTEGER.fullmatch(text) or int(text) < 0:
         return InvalidGpuLabel(GPU_REPLICAS, text, "devices for each GPU, a whole number of at least 0, are needed")

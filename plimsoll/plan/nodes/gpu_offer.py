@@ -1,4 +1,4 @@
-"""What the GPUs of a node are to the pods of a Workspace: whole GPUs, shared ones, some of them, or MIG slices."""
+"""What a node's GPUs offer to the pods of a Workspace: whole GPUs, shared ones, some of them, or MIG slices."""
 
 from typing import NamedTuple
 
@@ -17,29 +17,29 @@ from plimsoll.plan.nodes.mig import MIG_PREFIX, MigLabels, MigSlices, label_form
 
 
 class Offer(NamedTuple):
-    """The same for nodes that are alike."""
+    """The offer of a node; the same object for equal nodes."""
 
     product: str
     gpu_count: int
-    """GPUs of the node; of slices, as many as one node offers."""
+    """GPUs of the node; for slices, as many as one node offers."""
     memory_mib: int
-    """Of one of them."""
+    """MiB of one GPU or slice."""
     devices: int
-    """Devices that one pod asks for."""
+    """Devices that one pod requests."""
     gpus: NodeGpus
-    """What one pod has."""
+    """GPUs of one pod."""
     resource: str = ""
-    """The extended resource of these devices; empty for the environment's."""
+    """The extended resource of these devices; empty: that of the Environment."""
     pods: int = 0
-    """Pods that a node takes, where each asks for a part of it; 0: one pod has the whole node."""
+    """Pods per node, where each requests part of it; 0: one pod has the whole node."""
     any_count: bool = False
-    """Nodes of a Workspace may differ in count: slices of one profile are alike."""
+    """Whether nodes of a Workspace may differ in count: slices of one profile are equal."""
     in_bytes: bool = False
     warning: str = ""
 
     @property
     def uniformity(self) -> tuple[str, int, int]:
-        """What has to be the same on every node of a Workspace: product, count, MiB of one."""
+        """What must be equal on every node of a Workspace: product, count, MiB of one."""
         return (self.product, 0 if self.any_count else self.gpu_count, self.memory_mib)
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class Offer(NamedTuple):
 
 
 class Unusable(NamedTuple):
-    """A node whose GPUs are no offer to the Workspace at present."""
+    """A node whose GPUs the Workspace cannot use now."""
 
     problem: str
     profiles: tuple[str, ...] = ()
@@ -56,13 +56,13 @@ class Unusable(NamedTuple):
 
 
 class Offers:
-    """The offers of nodes; like nodes are looked at once."""
+    """The offers of nodes, cached for equal nodes."""
 
     def __init__(self) -> None:
         self._found: dict[object, Offer | Unusable | InvalidGpuLabel] = {}
 
     def of(self, node: Node, partition: Partition | None) -> Offer | Unusable | InvalidGpuLabel:
-        """What the node offers to pods that ask for such a partition; None: for whole nodes."""
+        """What the node offers to pods that request such a partition; None: whole nodes."""
         key = (gpu_values(node), partition) if partition is not None else gpu_values(node)
         found = self._found.get(key)
         if found is None:
@@ -114,8 +114,8 @@ def _whole_node_of_slices(found: MigSlices) -> Offer:
         memory_mib=found.memory_mib,
         devices=1,
         gpus=NodeGpus(1, found.memory_mib, found.product, slices=True),
-        warning=f"a node's GPUs are cut into {found.count} MIG slices, and a replica has one of them and the node: "
-        f"resource.partition with mode mig and profile {found.profile} lets several share a node",
+        warning=f"a node's GPUs are partitioned into {found.count} MIG slices, and a replica uses one of them "
+        f"and the whole node: resource.partition with mode mig and profile {found.profile} lets several share a node",
     )
 
 
@@ -131,26 +131,26 @@ def _whole(labels: GpuLabels) -> Offer:
     if not labels.shared:
         return whole
     if labels.sharing_strategy == MPS:
-        # The device plugin refuses a pod that asks for more than one, and holds each to its part of the memory.
+        # The device plugin rejects a pod that requests more than one, and limits each to its part of the memory.
         memory = labels.memory_mib // labels.replicas
         return whole._replace(
             devices=1,
             gpus=NodeGpus(1, max(memory, 1), labels.product, slices=True),
-            warning=f"GPUs are shared by MPS ({GPU_REPLICAS}={labels.replicas}): a pod may ask for one device, which "
+            warning=f"GPUs are shared by MPS ({GPU_REPLICAS}={labels.replicas}): a pod may request one device, which "
             f"has {memory} of a GPU's {labels.memory_mib} MiB",
         )
     return whole._replace(
-        warning=f"GPUs are shared by time-slicing ({GPU_REPLICAS}={labels.replicas}): a pod asks for all "
-        f"{labels.devices} devices to have the node's {labels.count}, whose memory is not multiplied"
+        warning=f"GPUs are shared by time-slicing ({GPU_REPLICAS}={labels.replicas}): a pod requests all "
+        f"{labels.devices} devices to have the node's {labels.count} GPUs; sharing does not multiply their memory"
     )
 
 
 def _some(labels: GpuLabels, count: int) -> Offer | Unusable:
     if count > labels.count:
-        return Unusable(f"has {labels.count} GPUs, and resource.partition asks for {count}")
+        return Unusable(f"has {labels.count} GPUs, but resource.partition requests {count}")
     if labels.shared:
         return Unusable(
-            f"its GPUs are shared ({GPU_REPLICAS}={labels.replicas}): devices of a partition would be no GPUs"
+            f"its GPUs are shared ({GPU_REPLICAS}={labels.replicas}): devices of a partition would not be whole GPUs"
         )
     return Offer(
         product=labels.product,

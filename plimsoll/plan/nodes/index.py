@@ -1,4 +1,4 @@
-"""Nodes found by selector without reading every node for every Workspace."""
+"""Finds nodes by selector without reading every node for every Workspace."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -13,8 +13,8 @@ from plimsoll.plan.nodes.mig import MIG_PREFIX
 class NodeIndex:
     """The nodes of one snapshot.
 
-    A label key is indexed when a selector first asks for it; answers are kept by selector, GPUs by the values of their
-    labels: ten thousand nodes are a few dozen kinds.
+    A label key is indexed on first use. Results are cached by selector, and GPUs by their label values, because ten
+    thousand nodes are of a few dozen kinds.
     """
 
     def __init__(self, nodes: Iterable[Node]) -> None:
@@ -33,11 +33,11 @@ class NodeIndex:
         return {node.name: node for node in self._given}
 
     def with_label(self, key: str, value: str) -> list[Node]:
-        """Nodes that carry the label with that value, sorted by name."""
+        """Nodes with that value of the label, sorted by name."""
         return self.by_label(key).get(value, [])
 
     def by_label(self, key: str) -> dict[str, list[Node]]:
-        """Nodes that carry the label, by its value."""
+        """Nodes with the label, by its value."""
         found = self._by_label.get(key)
         if found is None:
             found = {}
@@ -64,7 +64,7 @@ class NodeIndex:
         return (node for node in nodes if selector.matches(node.labels))
 
     def gpus(self, node: Node) -> GpuLabels | InvalidGpuLabel:
-        """What the node's GFD labels say."""
+        """The GPUs that the node's GFD labels describe."""
         values = gpu_values(node)
         found = self._gpus.get(values)
         if found is None:
@@ -73,7 +73,7 @@ class NodeIndex:
 
 
 class IndexedNodes(tuple[Node, ...]):
-    """All nodes of a snapshot with their index, which stays while none of them changes."""
+    """All nodes of a snapshot with an index, which is kept while no node changes."""
 
     @cached_property
     def known(self) -> NodeIndex:
@@ -86,7 +86,7 @@ def index_of(nodes: tuple[Node, ...]) -> NodeIndex:
 
 
 def gpu_values(node: Node) -> tuple[str | None, ...]:
-    """The values of every label that tells of the node's GPUs: the same for nodes that are alike."""
+    """Values of every label that describes the node's GPUs; the same for equal nodes."""
     labels = node.labels
     values = tuple(map(labels.get, READ))
     if MIG_STRATEGY not in labels and MIG_CONFIG not in labels:
@@ -96,7 +96,7 @@ def gpu_values(node: Node) -> tuple[str | None, ...]:
 
 
 def gpu_devices(node: Node, resource: str) -> int | None:
-    """Devices that pods may ask of the node; None where it says none, or nothing that is a number."""
+    """Allocatable devices of the node; None if it reports none, or an invalid number."""
     try:
         return node.allocatable_devices(resource)
     except ValueError:

@@ -1,8 +1,8 @@
 """NVIDIA's Multi-Instance GPU (MIG): profiles such as `2g.24gb` (two compute slices with 24 GB), and their labels.
 
-GPU Feature Discovery labels slices by `mig.strategy`. `single`: all GPUs of the node are cut into one profile, whose
-name ends the product's (`-MIG-1g.10gb`), and gpu.count and gpu.memory are those of the slices, which pods ask for as
-GPUs. `mixed`: each profile has `nvidia.com/mig-<profile>.count`, `.memory`, `.product`, and is a resource of its own.
+GPU Feature Discovery labels slices by `mig.strategy`. `single`: all GPUs of the node have one profile, which is a
+suffix of the product (`-MIG-1g.10gb`); gpu.count and gpu.memory are those of the slices, which pods request as GPUs.
+`mixed`: each profile has `nvidia.com/mig-<profile>.count`, `.memory` and `.product`, and is an extended resource.
 """
 
 import re
@@ -17,9 +17,9 @@ from plimsoll.plan.nodes.gpu_labels import MIG_CONFIG, MIG_CONFIG_STATE, MIG_STR
 MIG_PREFIX: Final = "nvidia.com/mig-"
 ALL_DISABLED: Final = "all-disabled"
 CHANGING: Final = ("pending", "rebooting", "failed")
-"""Values of `mig.config.state` under which a node's devices are not what they are to become."""
+"""Values of `mig.config.state` while a node's devices are not as configured."""
 
-# `+me` and `+gfx` add media engines or graphics, and say nothing of the memory. Labels have a dot for the plus.
+# `+me` and `+gfx` add media engines or graphics and do not affect the memory. Labels have a dot for the plus.
 _PROFILE: Final = re.compile(r"([1-7])g\.([1-9][0-9]{0,3})gb(?:[.+][a-z.]+)?")
 _SLICE: Final = re.compile(rf"{re.escape(MIG_PREFIX)}([1-7]g\.[1-9][0-9]{{0,3}}gb(?:\.me|\.gfx|\.all)*)\.count")
 _SINGLE: Final = re.compile(r".+-MIG-([1-7]g\.[1-9][0-9]{0,3}gb[a-z.+]*?)(?:-SHARED)?")
@@ -33,25 +33,25 @@ class MigSlices:
     profile: str
     count: int
     memory_mib: int
-    """MiB of one slice: as labelled, else by the profile's name."""
+    """MiB of one slice: from its label, else from the profile's name."""
     product: str
     resource: str
-    """The extended resource that pods ask for; empty where slices are offered as GPUs (strategy `single`)."""
+    """The extended resource that pods request; empty if slices are offered as GPUs (strategy `single`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigLabels:
-    """What the labels of a node say about MIG."""
+    """The MIG labels of a node."""
 
     config: str
     state: str
     single: bool
-    """The node's GPUs are cut into one profile, and its slices are offered as GPUs."""
+    """The node's GPUs have one profile, and its slices are offered as GPUs."""
     slices: tuple[MigSlices, ...]
 
     @property
     def changing(self) -> bool:
-        """Whether its configuration is being applied, or could not be."""
+        """Whether its configuration is being applied, or failed."""
         return self.state in CHANGING
 
     @property
@@ -60,7 +60,7 @@ class MigLabels:
         return bool(self.slices) or (self.config not in ("", ALL_DISABLED) and self.state == "success")
 
     def of_profile(self, profile: str) -> MigSlices | None:
-        """The slices of that profile; where only the applied configuration names it, one is known to be there."""
+        """The slices of that profile. If only the applied configuration names it, at least one exists."""
         wanted = label_form(profile)
         for each in self.slices:
             if label_form(each.profile) == wanted:
@@ -70,33 +70,33 @@ class MigLabels:
         return None
 
     def __str__(self) -> str:
-        """What to change by: the configuration, and the profiles that are there."""
+        """The configuration and the profiles, for messages."""
         there = ", ".join(each.profile for each in self.slices)
         configured = f" by {MIG_CONFIG}={self.config}" if self.config else ""
         return f"partitioned by MIG{configured}{f' into {there}' if there else ''}"
 
 
 def mig_slice(profile: str, product: str = "") -> NodeGpus:
-    """One slice of that profile as what a replica has: it must fit it, as a model is not split over slices.
+    """One slice of that profile, which a replica must fit, because a model is not split over slices.
 
-    The gigabytes of the name are taken as GiB. Raises InvalidFigureError on what is no profile.
+    The gigabytes of the name count as GiB. Raises InvalidFigureError if it is not a profile.
     """
     return NodeGpus(count=1, memory_mib=_nominal_mib(profile), product=product, slices=True)
 
 
 def label_form(profile: str) -> str:
-    """A profile as labels and resources spell it: `1g.10gb+me` is `1g.10gb.me`."""
+    """The profile as labels and resources spell it: `1g.10gb+me` is `1g.10gb.me`."""
     return profile.strip().casefold().replace("+", ".")
 
 
 def single_profile(product: str) -> str:
-    """The profile that ends a product's name under strategy `single`; empty where none does."""
+    """The profile at the end of a product's name with strategy `single`; empty if there is none."""
     match = _SINGLE.fullmatch(product)
     return match[1] if match else ""
 
 
 def parse_mig_labels(labels: Mapping[str, str]) -> MigLabels:
-    """What the labels of a node say about MIG. A label that is no number counts as absent."""
+    """The MIG labels of a node. An invalid number counts as missing."""
     profile = single_profile(labels.get(GPU_PRODUCT, ""))
     if profile:
         count = _number(labels, GPU_COUNT)
@@ -128,6 +128,6 @@ def _nominal_mib(profile: str) -> int:
     match = _PROFILE.fullmatch(profile.strip().casefold())
     if match is None:
         raise InvalidFigureError(
-            f"{profile!r} is no MIG profile", "write compute slices and memory, such as 1g.10gb or 3g.40gb"
+            f"{profile!r} is not a MIG profile", "write compute slices and memory, such as 1g.10gb or 3g.40gb"
         )
     return int(match[2]) * MIB_PER_GIB

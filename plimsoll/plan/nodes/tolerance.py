@@ -1,4 +1,4 @@
-"""Whether the pods of a Workspace may be placed on a node now: taints, conditions, devices."""
+"""Whether the pods of a Workspace can be placed on a node now: taints, conditions, devices."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from plimsoll.plan.nodes.index import gpu_devices
 
 
 def tolerations(environment: EnvironmentSpec, template: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """The template's own, then those for GPU nodes (NVIDIA's, KAITO's) and for the environment's own taints."""
+    """The template's tolerations, then those for GPU nodes (NVIDIA's, KAITO's) and for the Environment's taints."""
     found: list[dict[str, Any]] = list(dig(template, "spec.tolerations") or [])
     ours: list[dict[str, Any]] = [
         {"key": "nvidia.com/gpu", "operator": "Exists"},
@@ -28,13 +28,13 @@ def tolerations(environment: EnvironmentSpec, template: Mapping[str, Any] | None
 
 
 class Tolerance:
-    """Tells for a node which of its taints keep the pods of a Workspace away."""
+    """The tolerations of a Workspace's pods, applied to nodes."""
 
     def __init__(self, environment: EnvironmentSpec, template: Mapping[str, Any] | None = None) -> None:
         read = (_read(each) for each in tolerations(environment, template))
         self._tolerations = [each for each in read if each is not None]
         self.key = str(self._tolerations)
-        """The same for Workspaces that tolerate the same."""
+        """Equal for Workspaces with equal tolerations."""
 
     def kept_away(self, node: Node) -> list[str]:
         """Taints that are not tolerated, as `key=value:effect`."""
@@ -42,7 +42,7 @@ class Tolerance:
 
 
 class Tolerances:
-    """The tolerance of each Workspace; that of those whose templates tolerate nothing of their own is made once."""
+    """The tolerance of each Workspace; shared by those whose templates have no tolerations."""
 
     def __init__(self, environment: EnvironmentSpec) -> None:
         self._environment = environment
@@ -55,7 +55,7 @@ class Tolerances:
 
 
 def _read(toleration: Any) -> Toleration | None:
-    """None for one that the apiserver will refuse: it tolerates nothing."""
+    """None for a toleration that the apiserver would reject: it tolerates nothing."""
     try:
         return Toleration.model_validate(toleration)
     except ValidationError:
@@ -63,7 +63,7 @@ def _read(toleration: Any) -> Toleration | None:
 
 
 def why_unusable(node: Node, tolerance: Tolerance) -> str:
-    """Why nothing that tolerates so much may be placed on the node now; empty where it may."""
+    """Why no pod with these tolerations can be placed on the node now; empty if it can."""
     if node.deleting:
         return "being deleted"
     if node.ready is False:
@@ -75,12 +75,12 @@ def why_unusable(node: Node, tolerance: Tolerance) -> str:
 
 
 def short_of_devices(node: Node, offer: Offer, devices: int, gpu_resource: str) -> str:
-    """How many devices the node lacks for one pod; empty where it has them, or says nothing of itself.
+    """How many devices the node lacks for one pod; empty if it has them, or reports nothing.
 
-    `gpu_resource` is the environment's, for offers that name none of their own.
+    `gpu_resource` is that of the Environment, for offers without their own.
     """
     if not node.allocatable:
         return ""
     resource = offer.resource or gpu_resource
     amount = gpu_devices(node, resource) or 0
-    return "" if amount >= devices else f"{amount} {resource} allocatable, {devices} wanted"
+    return "" if amount >= devices else f"{amount} {resource} allocatable, {devices} requested"

@@ -1,7 +1,7 @@
-"""Tries to have a Workspace's NodeClaims: what is late, what was lost, and when the next try is due.
+"""Attempts to provision a Workspace's NodeClaims: which are late or lost, and when the next attempt is due.
 
-All of it is read from the cluster: from the claims, and from what the Workspace's status remembers of those that are
-gone. So a restart neither forgets a back-off nor begins it anew.
+All of it is read from the cluster: from the NodeClaims, and from the Workspace's status for those that no longer exist.
+Therefore a restart neither loses nor restarts a back-off.
 """
 
 from collections.abc import Collection, Container, Mapping, Sequence
@@ -17,12 +17,12 @@ from plimsoll.model.karpenter import ClaimEvent, NodeClaim
 from plimsoll.plan.owned.progress import GPUS, ClaimProgress, Wait, parse_time
 
 WORDS_LENGTH: Final = 400
-"""Characters that are kept of what a provider says."""
+"""Maximum length of a provider's message, in characters."""
 _DOUBLINGS: Final = 20
 
 
 class Failed(StrEnum):
-    """Why a claim has to be replaced."""
+    """Why a NodeClaim is replaced."""
 
     LATE = "NodeClaimLate"
     LOST = "NodeClaimLost"
@@ -37,22 +37,22 @@ class _Failure(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempts:
-    """Of one Workspace at one moment."""
+    """The attempts of one Workspace."""
 
     late: Mapping[str, str]
-    """Claims to replace, by name, with why."""
+    """NodeClaims to replace: name to reason."""
     overdue: tuple[str, ...]
-    """Late claims of a static NodePool that stay until the next try is due: what is wrong with each."""
+    """Late NodeClaims of a static NodePool that stay until the next attempt is due: the problem of each."""
     record: Provisioning
-    """What the status is to remember."""
+    """What the status is to record."""
     next_try: datetime | None
-    """No claim is made before; None where nothing failed."""
-    next_look: datetime | None
-    """When a deadline passes or the next try is due, whatever comes first."""
+    """No NodeClaim is created before this time; None where nothing failed."""
+    next_deadline: datetime | None
+    """The next deadline or attempt, whichever is first."""
 
 
-class Trying:
-    """Judges the claims of the Workspaces of one snapshot."""
+class AttemptTracker:
+    """Evaluates the NodeClaims of the Workspaces of one snapshot."""
 
     def __init__(self, snapshot: Snapshot, progress: ClaimProgress, now: datetime) -> None:
         self._progress = progress
@@ -69,13 +69,15 @@ class Trying:
         created: Collection[str] = (),
         dropped: Container[str] = (),
     ) -> Attempts:
-        """Judges a Workspace's claims, those under deletion too; `previous` is what its status remembers.
+        """Evaluates a Workspace's NodeClaims, including those that are being deleted; `previous` is from its status.
 
-        `created` and `dropped` name claims that a plan has just made, or has deleted as superfluous: the claims here
-        do not show it yet. A static NodePool makes another claim as soon as one is deleted, so there the back-off comes
-        before the deletion.
+        `created` and `dropped` name NodeClaims that a plan has just created, or deleted as surplus, which the snapshot
+        does not show yet. A static NodePool replaces a deleted NodeClaim at once, so there the back-off precedes the
+        deletion.
         """
-        known = self._told(self._recovered(previous, [claim for claim in claims if not claim.deleting]))
+        known = self._with_provider_message(
+            self._recovered(previous, [claim for claim in claims if not claim.deleting])
+        )
         due = self._next_try(known)
         recorded = {each.name: each for each in previous.pending}
         alive = {claim.name: claim for claim in claims if not claim.deleting}
@@ -83,7 +85,7 @@ class Trying:
         overdue: list[str] = []
         pending: list[PendingClaim] = []
         failed: list[_Failure] = []
-        looks: list[datetime] = []
+        deadlines: list[datetime] = []
         for name in sorted(alive):
             claim = alive[name]
             waits = self._progress.wait(claim, gpus_known=gpus_known, recorded=recorded.get(name), now=self.now)
@@ -92,7 +94,7 @@ class Trying:
             if self.now <= waits.due:
                 if name in dropped:
                     continue
-                looks.append(waits.due)
+                deadlines.append(waits.due)
             elif NODEPOOL in claim.labels and due is not None and self.now < due:
                 overdue.append(_late(claim, waits))
             else:
@@ -109,17 +111,17 @@ class Trying:
         record = self._counted(known, failed)
         next_try = self._next_try(record)
         if next_try is not None and next_try > self.now:
-            looks.append(next_try)
+            deadlines.append(next_try)
         return Attempts(
             late=late,
             overdue=tuple(overdue),
             record=record.model_copy(update={"pending": tuple(pending)}),
             next_try=next_try,
-            next_look=min(looks, default=None),
+            next_deadline=min(deadlines, default=None),
         )
 
     def _recovered(self, previous: Provisioning, alive: Collection[NodeClaim]) -> Provisioning:
-        """Nothing has failed any more where a claim made after the last failure became Ready."""
+        """Without failures, if a NodeClaim that was created after the last failure became Ready."""
         last = parse_time(previous.last_failure)
         if last is not None and any(
             created > last and self._progress.ready(claim)
@@ -129,8 +131,8 @@ class Trying:
             return Provisioning(tries=previous.tries)
         return previous
 
-    def _told(self, record: Provisioning) -> Provisioning:
-        """With the provider's words, which may come after the claim has gone."""
+    def _with_provider_message(self, record: Provisioning) -> Provisioning:
+        """With the provider's message, which may arrive after the NodeClaim is gone."""
         event = self._events.get(record.claim)
         words = event.words[:WORDS_LENGTH] if event is not None else ""
         if not record.failures or words in record.message:
@@ -139,7 +141,7 @@ class Trying:
         return record.model_copy(update=update)
 
     def _counted(self, record: Provisioning, failed: Sequence[_Failure]) -> Provisioning:
-        """What fails before the next try is due belongs to the try before."""
+        """With new failures. Failures before the next attempt is due count for the previous attempt."""
         if not failed:
             return record
         first = failed[0]
@@ -162,7 +164,7 @@ class Trying:
 
 
 def as_status(record: Provisioning) -> dict[str, Any] | None:
-    """The record as the status carries it; None where there is nothing to remember."""
+    """The record as a status field; None where it is empty."""
     if record == Provisioning():
         return None
     fields = record.model_dump(exclude={"pending", "last_failure"}, exclude_defaults=True)

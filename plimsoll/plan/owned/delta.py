@@ -1,4 +1,4 @@
-"""The delta of one round while it is put together."""
+"""The delta of one round while it is assembled."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -7,8 +7,8 @@ from plimsoll.model import Change, Deletion, ObjectKey, Owner, Signal, SignalRea
 from plimsoll.model.cluster import Pod, Workload
 from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
 from plimsoll.model.meta import ObservedObject
-from plimsoll.plan.owned.demand_objects import Asking
 from plimsoll.plan.owned.ownership import Owned, owner_of
+from plimsoll.plan.owned.request_object import RequestObject
 
 KARPENTER: Final = "karpenter.sh/v1"
 _API_VERSIONS: Final[dict[type[ObservedObject], str]] = {
@@ -22,7 +22,7 @@ _API_VERSIONS: Final[dict[type[ObservedObject], str]] = {
 
 
 class Delta:
-    """Operations, warnings, and the times at which they may change by themselves; in the order they were found."""
+    """Operations, warnings and deadlines, in the order in which they were added."""
 
     def __init__(self) -> None:
         self.creations: list[Change] = []
@@ -30,7 +30,7 @@ class Delta:
         self.deletions: list[Deletion] = []
         self.signals: list[Signal] = []
         self.warnings: list[str] = []
-        self.looks: list[datetime] = []
+        self.deadlines: list[datetime] = []
 
     def create(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
         self.creations.append(Change(manifest=manifest, owner=owner, reason=reason))
@@ -38,8 +38,8 @@ class Delta:
     def update(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
         self.updates.append(Change(manifest=manifest, owner=owner, reason=reason))
 
-    def delete(self, thing: Owned | Asking, reason: str) -> None:
-        """Nothing where the object is being deleted already."""
+    def delete(self, thing: Owned | RequestObject, reason: str) -> None:
+        """Adds a deletion, unless the object is already being deleted."""
         if not thing.deleting:
             self.deletions.append(Deletion(key=key_of(thing), uid=thing.uid, owner=owner_of(thing), reason=reason))
 
@@ -47,7 +47,7 @@ class Delta:
         self.signals.append(Signal(key=key, uid=uid, reason=reason, message=message))
 
 
-def key_of(thing: Owned | Asking) -> ObjectKey:
+def key_of(thing: Owned | RequestObject) -> ObjectKey:
     if isinstance(thing, Workload):
         return ObjectKey(api_version=thing.api_version, kind=thing.kind, namespace=thing.namespace, name=thing.name)
     kind = type(thing)

@@ -1,4 +1,4 @@
-"""Names and labels of what the engine declares for a Workspace."""
+"""Names and labels of the objects that the controller creates for a Workspace."""
 
 import hashlib
 from collections.abc import Collection, Iterator
@@ -8,11 +8,11 @@ from plimsoll.labels import ENVIRONMENT, MANAGED_BY, WORKSPACE, WORKSPACE_NAMESP
 from plimsoll.model.api import Environment, Workspace
 
 NAME_LENGTH = 63
-"""A NodeClaim's name also becomes the value of its node's hostname label."""
+"""A NodeClaim's name is also the value of its node's hostname label."""
 
 
 def ownership_labels(workspace: Workspace) -> dict[str, str]:
-    """What tells the Workspace's objects, nodes and pods from all others, and stays when it is made anew."""
+    """Labels that identify the Workspace's objects, nodes and pods; the same after the Workspace is created again."""
     return {
         WORKSPACE: as_label_value(workspace.name),
         WORKSPACE_NAMESPACE: as_label_value(workspace.namespace),
@@ -20,7 +20,7 @@ def ownership_labels(workspace: Workspace) -> dict[str, str]:
 
 
 def object_labels(workspace: Workspace, environment: Environment) -> dict[str, str]:
-    """The labels of every object that the engine makes for the Workspace."""
+    """The labels of every object that the controller creates for the Workspace."""
     labels = ownership_labels(workspace)
     if workspace.uid:
         labels[WORKSPACE_UID] = as_label_value(workspace.uid)
@@ -30,10 +30,10 @@ def object_labels(workspace: Workspace, environment: Environment) -> dict[str, s
 
 
 def claim_names(workspace: Workspace, used: Collection[str], tries: int = 0) -> Iterator[str]:
-    """Names for the Workspace's NodeClaims, the smallest free ordinal first, without those in use.
+    """Names for the Workspace's NodeClaims, smallest free ordinal first, without those in use.
 
-    A function of the Workspace, the failed `tries` and the ordinal alone, so that a plan that is made twice names the
-    same objects, and no replacement has the name of the claim that failed.
+    A name depends only on the Workspace, the number of failed attempts and the ordinal. Therefore a repeated plan names
+    the same objects, and a replacement never has the name of the NodeClaim that failed.
     """
     identity = workspace.uid or f"{workspace.namespace}/{workspace.name}"
     generation = f"\ntry {tries}" if tries else ""

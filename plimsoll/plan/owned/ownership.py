@@ -1,4 +1,4 @@
-"""What the engine made, told by ownership labels: whose it is, and what has no owner any more."""
+"""Which objects the controller created, by their ownership labels: their owners, and those without an owner."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from plimsoll.model import Owner, Snapshot
 from plimsoll.model.api import Environment, Workspace, WorkspaceRef
 from plimsoll.model.cluster import Workload
 from plimsoll.model.karpenter import NodeClaim, NodePool
-from plimsoll.plan.owned.demand_objects import KINDS, Asking, demand_of
+from plimsoll.plan.owned.request_object import KINDS, RequestObject, demand_of
 
 Owned = NodeClaim | NodePool | Workload
 
@@ -15,13 +15,13 @@ Owned = NodeClaim | NodePool | Workload
 class Ownership:
     """NodeClaims, NodePools and workloads by Workspace.
 
-    An object is a Workspace's where the labels of namespace and name fit and, where both sides have one, the UID: what
-    was made for a deleted Workspace of the same name is nobody's. Objects of another environment are not looked at.
+    An object belongs to a Workspace if its labels match namespace, name and, where both are known, the UID. Objects of
+    a deleted Workspace with the same name are orphans. Objects of other environments are ignored.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._present: dict[tuple[str, str], str] = {}
-        """UID of each Workspace that is there and not being deleted, by its labels' values."""
+        """UID of each Workspace that exists and is not being deleted, by its label values."""
         for workspace in snapshot.workspaces:
             if not workspace.deleting:
                 self._present[_labels(workspace.ref)] = workspace.uid
@@ -33,12 +33,12 @@ class Ownership:
         self.orphaned_claims: list[NodeClaim] = []
         self.orphaned_workloads: list[Workload] = []
         self.claims: list[NodeClaim] = []
-        """Every NodeClaim that the engine made, those under deletion too."""
+        """Every NodeClaim that the controller created, including those that are being deleted."""
         self.workloads: list[Workload] = []
-        """Every workload that the engine made, those under deletion too."""
+        """Every workload that the controller created, including those that are being deleted."""
         self._pools: dict[tuple[str, str], list[NodePool]] = {}
         self.pools: list[NodePool] = []
-        """Every NodePool that the engine made, those under deletion too."""
+        """Every NodePool that the controller created, including those that are being deleted."""
         self.orphaned_pools: list[NodePool] = []
         for pool in snapshot.node_pools:
             if not _ours(pool, snapshot.environment):
@@ -55,7 +55,7 @@ class Ownership:
             self.claims.append(claim)
             owner = self._owner(claim)
             if owner is None:
-                if NODEPOOL not in claim.labels:  # else it goes with its NodePool
+                if NODEPOOL not in claim.labels:  # else it is deleted with its NodePool
                     self.orphaned_claims.append(claim)
             else:
                 self._claims.setdefault(owner, []).append(claim)
@@ -77,25 +77,25 @@ class Ownership:
         return (namespace, name)
 
     def claims_of(self, workspace: Workspace) -> list[NodeClaim]:
-        """The Workspace's NodeClaims, those under deletion too."""
+        """The Workspace's NodeClaims, including those that are being deleted."""
         return self._claims.get(_labels(workspace.ref), [])
 
     def pools_of(self, workspace: Workspace) -> list[NodePool]:
-        """The Workspace's NodePools, those under deletion too."""
+        """The Workspace's NodePools, including those that are being deleted."""
         return self._pools.get(_labels(workspace.ref), [])
 
-    def asked_of(self, workspace: Workspace) -> int:
-        """Nodes that have been asked for on the Workspace's behalf: its own NodeClaims, and its NodePools' replicas."""
+    def requested_for(self, workspace: Workspace) -> int:
+        """Number of nodes requested for the Workspace: its own NodeClaims, and the replicas of its NodePools."""
         own = sum(NODEPOOL not in claim.labels for claim in alive(self.claims_of(workspace)))
         return own + sum(pool.replicas or 0 for pool in self.pools_of(workspace) if not pool.deleting)
 
     def workloads_of(self, workspace: Workspace) -> list[Workload]:
-        """The Workspace's workloads, those under deletion too."""
+        """The Workspace's workloads, including those that are being deleted."""
         return self._workloads.get(_labels(workspace.ref), [])
 
 
 def made_for(snapshot: Snapshot) -> dict[tuple[str, str], list[Owned]]:
-    """Everything that the engine made, those under deletion too, by the values of the owner's labels."""
+    """Every object that the controller created, including those being deleted, by the owner's label values."""
     made: dict[tuple[str, str], list[Owned]] = {}
     things: list[Owned] = [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads]
     for thing in things:
@@ -106,12 +106,12 @@ def made_for(snapshot: Snapshot) -> dict[tuple[str, str], list[Owned]]:
 
 
 def alive(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
-    """Those that are not under deletion: what counts as supply."""
+    """The NodeClaims that are not being deleted; only these count as supply."""
     return [claim for claim in claims if not claim.deleting]
 
 
-def owner_of(thing: Owned | Asking) -> Owner:
-    """The Workspace, or the demand, that the labels name."""
+def owner_of(thing: Owned | RequestObject) -> Owner:
+    """The Workspace or demand that the labels name."""
     if isinstance(thing, KINDS):
         return demand_of(thing)
     namespace, name, uid = thing.owner
@@ -119,7 +119,7 @@ def owner_of(thing: Owned | Asking) -> Owner:
 
 
 def by_age(workspace: Workspace) -> tuple[str, str, str]:
-    """Sorts Workspaces by age, then namespace and name: the order in which scarce things are given."""
+    """Sort key: age, then namespace and name. Older Workspaces are served first."""
     return (workspace.creation_timestamp, workspace.namespace, workspace.name)
 
 

@@ -1,4 +1,4 @@
-"""How far NodeClaims have come on their way to nodes that show their GPUs, and by when they must have come on."""
+"""How far NodeClaims have progressed to nodes with allocatable GPUs, and the deadline of each step."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -11,21 +11,21 @@ from plimsoll.model.meta import Condition
 from plimsoll.plan.nodes import gpu_devices
 
 PHASES: Final = ("Ready", "Initialized", "Registered", "Launched")
-"""Karpenter's conditions of a NodeClaim, the last first."""
+"""Karpenter's conditions of a NodeClaim, last step first."""
 GPUS: Final = "GPUs"
-"""The step after Karpenter's own: pods may ask for the node's devices."""
+"""The step after Karpenter's own: the node's devices are allocatable."""
 UNREADY: Final = ("Initialized", "Ready")
 
 
 class Wait(NamedTuple):
-    """What a claim waits for."""
+    """The step that a NodeClaim waits for."""
 
     step: str
     since: datetime
     due: datetime
-    """Past it the claim is late."""
+    """After this time the NodeClaim is late."""
     words: str
-    """What Karpenter says of the step; may be empty."""
+    """Karpenter's message on the step; may be empty."""
 
     @property
     def allowed(self) -> timedelta:
@@ -33,7 +33,7 @@ class Wait(NamedTuple):
 
 
 class ClaimProgress:
-    """Judges the claims of one snapshot."""
+    """Evaluates the NodeClaims of one snapshot."""
 
     def __init__(self, nodes: Iterable[Node], environment: EnvironmentSpec) -> None:
         self._resource = environment.gpu_resource
@@ -52,7 +52,8 @@ class ClaimProgress:
         return self._by_name.get(claim.node_name) or self._by_provider_id.get(claim.provider_id)
 
     def ready(self, claim: NodeClaim) -> bool:
-        """Ready by Karpenter's word and by its node's: Karpenter's stays when a node fails afterwards."""
+        """Whether the NodeClaim and its node are both Ready. The NodeClaim's condition stays True when the node fails
+        later."""
         if not claim.ready:
             return False
         node = self.node_of(claim)
@@ -63,10 +64,10 @@ class ClaimProgress:
         return node is not None and bool(gpu_devices(node, self._resource))
 
     def wait(self, claim: NodeClaim, *, gpus_known: bool, recorded: PendingClaim | None, now: datetime) -> Wait | None:
-        """What a living claim waits for; None for one that serves, or whose node failed after it had served.
+        """The step that a NodeClaim waits for; None if its node is in service, or failed after it had been.
 
-        `gpus_known`: the instance type has GPUs. `recorded` is what the status remembers of the claim: nothing else
-        tells since when a node has been without its GPUs.
+        `gpus_known`: the instance type has GPUs. `recorded` is the NodeClaim's entry in the Workspace's status, the
+        only record of since when a node lacks its GPUs.
         """
         created = parse_time(claim.creation_timestamp)
         if created is None:
@@ -92,7 +93,7 @@ class ClaimProgress:
 
 
 def parse_time(text: str) -> datetime | None:
-    """An RFC 3339 time; None where there is none."""
+    """Parses an RFC 3339 time; None where the text is none, or has no time zone."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -101,7 +102,7 @@ def parse_time(text: str) -> datetime | None:
 
 
 def words_of(condition: Condition | None) -> str:
-    """`Reason: message` of a condition, as far as it says so."""
+    """`Reason: message` of a condition; parts that are empty are left out."""
     if condition is None:
         return ""
     return ": ".join(dict.fromkeys(part for part in (condition.reason, condition.message) if part))
@@ -117,7 +118,7 @@ def _words(claim: NodeClaim, steps: Iterable[str]) -> str:
 
 
 def phase_of(claim: NodeClaim) -> str:
-    """Deleting, Ready, or the last of Karpenter's steps that the claim has done; Pending before the first."""
+    """`Deleting`, `Ready`, or Karpenter's last completed step; `Pending` before the first."""
     if claim.deleting:
         return "Deleting"
     for step in PHASES:

@@ -1,4 +1,4 @@
-"""What pods request of GPUs, and where they run."""
+"""GPU requests of pods, and where the pods run."""
 
 from plimsoll.plan.pods.changes import PodChanges, pod_changes, value_changes
 from plimsoll.plan.pods.group_labels import gpu_groups, is_reservation, node_of, selected_node

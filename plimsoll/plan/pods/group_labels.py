@@ -1,4 +1,4 @@
-"""Which GPU groups a pod belongs to, and which pods are reservations. Labels are what anybody wrote."""
+"""GPU groups of pods, and reservation pods, by labels. Anyone may write labels."""
 
 from collections.abc import Collection
 
@@ -7,7 +7,7 @@ from plimsoll.model.cluster import Pod
 
 
 def gpu_groups(pod: Pod) -> tuple[str, ...]:
-    """Names of the pod's GPU groups, sorted, each once; empty where it has none."""
+    """Names of the pod's GPU groups, sorted, without duplicates; empty if it has none."""
     labels = pod.labels
     single = labels.get(GPU_GROUP, "")
     several = [value or key.removeprefix(GPU_GROUP_PREFIX) for key, value in labels.items() if _names_group(key)]
@@ -17,18 +17,18 @@ def gpu_groups(pod: Pod) -> tuple[str, ...]:
 
 
 def is_reservation(pod: Pod, namespaces: Collection[str]) -> bool:
-    """Whether it holds a GPU for a group; only the namespaces of reservations make it one."""
+    """Whether the pod holds a GPU for a group. Only pods in the reservation namespaces do."""
     return pod.namespace in namespaces and bool(pod.labels.get(GPU_GROUP))
 
 
 def selected_node(pod: Pod) -> str:
-    """The node that a pod is about to be bound to; empty where it says none, or says what another pod said."""
+    """The node that the pod is being bound to; empty if it has none, or the annotation was copied from another pod."""
     node, _, uid = pod.annotations.get(SELECTED_NODE, "").rpartition("/")
     return node if uid == pod.uid else ""
 
 
 def node_of(pod: Pod) -> str:
-    """The node that a pod is on, or is about to be bound to; empty where it has no place."""
+    """The node that a pod is bound to, or is being bound to; empty if there is none."""
     return pod.node_name or selected_node(pod)
 
 

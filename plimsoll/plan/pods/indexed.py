@@ -1,4 +1,4 @@
-"""All pods of a snapshot with what is looked for among them, so that nobody has to look at each of them."""
+"""All pods of a snapshot with an index of those that are often needed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class _Index:
     by_node: Mapping[str, tuple[Pod, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     def after(self, gone: Sequence[Pod], new: Sequence[Pod]) -> "_Index":
-        """The index once these are out and those are in."""
+        """The index after these changes."""
         left = {pod.key for pod in gone}
         marked = (*(pod for pod in self.marked if pod.key not in left), *filter(is_marked, new))
         by_node = dict(self.by_node)
@@ -32,13 +32,13 @@ class _Index:
 
 
 class IndexedPods(tuple[Pod, ...]):
-    """An index is a function of the pods; only what is not the same value as before is read for it."""
+    """Pods with an index, which is built from the changes to an earlier index."""
 
     known: _Index
 
     @classmethod
     def of(cls, pods: tuple[Pod, ...], before: "IndexedPods | None" = None) -> "IndexedPods":
-        """The pods with their index, built on that of other pods."""
+        """The pods with their index, based on that of `before`."""
         found = cls(pods)
         changes = pod_changes(() if before is None else before, pods)
         found.known = (_Index() if before is None else before.known).after(changes.gone, changes.new)
@@ -46,17 +46,17 @@ class IndexedPods(tuple[Pod, ...]):
 
 
 def marked_pods(pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
-    """Those that are more than users of GPUs; few, where there are a hundred thousand. In any order."""
+    """Pods that matter besides their GPU use; few, even among a hundred thousand. Unordered."""
     return pods.known.marked if isinstance(pods, IndexedPods) else tuple(filter(is_marked, pods))
 
 
 def bound_pods(pods: tuple[Pod, ...]) -> Mapping[str, tuple[Pod, ...]]:
-    """Those that are on a node and not finished, by node; in any order."""
+    """Bound pods that are not finished, by node; unordered."""
     return pods.known.by_node if isinstance(pods, IndexedPods) else _by_node(pods)
 
 
 def is_marked(pod: Pod) -> bool:
-    """Whether it carries a label of ours, is held back from the scheduler, or is one of a rival."""
+    """Whether the pod has one of our labels or a scheduling gate, or belongs to a rival controller."""
     return bool(pod.scheduling_gates) or any(key.startswith(_OURS) for key in pod.labels) or is_rival(pod.name)
 
 

@@ -1,4 +1,4 @@
-"""Controllers that provide capacity for the same pods as Plimsoll: both together buy twice."""
+"""Controllers that provide capacity for the same pods as Plimsoll: together they would provision twice."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -6,26 +6,26 @@ from typing import Final
 from plimsoll.model.cluster import Pod
 
 ADJUSTER: Final = "node-scale-adjuster"
-"""KAI's, as its Deployment is named."""
+"""KAI's, by the name of its Deployment."""
 KAITO: Final = "kaito-workspace"
-"""KAITO's, as its chart names the Deployment."""
+"""KAITO's, by the name of its Deployment in the chart."""
 
 _PREFIXES: Final = tuple(f"{name}-" for name in (ADJUSTER, KAITO))
 _WARNINGS: Final = {
-    ADJUSTER: "KAI's node-scale-adjuster runs ({pod}): it asks for nodes for the shares that Plimsoll plans for; "
-    "switch it off with --set global.clusterAutoscaling=false",
-    KAITO: "KAITO's controller runs ({pod}): it makes NodeClaims for its own Workspaces, which Plimsoll does not count "
-    "on; convert them with `plimsoll import kaito`, or keep the two to NodePools of their own",
+    ADJUSTER: "KAI's node-scale-adjuster runs ({pod}): it requests nodes for the same GPU shares as Plimsoll; "
+    "disable it with --set global.clusterAutoscaling=false",
+    KAITO: "KAITO's controller runs ({pod}): it creates NodeClaims for its own Workspaces, which Plimsoll does not "
+    "count; convert them with `plimsoll import kaito`, or use separate NodePools for the two",
 }
 
 
 def is_rival(name: str) -> bool:
-    """Whether a pod of that name is one of such a controller."""
+    """Whether a pod of that name belongs to such a controller."""
     return name.startswith(_PREFIXES)
 
 
 def rival_warnings(pods: Iterable[Pod]) -> tuple[str, ...]:
-    """What to say of the controllers whose pods run, each once."""
+    """One warning for each of these controllers that runs."""
     running = sorted(f"{pod.namespace}/{pod.name}" for pod in pods if is_rival(pod.name) and not pod.finished)
     found: dict[str, str] = {}
     for pod in running:

@@ -1,6 +1,6 @@
-"""What pods ask of GPUs: KAI's sharing annotations and whole devices, read into shares.
+"""GPU requests of pods, KAI's sharing annotations and whole devices, read into shares.
 
-Annotations are what people wrote: one that cannot be read is a refusal of that pod, and never hides another.
+Anyone may write annotations: one that cannot be read refuses that pod only.
 """
 
 import re
@@ -15,7 +15,7 @@ from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SH
 from plimsoll.packing import GPU_MILLI
 
 ASSUMED_MILLI = 100
-"""Thousandths that a share in MiB counts for where the memory of no GPU is known: KAI's ratio of 0.1."""
+"""Thousandths for a share in MiB if the memory of no GPU is known: KAI's ratio of 0.1."""
 
 _FRACTION = re.compile(r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _MEMORY_DIGITS = 15
@@ -34,7 +34,7 @@ class PodShare:
 
 @dataclass(frozen=True, slots=True)
 class ShareRefusal:
-    """A pod whose request cannot be planned for: what is wrong, and what to change."""
+    """A pod whose request cannot be read: what is wrong, and what to change."""
 
     pod: Pod
     message: str
@@ -43,7 +43,7 @@ class ShareRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Pods with what they ask, and pods whose request cannot be read, both in the order given."""
+    """Pods with their requests, and pods whose request cannot be read, both in the order given."""
 
     found: tuple[PodShare, ...] = ()
     refused: tuple[ShareRefusal, ...] = ()
@@ -51,15 +51,15 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class KindSizes:
-    """Thousandths of one GPU that a share takes, by kind of GPU; kinds that it does not fit are left out."""
+    """Thousandths of one GPU that a share uses, by kind of GPU; kinds that it does not fit are left out."""
 
     milli: Mapping[str, int]
     assumed: tuple[str, ...] = ()
-    """Kinds whose memory is not known, so that the thousandths are an assumption to be told."""
+    """Kinds whose memory is not known; their thousandths are an assumption to report."""
 
 
 def read_shares(pods: Iterable[Pod], gpu_resource: str = GPU_RESOURCE) -> Shares:
-    """The shares of all pods that ask for GPUs; pods that ask for none are left out."""
+    """The shares of all pods that request GPUs; other pods are left out."""
     found, refused = [], []
     for pod in pods:
         try:
@@ -73,10 +73,10 @@ def read_shares(pods: Iterable[Pod], gpu_resource: str = GPU_RESOURCE) -> Shares
 
 
 def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE) -> GPUShare | None:
-    """What a pod asks; None where it asks for no GPU. Raises UnreadableShareError.
+    """The GPU request of a pod; None if it requests no GPU. Raises UnreadableShareError.
 
-    Which requests exclude each other is KAI's admission's rule. Digits of a fraction beyond the third round up, so
-    that what is planned is never too small.
+    Which requests exclude each other follows KAI's admission. Digits of a fraction after the third round up, so that
+    the plan is never too small.
     """
     fraction = pod.annotations.get(GPU_FRACTION)
     memory = pod.annotations.get(GPU_MEMORY_SHARE)
@@ -85,18 +85,18 @@ def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE) -> GPUShare | None:
     if fraction is None and memory is None:
         if devices is not None:
             raise _unreadable(
-                pod, GPU_FRACTION_DEVICES, devices, f"stands without {GPU_FRACTION} or {GPU_MEMORY_SHARE}",
-                f"add the part of each GPU, or ask for whole GPUs with {gpu_resource}",
+                pod, GPU_FRACTION_DEVICES, devices, f"is set without {GPU_FRACTION} or {GPU_MEMORY_SHARE}",
+                f"set one of them, or request whole GPUs with {gpu_resource}",
             )  # fmt: skip
         return GPUShare(milli=GPU_MILLI, devices=whole) if whole else None
     if fraction is not None and memory is not None:
         raise _unreadable(
-            pod, GPU_MEMORY_SHARE, memory, f"stands beside {GPU_FRACTION} {_shown(fraction)}", "keep one of the two"
+            pod, GPU_MEMORY_SHARE, memory, f"is set besides {GPU_FRACTION} {_shown(fraction)}", "keep one of the two"
         )
     if whole:
         field, value = (GPU_FRACTION, fraction) if fraction is not None else (GPU_MEMORY_SHARE, memory or "")
         raise _unreadable(
-            pod, field, value, f"stands beside {whole} whole {gpu_resource}", "keep the annotation or the resource"
+            pod, field, value, f"is set besides {whole} whole {gpu_resource}", "keep the annotation or the resource"
         )
     count = 1 if devices is None else _devices(pod, devices)
     if fraction is not None:
@@ -108,10 +108,10 @@ def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE) -> GPUShare | None:
 def size_by_kind(
     share: GPUShare, memory_mib: Mapping[str, int | None], assumed_milli: int = ASSUMED_MILLI
 ) -> KindSizes:
-    """What a share takes of each kind of GPU that could serve it; `memory_mib` is the memory of one GPU of each.
+    """What a share uses of each kind of GPU that could serve it; `memory_mib` is the memory of one GPU of each.
 
-    A share in MiB is a part of the GPU's real memory, another one on each kind. Only where no known GPU is large
-    enough, or none is known, do kinds of unknown memory count, with `assumed_milli`. Empty where it fits no kind.
+    A share in MiB is a fraction of the GPU's actual memory, which differs between kinds. Kinds of unknown memory count
+    only if no known GPU is large enough, or none is known, with `assumed_milli`. Empty if it fits no kind.
     """
     if share.memory_mib is None:
         return KindSizes({kind: share.milli_of(0) for kind in sorted(memory_mib)})
@@ -128,12 +128,12 @@ def _whole_gpus(pod: Pod, gpu_resource: str) -> int:
         count = pod.devices(gpu_resource)
     except ValueError as error:
         raise UnreadableShareError(
-            f"Pod {_name(pod)}: {gpu_resource}: {error}", "ask for a whole number of devices"
+            f"Pod {_name(pod)}: {gpu_resource}: {error}", "request a whole number of devices"
         ) from None
     if count > MAX_DEVICES:
         raise _unreadable(
             pod, gpu_resource, str(count), "are more GPUs than a node could have",
-            f"ask for between 1 and {MAX_DEVICES}",
+            f"request between 1 and {MAX_DEVICES}",
         )  # fmt: skip
     return count
 
@@ -143,7 +143,7 @@ def _milli(pod: Pod, text: str) -> int:
     if value is None or not 0 < value < 1:
         raise _unreadable(
             pod, GPU_FRACTION, text, "is not a number above 0 and below 1",
-            f"write a fraction such as 0.5, or ask for whole GPUs with {GPU_RESOURCE}",
+            f"set a fraction such as 0.5, or request whole GPUs with {GPU_RESOURCE}",
         )  # fmt: skip
     return int((value * GPU_MILLI).to_integral_value(rounding="ROUND_CEILING"))
 
@@ -152,7 +152,7 @@ def _memory(pod: Pod, text: str) -> int:
     if not (_is_number(text) and len(text) <= _MEMORY_DIGITS and int(text) > 0):
         raise _unreadable(
             pod, GPU_MEMORY_SHARE, text, "is not a whole number of MiB above 0",
-            "write MiB without a unit, such as 2000",
+            "set MiB without a unit, such as 2000",
         )  # fmt: skip
     return int(text)
 
@@ -161,13 +161,13 @@ def _devices(pod: Pod, text: str) -> int:
     if not (_is_number(text) and len(text) <= 4 and 1 <= int(text) <= MAX_DEVICES):
         raise _unreadable(
             pod, GPU_FRACTION_DEVICES, text, f"is not a whole number from 1 to {MAX_DEVICES}",
-            "write on how many GPUs of one node the pod runs, such as 2",
+            "set the number of GPUs of one node that the pod uses, such as 2",
         )  # fmt: skip
     return int(text)
 
 
 def _is_number(text: str) -> bool:
-    """Whether KAI reads it as one, too: no spaces, no sign, no digits of other scripts."""
+    """Whether KAI reads it as a number too: no spaces, no sign, ASCII digits only."""
     return text.isascii() and text.isdigit()
 
 

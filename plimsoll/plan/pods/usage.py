@@ -1,4 +1,4 @@
-"""Which pods use the GPUs of each node, and where the pods of each Workspace run."""
+"""Pods that use the GPUs of each node, and where the pods of each Workspace run."""
 
 from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
@@ -12,11 +12,11 @@ from plimsoll.model.kai import GPU_FRACTION, GPU_MEMORY_SHARE
 from plimsoll.plan.pods.indexed import bound_pods, marked_pods
 
 _REPLICA: Final = ("leaderworkerset.sigs.k8s.io/group-index", "apps.kubernetes.io/pod-index")
-"""Labels of pods that have a number: a LeaderWorkerSet or a StatefulSet that shrinks ends the highest."""
+"""Labels with the number of a pod's replica. A LeaderWorkerSet or StatefulSet that scales down deletes the highest."""
 
 
 class PodPlaces:
-    """Pods of Workspaces that are on a node and stay there; sorted out when they are first asked for."""
+    """Bound pods of Workspaces that are not terminating; indexed on first use."""
 
     def __init__(self, pods: Sequence[Pod]) -> None:
         self._pods = pods
@@ -31,7 +31,7 @@ class PodPlaces:
         return found
 
     def nodes_of(self, workspace: Workspace) -> frozenset[str]:
-        """Names of the nodes on which the Workspace has pods, but for those of replicas that it does not want."""
+        """Names of the nodes with pods of the Workspace, except for pods of replicas that it no longer declares."""
         return frozenset(pod.node_name for pod in self._of(workspace.ref) if _replica(pod) < workspace.replicas)
 
     def on(self, nodes: Container[str], owner: WorkspaceRef) -> list[Pod]:
@@ -43,7 +43,7 @@ class PodPlaces:
 
 
 def _replica(pod: Pod) -> int:
-    """The number of the pod's replica; -1 where replicas have none."""
+    """The number of the pod's replica; -1 if replicas are not numbered."""
     number = next((pod.labels[label] for label in _REPLICA if label in pod.labels), "")
     return int(number) if number.isdecimal() else -1
 
@@ -57,12 +57,12 @@ class Use(NamedTuple):
 
     pod: str
     owner: Owner | None
-    """The Workspace whose pod it is."""
+    """The Workspace that the pod belongs to."""
     devices: int
 
 
 class NodeUsage:
-    """The pods of one snapshot that run, or are about to, by node; what they ask for is read when it is asked."""
+    """The pods of one snapshot by node; their requests are read on demand."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._pods = bound_pods(snapshot.pods)
@@ -74,11 +74,11 @@ class NodeUsage:
                 own[pod.node_name] = own.get(pod.node_name, 0) + 1
 
     def own(self, workspace: Workspace) -> dict[str, int]:
-        """How many of the Workspace's pods are on each node."""
+        """Number of the Workspace's pods on each node."""
         return self._own.get(owner_of(workspace), {})
 
     def others(self, node: str, workspace: Workspace, resource: str) -> list[Use]:
-        """Pods of others on the node that have devices of that resource, or are a sibling's; by name."""
+        """Other pods on the node that use that resource, or belong to another Workspace; by name."""
         pods = self._pods.get(node)
         if not pods:
             return []
@@ -89,7 +89,7 @@ class NodeUsage:
 
 
 def nodes_in_use(pods: tuple[Pod, ...], nodes: Iterable[str], resource: str) -> set[str]:
-    """Which of the nodes have pods with devices of that resource, or with shares of them."""
+    """The nodes that have pods with devices of that resource, or with GPU shares."""
     bound = bound_pods(pods)
     return {node for node in nodes if any(_devices(pod, resource) for pod in bound.get(node, ()))}
 
@@ -104,7 +104,7 @@ def _owner(pod: Pod) -> Owner | None:
 
 
 def _devices(pod: Pod, resource: str) -> int:
-    """A share of a GPU takes it from who wants all of it; what cannot be read is taken for one device."""
+    """A GPU share counts as one device, and so does a request that cannot be read."""
     shares = GPU_FRACTION in pod.annotations or GPU_MEMORY_SHARE in pod.annotations
     try:
         return max(pod.devices(resource), int(shares))

@@ -1,6 +1,6 @@
 """What a new node of a NodePool would offer."""
 
-from plimsoll.plan.pools.launching import claim_spares, coming_claims
+from plimsoll.plan.pools.launching import claim_spares, unready_claims
 from plimsoll.plan.pools.limits import Excess, PoolLimits, Room
 from plimsoll.plan.pools.overhead import Allocatable, DaemonOverhead, allocatable, allocatable_cpu_milli
 from plimsoll.plan.pools.shape import PoolShape
@@ -17,5 +17,5 @@ __all__ = [
     "allocatable",
     "allocatable_cpu_milli",
     "claim_spares",
-    "coming_claims",
+    "unready_claims",
 ]

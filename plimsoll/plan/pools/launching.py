@@ -1,4 +1,4 @@
-"""NodeClaims of an autoscaler whose nodes are not Ready yet, and what they leave free."""
+"""NodeClaims of an autoscaler whose nodes are not Ready yet, and their free resources."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,8 +13,8 @@ from plimsoll.plan.pools.shape import PoolShape
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
 
-def coming_claims(snapshot: Snapshot) -> Counter[str]:
-    """How many there are, by NodePool."""
+def unready_claims(snapshot: Snapshot) -> Counter[str]:
+    """Number of these NodeClaims by NodePool."""
     claims = [each for each in snapshot.node_claims if WORKSPACE not in each.labels and not each.deleting]
     ready = {node.name for node in snapshot.nodes if node.ready} if claims else set()
     return Counter(claim.labels.get(NODEPOOL, "") for claim in claims if claim.node_name not in ready)
@@ -23,7 +23,7 @@ def coming_claims(snapshot: Snapshot) -> Counter[str]:
 def claim_spares(
     claims: Iterable[NodeClaim], shapes: Sequence[PoolShape], resource: str
 ) -> Iterable[tuple[FreeNode, PoolShape]]:
-    """What claims of known shapes leave free for others than those they were made for."""
+    """Free resources of NodeClaims with known shapes, beyond the pods that they were created for."""
     by_name = {shape.name: shape for shape in shapes}
     for claim in claims:
         shape = by_name.get(f"{claim.labels.get(NODEPOOL, '')}/{_instance_type(claim)}")
@@ -34,7 +34,7 @@ def claim_spares(
 
 
 def _instance_type(claim: NodeClaim) -> str:
-    """That it was launched as, or the only one that it may be."""
+    """The launched instance type, or the only allowed one."""
     launched = claim.labels.get(INSTANCE_TYPE)
     if launched:
         return launched
@@ -42,17 +42,17 @@ def _instance_type(claim: NodeClaim) -> str:
 
 
 def _spare(claim: NodeClaim, shape: PoolShape, resource: str) -> FreeNode | None:
-    """What the pods that it was made for leave free; None where that is no GPU."""
+    """What the NodeClaim's pods leave free; None if that is no GPU."""
     resources = claim.spec.get("resources")
     requests = resources.get("requests") if isinstance(resources, dict) else None
-    asked = requests if isinstance(requests, dict) else {}
-    gpus = shape.gpus - _amount(asked, resource, parse_devices)
+    needed = requests if isinstance(requests, dict) else {}
+    gpus = shape.gpus - _amount(needed, resource, parse_devices)
     if gpus <= 0:
         return None
-    # Karpenter writes what DaemonSets take into the requests of a claim.
-    cpu_milli = min(shape.cpu_milli, max(0, shape.node_cpu_milli - _amount(asked, "cpu", parse_cpu_milli)))
-    memory_mib = min(shape.memory_mib, max(0, shape.node_memory_mib - _amount(asked, "memory", parse_memory_mib)))
-    pods = less(shape.pods, max(0, _amount(asked, "pods", parse_devices) - shape.overhead.pods))
+    # A NodeClaim's requests include those of DaemonSets.
+    cpu_milli = min(shape.cpu_milli, max(0, shape.node_cpu_milli - _amount(needed, "cpu", parse_cpu_milli)))
+    memory_mib = min(shape.memory_mib, max(0, shape.node_memory_mib - _amount(needed, "memory", parse_memory_mib)))
+    pods = less(shape.pods, max(0, _amount(needed, "pods", parse_devices) - shape.overhead.pods))
     return FreeNode(claim.name, shape.kind, (GPU_MILLI,) * gpus, cpu_milli, memory_mib, pods)
 
 

@@ -1,4 +1,4 @@
-"""What the NodePools of a cluster have left under their limits, while nodes are planned of them."""
+"""What is left under the limits of NodePools while nodes are planned from them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from plimsoll.plan.pools.shape import PoolShape
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
 _PARSERS: Final = {"cpu": parse_cpu_milli, "memory": parse_memory_mib}
-"""Of everything else there are whole devices."""
+"""Other resources are whole devices."""
 
 Amounts = dict[str, int]
 """By resource: millicores, MiB, devices, nodes."""
@@ -18,7 +18,7 @@ Amounts = dict[str, int]
 
 @dataclass(frozen=True)
 class Room:
-    """What the limits of the Environment leave for demand: `gpus` devices and `nodes`, as far as they are bounded."""
+    """What the limits of the Environment leave for demand: `gpus` devices and `nodes`, where they are limited."""
 
     limits: Mapping[str, int] = field(default_factory=dict)
     left: Mapping[str, int] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """A limit that one more node would pass."""
+    """A limit that one more node would exceed."""
 
     node_pool: str
     """Empty: of the Environment."""
@@ -36,19 +36,19 @@ class Excess:
     def __str__(self) -> str:
         if not self.node_pool:
             return (
-                f"limits.{self.resource} of the Environment is {self.limit}, and one more node would pass it, beside "
+                f"limits.{self.resource} of the Environment is {self.limit}, and one more node would exceed it, with "
                 "those of Workspaces and of other demand: raise the limit"
             )
         return (
-            f"limits.{self.resource} of NodePool {self.node_pool} is {self.limit}, and one more node would pass it: "
-            "raise the limit, or let another NodePool serve the pods"
+            f"limits.{self.resource} of NodePool {self.node_pool} is {self.limit}, and one more node would exceed it: "
+            "raise the limit, or allow another NodePool for the pods"
         )
 
 
 class PoolLimits:
-    """What is left of each limit, and of the Environment's.
+    """What is left under each NodePool's limits, and under the Environment's.
 
-    Karpenter leaves out types that would pass a limit of their NodePool, so neither are they planned.
+    Karpenter skips instance types that would exceed a limit of their NodePool, so they are not planned either.
     """
 
     def __init__(self, pools: Sequence[NodePool], gpu_resource: str, room: Room | None = None) -> None:
@@ -57,13 +57,15 @@ class PoolLimits:
         self._resource = gpu_resource
         self._limits = {pool.name: pool.limits for pool in pools if pool.limits}
         self._left: dict[str, Amounts] = {
-            pool.name: {key: _amount(key, value) - _amount(key, pool.used.get(key, 0)) for key, value in held.items()}
+            pool.name: {
+                key: _amount(key, value) - _amount(key, pool.used.get(key, 0)) for key, value in readable.items()
+            }
             for pool in pools
-            if (held := {key: value for key, value in pool.limits.items() if _readable(key, value)})
+            if (readable := {key: value for key, value in pool.limits.items() if _readable(key, value)})
         }
 
     def copy(self) -> "PoolLimits":
-        """The same, to be changed alone."""
+        """An independent copy."""
         other = PoolLimits((), self._resource, self._room)
         other._environment = dict(self._environment)
         other._limits = self._limits
@@ -71,39 +73,39 @@ class PoolLimits:
         return other
 
     def give(self, shape: PoolShape, nodes: int = 1) -> None:
-        """Makes room for so many nodes; takes it where the number is negative."""
+        """Frees room for `nodes` nodes; a negative number uses it."""
         left = self._left.get(shape.node_pool, {})
-        for of, asked in ((left, self._asked(shape)), (self._environment, _of_environment(shape))):
-            for key, amount in asked.items():
+        for of, needed in ((left, self._needed(shape)), (self._environment, _of_environment(shape))):
+            for key, amount in needed.items():
                 if key in of:
                     of[key] += nodes * amount
 
     def excess(self, shape: PoolShape) -> Excess | None:
-        """The limit that one more node would pass; None where none."""
+        """The limit that one more node would exceed; None if there is none."""
         for key, amount in _of_environment(shape).items():
             if amount > self._environment.get(key, amount):
                 return Excess("", key, str(self._room.limits[key]))
         left = self._left.get(shape.node_pool)
         if left is None:
             return None
-        for key, amount in self._asked(shape).items():
+        for key, amount in self._needed(shape).items():
             if amount > left.get(key, amount):
                 return Excess(shape.node_pool, key, str(self._limits[shape.node_pool][key]))
         return None
 
     def use(self, shape: PoolShape) -> float:
-        """The largest part of what is left of a limit that one more node takes; 0 where none bounds it."""
+        """The largest fraction of the rest of a limit that one more node uses; 0 without limits."""
         left = self._left.get(shape.node_pool, {})
         parts = [
             amount / max(1, of[key])
-            for of, asked in ((left, self._asked(shape)), (self._environment, _of_environment(shape)))
-            for key, amount in asked.items()
+            for of, needed in ((left, self._needed(shape)), (self._environment, _of_environment(shape)))
+            for key, amount in needed.items()
             if key in of
         ]
         return max(parts, default=0.0)
 
-    def told_in(self, reason: str) -> bool:
-        """Whether a reason speaks of one of the limits."""
+    def named_in(self, reason: str) -> bool:
+        """Whether a reason names one of the limits."""
         return any(str(excess) in reason for excess in self._possible())
 
     def _possible(self) -> Iterator[Excess]:
@@ -114,10 +116,10 @@ class PoolLimits:
                 yield Excess(pool, key, str(self._limits[pool][key]))
 
     def state(self) -> tuple[object, ...]:
-        """A value that is the same for the same room."""
+        """A value that is equal for equal rests."""
         return (*self._environment.items(), *((pool, *left.items()) for pool, left in sorted(self._left.items())))
 
-    def _asked(self, shape: PoolShape) -> Amounts:
+    def _needed(self, shape: PoolShape) -> Amounts:
         known = {"cpu": shape.node_cpu_milli, "memory": shape.node_memory_mib}
         return {
             self._resource: shape.gpus,

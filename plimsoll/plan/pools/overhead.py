@@ -1,4 +1,4 @@
-"""CPU and memory of a new node that its system and DaemonSets take."""
+"""CPU and memory of a new node that the system and DaemonSets use."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,30 +9,30 @@ from plimsoll.packing.nodes import UNBOUNDED
 from plimsoll.plan.pools.shape import PoolShape
 
 _CPU_STEPS: Final = ((1000, 6.0), (1000, 1.0), (2000, 0.5), (UNBOUNDED, 0.25))
-"""(millicores, percent kept of them): the first core, the second, the next two, all further ones."""
+"""(millicores, percent reserved of them): the first core, the second, the next two, all further ones."""
 _MEMORY_STEPS: Final = ((4096, 25.0), (4096, 20.0), (8192, 10.0), (114688, 6.0), (UNBOUNDED, 2.0))
-"""(MiB, percent kept of them) by the kubelets of Azure, and of Google."""
+"""(MiB, percent reserved of them) by the kubelets of Azure and of Google."""
 _MACHINE: Final = 7.5
-"""Percent of the nominal memory that Karpenter's providers count as lost to the virtual machine."""
+"""Percent of the nominal memory that Karpenter's providers subtract for the virtual machine."""
 _EVICTION_MIB: Final = 100
-"""Memory that must stay free, or kubelets evict pods."""
+"""The kubelet evicts pods when less than this is free."""
 _AWS_BASE_MIB: Final = 255
 _AWS_POD_MIB: Final = 11
-"""Amazon's kubelets keep so much, and so much for each pod that the node may have."""
+"""Memory that Amazon's kubelets reserve: a base, and an amount for each pod that the node may have."""
 _AWS_SMALL_VCPUS: Final = 30
 _AWS_PODS: Final = (110, 250)
-"""Pods that a node may have: a small one, a larger one."""
+"""Maximum pods of a node: a small one, a larger one."""
 
 
 class Allocatable(NamedTuple):
-    """What pods of a new node may ask for."""
+    """What pods of a new node may request."""
 
     cpu_milli: int
     memory_mib: int
 
 
 def allocatable(listed: InstanceType | None) -> Allocatable:
-    """By what the catalog has of a type; what is not known counts as enough."""
+    """Allocatable resources by a type's catalog entry; unknown ones count as unbounded."""
     vcpus = listed.vcpus if listed is not None else None
     memory_mib = listed.memory_mib if listed is not None else None
     on_aws = listed is not None and listed.cloud == "aws"
@@ -43,7 +43,7 @@ def allocatable(listed: InstanceType | None) -> Allocatable:
 
 
 def allocatable_cpu_milli(cpu_milli: int) -> int:
-    """Millicores that pods may ask for, by the steps that kubelets of the large clouds reserve."""
+    """Allocatable millicores, after the reservations of the large clouds' kubelets."""
     return max(0, int(cpu_milli - _kept(cpu_milli, _CPU_STEPS)))
 
 
@@ -68,31 +68,31 @@ _TOLERATED: Final = frozenset(
     f"node.kubernetes.io/{condition}"
     for condition in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 )
-"""Taints that the DaemonSet controller lets every one of its pods tolerate."""
+"""Taints that the pods of every DaemonSet tolerate."""
 
 
 class DaemonOverhead:
-    """Of the DaemonSets of one snapshot."""
+    """Overhead of the DaemonSets of one snapshot."""
 
     def __init__(self, daemon_sets: Iterable[DaemonSet] = ()) -> None:
         self._sets = [each for each in daemon_sets if not each.deleting]
         self._plain = frozenset(each.title for each in self._sets if each.plain)
 
     def of_shape(self, shape: PoolShape) -> HostLoad:
-        """What they take of each new node of a shape."""
+        """What they use of each new node of a shape."""
         if _OS not in shape.labels and _OS not in shape.requirements:
             shape = replace(shape, labels={**shape.labels, _OS: "linux"})
         return _load(each for each in self._sets if shape.serves(each.placement))
 
-    def to_come(self, node: Node, load: HostLoad) -> HostLoad:
-        """What they will take of a node beside the pods that are there."""
+    def missing_from(self, node: Node, load: HostLoad) -> HostLoad:
+        """What they will use of a node besides the pods that exist there."""
         if self._plain <= load.daemon_sets:
             return IDLE
         taints = tuple(taint for taint in node.taints if taint.key not in _TOLERATED)
         return _load(
             each
             for each in self._sets
-            # Pods that ask for devices are told by name, not by their DaemonSet: those are counted where they run.
+            # Pods that request devices are observed one by one and counted where they run.
             if each.plain
             and each.title not in load.daemon_sets
             and each.placement.allows(node.labels, node.name)

@@ -1,4 +1,4 @@
-"""PoolShape: a new node of an instance type that a NodePool allows, as far as it is known beforehand."""
+"""PoolShape: a new node of an instance type that a NodePool allows, as far as it is known in advance."""
 
 import re
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ _CHOSEN: Final = (
     "karpenter.azure.com/",
     "topology.k8s.aws/",
 )
-"""Labels with these prefixes are the provider's to choose, so that a wish for them can come true."""
+"""Prefixes of labels that the provider chooses, so that a requirement on them can be met."""
 _DISCOVERED: Final = ("nvidia.com/", "feature.node.kubernetes.io/")
-"""Labels with these prefixes are written once the node is there."""
+"""Prefixes of labels that are written after the node exists."""
 _VENDORS: Final = frozenset({"nvidia", "tesla", "geforce", "quadro"})
 _GIGABYTES: Final = re.compile(r"(?<![a-z0-9])(\d+)gb(?![a-z0-9])")
 
@@ -30,7 +30,7 @@ _GIGABYTES: Final = re.compile(r"(?<![a-z0-9])(\d+)gb(?![a-z0-9])")
 @dataclass(frozen=True)
 class PoolShape:
     node_pool: str
-    """Empty where the cluster has no NodePools: a node such as those that it has."""
+    """Empty if the cluster has no NodePools: a node like the existing ones."""
     weight: int
     instance_type: str
     gpus: int
@@ -38,21 +38,21 @@ class PoolShape:
     """GPU product."""
     gpu_memory_mib: int | None
     cpu_milli: int
-    """For pods beside `overhead`."""
+    """Available to pods besides `overhead`."""
     memory_mib: int
-    """For pods beside `overhead`."""
+    """Available to pods besides `overhead`."""
     price: float | None = None
     taints: tuple[Taint, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Those that are certain."""
+    """Labels that every such node has."""
     requirements: Mapping[str, tuple[NodeRequirement, ...]] = field(default_factory=dict)
-    """Of the NodePool, by label: what its nodes' labels may be."""
+    """The NodePool's requirements by label: the values that its nodes' labels may have."""
     discovered: bool = False
-    """Whether `kind` is what GPU Feature Discovery says, rather than a catalog's name."""
+    """Whether `kind` comes from GPU Feature Discovery, rather than from a catalog."""
     overhead: HostLoad = IDLE
-    """What DaemonSets take of each such node."""
+    """What DaemonSets use of each such node."""
     pods: int = UNBOUNDED
-    """Pods that it takes beside `overhead` and the reservations of its GPUs."""
+    """Pods that fit besides `overhead` and the reservations of its GPUs."""
 
     @cached_property
     def name(self) -> str:
@@ -69,7 +69,7 @@ class PoolShape:
         return self.memory_mib if self.memory_mib >= UNBOUNDED else self.memory_mib + self.overhead.memory_mib
 
     def beside(self, overhead: HostLoad) -> "PoolShape":
-        """The same, of which DaemonSets take so much."""
+        """A copy with this overhead of DaemonSets."""
         return replace(
             self,
             cpu_milli=less(self.node_cpu_milli, overhead.cpu_milli),
@@ -79,7 +79,7 @@ class PoolShape:
         )
 
     def serves(self, placement: Placement) -> bool:
-        """Whether pods of that placement may run on such a node, as far as can be told beforehand."""
+        """Whether pods of that placement can run on such a node, as far as is known in advance."""
         if placement.kept_away(self.taints):
             return False
         if any(not self._can_be(NodeRequirement(key, "In", (value,))) for key, value in placement.node_selector):
@@ -88,7 +88,7 @@ class PoolShape:
 
     def _can_be(self, wish: NodeRequirement) -> bool:
         if wish.field:
-            return wish.operator == "NotIn"  # the name of a new node is none that anyone knows
+            return wish.operator == "NotIn"  # the name of a new node is not known
         value = self.labels.get(wish.key)
         if value is not None:
             return wish.allows(value)
@@ -112,7 +112,7 @@ class PoolShape:
         return not any(same_product(self.kind, value, self.gpu_memory_mib) for value in wish.values)
 
     def _declared_can_be(self, declared: tuple[NodeRequirement, ...], wish: NodeRequirement) -> bool:
-        """Whether some value that the NodePool allows is one that is wished for."""
+        """Whether the NodePool allows a value that meets the requirement."""
         named = [each.values for each in (*declared, wish) if each.operator == "In"]
         if named:
             return any(all(each.allows(value) for each in (*declared, wish)) for value in named[0])

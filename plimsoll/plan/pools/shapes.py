@@ -1,4 +1,4 @@
-"""The shapes of new nodes that the NodePools of a cluster allow, with what is known of each."""
+"""The shapes of new nodes that the NodePools of a cluster allow."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from plimsoll.plan.pools.shape import PoolShape, same_product
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
 KUBELET_PODS: Final = 110
-"""Pods of a node where its kubelet is told nothing else."""
+"""The kubelet's default maximum of pods."""
 
 
 class PoolShapes:
-    """Shapes of one set of nodes and NodePools; where there are no NodePools, those of the nodes that there are."""
+    """Shapes of the NodePools; in a cluster without NodePools, those of its nodes."""
 
     def __init__(self, snapshot: Snapshot, index: NodeIndex | None = None) -> None:
         self._resource = snapshot.environment.spec.gpu_resource
@@ -40,7 +40,7 @@ class PoolShapes:
         self.shapes: tuple[PoolShape, ...] = tuple(shape.beside(daemons.of_shape(shape)) for shape in found)
         """By NodePool, then by instance type."""
         self.warnings: tuple[str, ...] = tuple(self._unknown)
-        """What NodePools name and nobody knows."""
+        """What NodePools name and is not known."""
 
     def _of_pool(self, pool: NodePool) -> Iterable[PoolShape]:
         said = _Said.by(pool)
@@ -51,7 +51,7 @@ class PoolShapes:
             offered = self._types.find(name)
             if offered is None or offered.gpus is None:
                 self._unknown.append(
-                    f"NodePool {pool.name}: the GPUs of instance type {name} are not known until a node of it is there"
+                    f"NodePool {pool.name}: the GPUs of instance type {name} are not known until a node of it exists"
                 )
                 continue
             listed = self._catalog.lookup(name)
@@ -60,23 +60,23 @@ class PoolShapes:
             product = said.product_of(offered)
             if said.products and product is None:
                 self._unknown.append(
-                    f"NodePool {pool.name}: instance type {name} is left out: it has {offered.gpus.product}, the "
-                    f"NodePool says {', '.join(said.products)}"
+                    f"NodePool {pool.name}: instance type {name} is skipped: it has {offered.gpus.product}, but the "
+                    f"NodePool requires {', '.join(said.products)}"
                 )
                 continue
             yield self._shape(said, name, offered, product, of_type)
 
-    def _names(self, pool: NodePool, asked: tuple[NodeRequirement, ...]) -> list[str]:
-        """Instance types that the pool's requirement on them allows; of its cloud where it names none."""
-        for each in asked:
+    def _names(self, pool: NodePool, needed: tuple[NodeRequirement, ...]) -> list[str]:
+        """Instance types that the pool's requirement allows; without one, those of its cloud."""
+        for each in needed:
             if each.operator == "In":
-                return [name for name in each.values if all(other.allows(name) for other in asked)]
+                return [name for name in each.values if all(other.allows(name) for other in needed)]
         cloud = CLOUDS.get(pool.node_class_group)
         names = {each.name for each in self._catalog.types if cloud is None or each.cloud == cloud}
         names |= {
             node.instance_type for node in self._index.with_label(NODEPOOL, pool.name) if self._gpus(node) is not None
         }
-        return sorted(name for name in names if name and all(each.allows(name) for each in asked))
+        return sorted(name for name in names if name and all(each.allows(name) for each in needed))
 
     def _shape(
         self, said: "_Said", name: str, offered: OfferedType, product: str | None, of_type: Mapping[str, str]
@@ -103,7 +103,7 @@ class PoolShapes:
         )
 
     def _of_nodes(self) -> Iterable[PoolShape]:
-        """A shape for each instance type that nodes with GPUs have, where an autoscaler's groups are not seen."""
+        """A shape for each instance type of nodes with GPUs, if the autoscaler's node groups are not visible."""
         for name, nodes in sorted(self._index.by_label(INSTANCE_TYPE).items()):
             for node in nodes:
                 gpus = self._gpus(node)
@@ -131,11 +131,11 @@ class PoolShapes:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a NodePool says of its nodes."""
+    """The labels, requirements and taints of a NodePool's nodes."""
 
     pool: NodePool
     labels: Mapping[str, str]
-    """Those that are certain."""
+    """Labels that every node has."""
     requirements: Mapping[str, tuple[NodeRequirement, ...]]
     """By label."""
     taints: tuple[Taint, ...]
@@ -146,8 +146,8 @@ class _Said:
         for each in pool.requirements:
             key, values = str(each.get("key")), each.get("values")
             texts = tuple(map(str, values)) if isinstance(values, list) else ()
-            asked = NodeRequirement(key, str(each.get("operator")), texts)
-            requirements[key] = (*requirements.get(key, ()), asked)
+            needed = NodeRequirement(key, str(each.get("operator")), texts)
+            requirements[key] = (*requirements.get(key, ()), needed)
         labels = {**pool.template_labels, NODEPOOL: pool.name}
         for key, several in requirements.items():
             if len(several) == 1 and several[0].operator == "In" and len(several[0].values) == 1:
@@ -155,32 +155,32 @@ class _Said:
         return cls(pool, labels, requirements, _taints(pool))
 
     def allows(self, labels: Mapping[str, str]) -> bool:
-        """Whether its requirements let a node have these labels."""
+        """Whether its requirements allow nodes with these labels."""
         return all(each.allows(value) for key, value in labels.items() for each in self.requirements.get(key, ()))
 
     @property
     def products(self) -> tuple[str, ...]:
-        """GPU products that the nodes may have; empty: it says nothing."""
+        """GPU products that the nodes may have; empty if it does not restrict them."""
         if GPU_PRODUCT in self.labels:
             return (self.labels[GPU_PRODUCT],)
         return next((each.values for each in self.requirements.get(GPU_PRODUCT, ()) if each.operator == "In"), ())
 
     def product_of(self, offered: OfferedType) -> str | None:
-        """The product that it says of an instance type; None: none that fits."""
+        """The NodePool's product for an instance type; None if none fits."""
         assert offered.gpus is not None
         listed = offered.gpus.product
         return next((each for each in self.products if same_product(listed, each, _memory(offered))), None)
 
 
 def _memory(offered: OfferedType) -> int | None:
-    """MiB of one of its GPUs, as GPU Feature Discovery will say them."""
+    """MiB of one of its GPUs, as GPU Feature Discovery will label it."""
     if offered.gpus is None or not offered.gpus.memory_mib:
         return None
     return reported_memory_mib(offered.gpus.product, int(offered.gpus.memory_mib))
 
 
 def _taints(pool: NodePool) -> tuple[Taint, ...]:
-    """Of the nodes once they are ready: startup taints have gone by then. What is no taint keeps nobody away."""
+    """Taints of ready nodes, without startup taints. Invalid taints are ignored."""
     given = pool.template_spec.get("taints")
     found = []
     for each in given if isinstance(given, list) else ():
@@ -192,12 +192,12 @@ def _taints(pool: NodePool) -> tuple[Taint, ...]:
 
 
 def _pods(nodes: Iterable[Node], gpus: int) -> int:
-    """Pods that a node of these takes beside a reservation for each of its GPUs."""
+    """Pods that such a node takes besides a reservation for each of its GPUs."""
     return max(0, (_least(nodes, "pods", parse_devices) or KUBELET_PODS) - gpus)
 
 
 def _least(nodes: Iterable[Node], resource: str, parse: Any) -> int:
-    """The least that a node of these offers of a resource; 0 where none says."""
+    """The minimum of a resource that these nodes offer; 0 if none reports it."""
     amounts = []
     for node in nodes:
         amount = node.allocatable.get(resource)

@@ -1,4 +1,4 @@
-"""The NodeClaim (karpenter.sh/v1) that is declared for one node of a Workspace."""
+"""The NodeClaim (karpenter.sh/v1) for one node of a Workspace."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ AWS_GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
 def node_claim_manifest(
     workspace: Workspace, environment: Environment, offered: OfferedType, node_class: NodeClassRef, name: str
 ) -> dict[str, Any]:
-    """A NodeClaim of exactly that instance type, which no NodePool owns and no consolidation takes.
+    """A NodeClaim of exactly that instance type, without a NodePool, which Karpenter never consolidates.
 
-    The selector's `matchLabels` become labels, as KAITO has it, and its `matchExpressions` requirements. The hash of
-    the spec stands in an annotation: a claim that would be another one now is outdated.
+    The selector's `matchLabels` become labels, as in KAITO, and its `matchExpressions` become requirements. An
+    annotation holds the hash of the spec: a NodeClaim with another hash is outdated.
     """
     spec: dict[str, Any] = {
         "nodeClassRef": {"group": node_class.group, "kind": node_class.kind, "name": node_class.name},
@@ -44,7 +44,7 @@ def node_claim_manifest(
 
 
 def requirements(workspace: Workspace, offered: OfferedType) -> list[dict[str, Any]]:
-    """What a node must be: of the instance type, Linux, and as the selector's expressions say."""
+    """Requirements on a node: the instance type, Linux, and the selector's expressions."""
     found = [_is_in(INSTANCE_TYPE, offered.name), _is_in(OS, "linux")]
     if offered.cloud == "aws" and offered.claimable:
         found.append({"key": AWS_GPU_COUNT, "operator": "Gt", "values": ["0"]})
@@ -56,7 +56,7 @@ def requirements(workspace: Workspace, offered: OfferedType) -> list[dict[str, A
 
 
 def taints(environment: Environment) -> list[dict[str, str]]:
-    """The taints of nodes that are made."""
+    """Taints of new nodes."""
     return [
         {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
         for taint in environment.spec.node_claims.taints
@@ -64,7 +64,8 @@ def taints(environment: Environment) -> list[dict[str, str]]:
 
 
 def _requests(workspace: Workspace, environment: Environment, offered: OfferedType) -> dict[str, str]:
-    """What the node must offer. Karpenter knows disks as `ephemeral-storage`, and launches nothing that lacks it."""
+    """Resources that the node must offer. Karpenter counts disks as `ephemeral-storage`, and launches no node that
+    lacks it."""
     requests = {}
     if offered.claimable:
         requests[environment.spec.gpu_resource] = str(offered.claimable)

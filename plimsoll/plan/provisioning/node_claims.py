@@ -1,4 +1,4 @@
-"""The provisioner `nodeclaim`: one Karpenter NodeClaim for each node, made and deleted by name."""
+"""The provisioner `nodeclaim`: one Karpenter NodeClaim per node, created and deleted by name."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
@@ -6,84 +6,88 @@ from itertools import islice
 
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, SPEC_HASH
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.plan.owned import ClaimProgress, Delta, Trying, alive, claim_names
+from plimsoll.plan.owned import AttemptTracker, ClaimProgress, Delta, alive, claim_names
 from plimsoll.plan.provisioning.manifest import node_claim_manifest
-from plimsoll.plan.provisioning.provisioner import Means, Wish
+from plimsoll.plan.provisioning.provisioner import NodeTarget, ProvisionerContext
 from plimsoll.plan.provisioning.static_pool import lowered
 from plimsoll.text import counted
 
 
 class NodeClaimProvisioner:
     def __init__(
-        self, means: Means, progress: ClaimProgress, trying: Trying, names: Iterable[str], now: datetime
+        self,
+        context: ProvisionerContext,
+        progress: ClaimProgress,
+        tracker: AttemptTracker,
+        names: Iterable[str],
+        now: datetime,
     ) -> None:
         """`names` are those of every NodeClaim of the cluster."""
-        self._means = means
+        self._context = context
         self._progress = progress
-        self._trying = trying
+        self._tracker = tracker
         self._used = set(names)
         self._now = now
 
-    def provide(self, wish: Wish, delta: Delta) -> None:
-        """Replaces what is late, deletes the superfluous, creates the missing unless the next try is yet to come.
+    def provide(self, target: NodeTarget, delta: Delta) -> None:
+        """Replaces late NodeClaims, deletes surplus ones, and creates missing ones once the next attempt is due.
 
-        Nodes of a static NodePool, from before the provisioner was changed, count; they go where they are too many.
+        Nodes of a static NodePool, from before the provisioner changed, count; surplus ones are removed.
         """
-        everything = self._means.claims(wish)
+        everything = self._context.claims(target)
         own = [claim for claim in alive(everything) if NODEPOOL not in claim.labels]
-        tries = self._trying.judge(
-            wish.workspace.status.provisioning, everything, gpus_known=wish.offered.devices is not None
+        tries = self._tracker.judge(
+            target.workspace.status.provisioning, everything, gpus_known=target.offered.devices is not None
         )
         for claim in alive(everything):
             if claim.name in tries.late:
                 delta.delete(claim, f"{tries.late[claim.name]}: it is replaced")
-        if tries.next_look is not None:
-            delta.looks.append(tries.next_look)
+        if tries.next_deadline is not None:
+            delta.deadlines.append(tries.next_deadline)
         staying = [claim for claim in own if claim.name not in tries.late]
-        pooled = sum(pool.replicas or 0 for pool in self._means.pools(wish) if not pool.deleting)
+        pooled = sum(pool.replicas or 0 for pool in self._context.pools(target) if not pool.deleting)
         there = len(staying) + pooled
-        self._remove(wish, staying, pooled, delta)
-        missing = wish.target - there
+        self._remove(target, staying, pooled, delta)
+        missing = target.nodes - there
         if missing <= 0 or (tries.next_try is not None and self._now < tries.next_try):
             return
-        room = self._means.room(wish, missing, delta)
-        reason = f"{counted(wish.target, 'node')} wanted, {there} there"
+        room = self._context.room(target, missing, delta)
+        reason = f"{counted(target.nodes, 'node')} needed, {there} exist"
         if tries.record.failures:
-            reason += f"; try {tries.record.failures + 1}"
-        for name in islice(claim_names(wish.workspace, self._used, tries.record.tries), room):
+            reason += f"; attempt {tries.record.failures + 1}"
+        for name in islice(claim_names(target.workspace, self._used, tries.record.tries), room):
             self._used.add(name)
-            delta.create(self._manifest(wish, name), wish.verdict.workspace, reason)
+            delta.create(self._manifest(target, name), target.verdict.workspace, reason)
 
-    def _manifest(self, wish: Wish, name: str) -> dict[str, object]:
-        return node_claim_manifest(wish.workspace, self._means.environment, wish.offered, wish.node_class, name)
+    def _manifest(self, target: NodeTarget, name: str) -> dict[str, object]:
+        return node_claim_manifest(target.workspace, self._context.environment, target.offered, target.node_class, name)
 
-    def _remove(self, wish: Wish, claims: list[NodeClaim], pooled: int, delta: Delta) -> None:
-        superfluous = len(claims) + pooled - wish.target
+    def _remove(self, target: NodeTarget, claims: list[NodeClaim], pooled: int, delta: Delta) -> None:
+        superfluous = len(claims) + pooled - target.nodes
         if superfluous > 0 and claims:
-            wanted = self._manifest(wish, "any")["metadata"]
+            wanted = self._manifest(target, "any")["metadata"]
             assert isinstance(wanted, dict)
-            outdated = outdated_claims(claims, wanted["annotations"][SPEC_HASH], wish.offered.name)
-            order = Victims(self._progress, outdated, self._means.places.nodes_of(wish.workspace))
-            why = f"superfluous: {counted(wish.target, 'node')} wanted, {len(claims) + pooled} there"
+            outdated = outdated_claims(claims, wanted["annotations"][SPEC_HASH], target.offered.name)
+            order = Victims(self._progress, outdated, self._context.places.nodes_of(target.workspace))
+            why = f"surplus: {counted(target.nodes, 'node')} needed, {len(claims) + pooled} exist"
             for claim in order.first(claims, superfluous):
                 delta.delete(claim, f"{why}; {order.state(claim)}")
         if pooled:
-            left = max(0, min(pooled, wish.target - len(claims)))
-            for pool in self._means.pools(wish):
+            left = max(0, min(pooled, target.nodes - len(claims)))
+            for pool in self._context.pools(target):
                 if not pool.deleting and (pool.replicas or 0) != left:
-                    lowered(wish, self._means.environment, pool, left, delta)
+                    lowered(target, self._context.environment, pool, left, delta)
 
 
 class Victims:
-    """Which claims go first: those that have failed or are not Ready, then the outdated, then the newest, then by name.
+    """Order of deletion: failed or not Ready, then outdated, then newest, then by name.
 
-    So a Ready one goes only where more are Ready than are wanted. Of those that are not outdated, one without a pod of
-    the Workspace that stays goes before the others: where an autoscaler has taken pods away, or the pods are numbered
-    and the last ones go, those that are left stay.
+    A Ready NodeClaim is deleted only if more are Ready than needed. Among those that are not outdated, nodes without a
+    remaining pod of the Workspace go first, so that pods that an autoscaler or a StatefulSet keeps are not moved.
     """
 
     def __init__(self, progress: ClaimProgress, outdated: Collection[str], busy: Collection[str] = ()) -> None:
-        """`outdated` are names of claims, `busy` those of nodes with pods that stay."""
+        """`outdated` are NodeClaim names, `busy` the names of nodes with remaining pods."""
         self._progress = progress
         self._outdated = outdated
         self._busy = busy
@@ -95,7 +99,7 @@ class Victims:
 
     def state(self, claim: NodeClaim) -> str:
         """Why it is among the first."""
-        return ("failed", "not Ready", "outdated", "without a pod that stays", "the newest")[self._rank(claim)]
+        return ("failed", "not Ready", "outdated", "without a pod", "the newest")[self._rank(claim)]
 
     def _rank(self, claim: NodeClaim) -> int:
         if not self._progress.ready(claim):
@@ -106,7 +110,7 @@ class Victims:
 
 
 def has_failed(claim: NodeClaim) -> bool:
-    """Whether Karpenter says that a step went wrong, rather than that it has not come yet."""
+    """Whether Karpenter reports that a step failed, rather than that it is pending."""
     return any(
         condition.status == "False"
         for condition in claim.conditions
@@ -115,10 +119,10 @@ def has_failed(claim: NodeClaim) -> bool:
 
 
 def outdated_claims(claims: Iterable[NodeClaim], spec_hash: str, instance_type: str) -> frozenset[str]:
-    """Names of claims that are not what would be made now.
+    """Names of NodeClaims that differ from what would be created now.
 
-    By the hash of what was declared, else by the instance type; by Karpenter's Drifted; or by an image that is not the
-    newest claim's.
+    By the hash of the declared spec, else by the instance type; by Karpenter's condition Drifted; or by an image other
+    than that of the newest NodeClaim.
     """
     claims = list(claims)
     with_image = [claim for claim in claims if claim.image_id]

@@ -1,4 +1,4 @@
-"""Provisioners: how the nodes that a Workspace lacks, or has too many of, become objects."""
+"""Provisioners: how missing and surplus nodes of a Workspace become objects."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,53 +13,53 @@ from plimsoll.plan.pods import PodPlaces
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What one accepted Workspace wants of its provisioner."""
+class NodeTarget:
+    """The nodes that one accepted Workspace needs from its provisioner."""
 
     workspace: Workspace
     verdict: Verdict
     offered: OfferedType
     node_class: NodeClassRef
     pool: NodePool | None
-    """The NodePool of others that allows the type, whose limits hold."""
-    target: int
-    """Nodes to be made for the Workspace: those that it brings are taken off."""
+    """The NodePool that allows the instance type; its limits apply."""
+    nodes: int
+    """Number of nodes to provision, without existing nodes that count."""
 
 
 class Provisioner(Protocol):
-    """One way to make nodes; one object serves a whole round."""
+    """One way to provision nodes. An instance serves one round."""
 
-    def provide(self, wish: Wish, delta: Delta) -> None:
-        """Adds to the delta what takes the Workspace's nodes to the target, within the limits."""
+    def provide(self, target: NodeTarget, delta: Delta) -> None:
+        """Adds to the delta what brings the Workspace to its number of nodes, within the limits."""
 
 
 @dataclass(frozen=True)
-class Means:
-    """What provisioners of one round share."""
+class ProvisionerContext:
+    """What the provisioners of one round share."""
 
     environment: Environment
     ownership: Ownership
     budget: Budget
     places: PodPlaces
 
-    def room(self, wish: Wish, missing: int, delta: Delta) -> int:
-        """How many of the missing nodes the limits leave room for; they are taken, and a shortage is told."""
-        gpus = wish.offered.claimable or 0
+    def room(self, target: NodeTarget, missing: int, delta: Delta) -> int:
+        """How many of the missing nodes the limits allow; these are counted, and a shortage becomes a warning."""
+        gpus = target.offered.claimable or 0
         for made in range(missing):
-            over = self.budget.short(1, gpus, wish.pool)
+            over = self.budget.short(1, gpus, target.pool)
             if over:
                 delta.warnings.append(
-                    f"Workspace {wish.workspace.ref}: {Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing nodes "
-                    f"are created: {over}"
+                    f"Workspace {target.workspace.ref}: {Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing "
+                    f"nodes are created: {over}"
                 )
                 return made
-            self.budget.take(1, gpus, wish.pool)
+            self.budget.take(1, gpus, target.pool)
         return max(missing, 0)
 
-    def claims(self, wish: Wish) -> list[NodeClaim]:
-        """The Workspace's NodeClaims, those under deletion too."""
-        return self.ownership.claims_of(wish.workspace)
+    def claims(self, target: NodeTarget) -> list[NodeClaim]:
+        """The Workspace's NodeClaims, including those that are being deleted."""
+        return self.ownership.claims_of(target.workspace)
 
-    def pools(self, wish: Wish) -> list[NodePool]:
-        """The Workspace's own NodePools, those under deletion too."""
-        return self.ownership.pools_of(wish.workspace)
+    def pools(self, target: NodeTarget) -> list[NodePool]:
+        """The Workspace's own NodePools, including those that are being deleted."""
+        return self.ownership.pools_of(target.workspace)

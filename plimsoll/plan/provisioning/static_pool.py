@@ -1,8 +1,8 @@
-"""The provisioner `static-nodepool`: a NodePool (karpenter.sh/v1) of the Workspace's own, with a number of replicas.
+"""The provisioner `static-nodepool`: a NodePool (karpenter.sh/v1) for each Workspace, with a number of replicas.
 
-Karpenter makes and removes the nodes, and chooses itself which of them go: those not launched yet, then the empty ones,
-then by its cost of disruption. It has no deadline for a node that does not show its GPUs: the claim of such a one is
-deleted here, and Karpenter makes another.
+Karpenter creates and removes the nodes, and chooses which to remove: those not launched yet, then empty ones, then by
+disruption cost. It has no deadline for a node without allocatable GPUs; Plimsoll deletes such a NodeClaim, and
+Karpenter creates another.
 """
 
 from collections.abc import Iterable
@@ -11,32 +11,34 @@ from typing import Any
 from plimsoll.labels import DO_NOT_DISRUPT, NODEPOOL, SPEC_HASH
 from plimsoll.model.api import Environment
 from plimsoll.model.karpenter import NodePool
-from plimsoll.plan.owned import KARPENTER, ClaimProgress, Delta, Trying, alive, claim_names, object_labels
+from plimsoll.plan.owned import KARPENTER, AttemptTracker, ClaimProgress, Delta, alive, claim_names, object_labels
 from plimsoll.plan.provisioning.manifest import requirements, taints
-from plimsoll.plan.provisioning.provisioner import Means, Wish
+from plimsoll.plan.provisioning.provisioner import NodeTarget, ProvisionerContext
 from plimsoll.plan.workspaces import spec_hash
 from plimsoll.text import counted
 
 
 class StaticNodePoolProvisioner:
-    def __init__(self, means: Means, progress: ClaimProgress, trying: Trying, names: Iterable[str]) -> None:
+    def __init__(
+        self, context: ProvisionerContext, progress: ClaimProgress, tracker: AttemptTracker, names: Iterable[str]
+    ) -> None:
         """`names` are those of every NodePool of the cluster."""
         self._used = set(names)
-        self._means = means
+        self._context = context
         self._progress = progress
-        self._trying = trying
+        self._tracker = tracker
 
-    def provide(self, wish: Wish, delta: Delta) -> None:
-        """Creates the NodePool, changes its replicas, or deletes its late claims, which Karpenter then makes anew.
+    def provide(self, target: NodeTarget, delta: Delta) -> None:
+        """Creates the NodePool, changes its replicas, or deletes its late NodeClaims, which Karpenter then replaces.
 
-        NodeClaims from before the provisioner was changed count; they go where there are too many nodes.
+        NodeClaims from before the provisioner changed count; surplus ones are removed.
         """
-        everything = self._means.claims(wish)
-        tries = self._trying.judge(
-            wish.workspace.status.provisioning, everything, gpus_known=wish.offered.devices is not None
+        everything = self._context.claims(target)
+        tries = self._tracker.judge(
+            target.workspace.status.provisioning, everything, gpus_known=target.offered.devices is not None
         )
-        if tries.next_look is not None:
-            delta.looks.append(tries.next_look)
+        if tries.next_deadline is not None:
+            delta.deadlines.append(tries.next_deadline)
         for claim in alive(everything):
             if claim.name in tries.late:
                 delta.delete(claim, f"{tries.late[claim.name]}: it is replaced")
@@ -44,50 +46,50 @@ class StaticNodePoolProvisioner:
             (claim for claim in alive(everything) if NODEPOOL not in claim.labels and claim.name not in tries.late),
             key=lambda claim: (self._progress.ready(claim), claim.name),
         )
-        for claim in own[: max(0, len(own) - wish.target)]:
+        for claim in own[: max(0, len(own) - target.nodes)]:
             delta.delete(
-                claim, f"superfluous: {counted(wish.target, 'node')} wanted, {counted(len(own), 'NodeClaim')} there"
+                claim, f"surplus: {counted(target.nodes, 'node')} needed, {counted(len(own), 'NodeClaim')} exist"
             )
-        wanted = max(0, wish.target - len(own))
-        pools = self._means.pools(wish)
+        wanted = max(0, target.nodes - len(own))
+        pools = self._context.pools(target)
         pool = next((each for each in pools if not each.deleting), None)
         if pool is None:
-            # One that is being deleted has the name, and nodes that still count for the limits.
-            if wanted and not pools and (room := self._means.room(wish, wanted, delta)):
-                name = next(claim_names(wish.workspace, self._used))
+            # A NodePool that is being deleted keeps its name, and its nodes still count for the limits.
+            if wanted and not pools and (room := self._context.room(target, wanted, delta)):
+                name = next(claim_names(target.workspace, self._used))
                 self._used.add(name)
-                manifest = node_pool_manifest(wish, self._means.environment, room, name)
+                manifest = node_pool_manifest(target, self._context.environment, room, name)
                 delta.create(
-                    manifest, wish.verdict.workspace, f"{counted(wish.target, 'node')} wanted, {len(own)} there"
+                    manifest, target.verdict.workspace, f"{counted(target.nodes, 'node')} needed, {len(own)} exist"
                 )
             return
         replicas = pool.replicas or 0
         if wanted > replicas:
-            wanted = replicas + self._means.room(wish, wanted - replicas, delta)
-        lowered(wish, self._means.environment, pool, wanted, delta, keep=True)
+            wanted = replicas + self._context.room(target, wanted - replicas, delta)
+        lowered(target, self._context.environment, pool, wanted, delta, keep=True)
 
 
 def lowered(
-    wish: Wish, environment: Environment, pool: NodePool, replicas: int, delta: Delta, *, keep: bool = False
+    target: NodeTarget, environment: Environment, pool: NodePool, replicas: int, delta: Delta, *, keep: bool = False
 ) -> None:
-    """Gives the NodePool so many replicas; one of none is deleted unless it is to be kept."""
+    """Sets the NodePool's replicas; without replicas it is deleted unless `keep`."""
     if not replicas and not keep:
-        delta.delete(pool, "the Environment's provisioner is another one")
+        delta.delete(pool, "spec.provisioner of the Environment changed")
         return
-    manifest = node_pool_manifest(wish, environment, replicas, pool.name)
+    manifest = node_pool_manifest(target, environment, replicas, pool.name)
     if pool.replicas != replicas:
-        delta.update(manifest, wish.verdict.workspace, f"replicas {pool.replicas} -> {replicas}")
+        delta.update(manifest, target.verdict.workspace, f"replicas {pool.replicas} -> {replicas}")
     elif pool.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
-        delta.update(manifest, wish.verdict.workspace, "what its nodes are to be has changed")
+        delta.update(manifest, target.verdict.workspace, "the node template changed")
 
 
-def node_pool_manifest(wish: Wish, environment: Environment, replicas: int, name: str) -> dict[str, Any]:
-    """A static NodePool of exactly that instance type, from which Karpenter takes no node by itself.
+def node_pool_manifest(target: NodeTarget, environment: Environment, replicas: int, name: str) -> dict[str, Any]:
+    """A static NodePool of exactly that instance type, from which Karpenter removes no node by itself.
 
-    Neither consolidation, nor drift, nor age: a budget of 0 nodes holds for all but a change of `replicas`. The
-    template carries nothing that changes by itself: Karpenter would replace the nodes.
+    No consolidation, drift or expiry: a budget of 0 nodes allows only changes of `replicas`. The template has no values
+    that change by themselves, because Karpenter would replace the nodes.
     """
-    workspace = wish.workspace
+    workspace = target.workspace
     spec: dict[str, Any] = {
         "replicas": replicas,
         "limits": {"nodes": str(max(replicas, workspace.spec.resource.node_count_limit or 0))},
@@ -106,11 +108,11 @@ def node_pool_manifest(wish: Wish, environment: Environment, replicas: int, name
             },
             "spec": {
                 "nodeClassRef": {
-                    "group": wish.node_class.group,
-                    "kind": wish.node_class.kind,
-                    "name": wish.node_class.name,
+                    "group": target.node_class.group,
+                    "kind": target.node_class.kind,
+                    "name": target.node_class.name,
                 },
-                "requirements": requirements(workspace, wish.offered),
+                "requirements": requirements(workspace, target.offered),
                 "expireAfter": "Never",
                 **({"taints": taints(environment)} if environment.spec.node_claims.taints else {}),
             },

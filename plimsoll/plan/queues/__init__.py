@@ -6,7 +6,7 @@ from plimsoll.plan.queues.gate import QueueGate
 from plimsoll.plan.queues.load import NO_LOAD, QueueLoad, QueueLoads, is_preemptible, queue_of
 from plimsoll.plan.queues.order import NextGpu, next_gpu
 from plimsoll.plan.queues.tree import MILLI, QueueTree, Resource
-from plimsoll.plan.queues.usage import NOTHING, QueuedPod, Standing, standing
+from plimsoll.plan.queues.usage import NOTHING, QueuedPod, QueueUsage, queue_usage
 from plimsoll.plan.queues.users import queue_uses
 
 __all__ = [
@@ -19,9 +19,9 @@ __all__ = [
     "QueueLoad",
     "QueueLoads",
     "QueueTree",
+    "QueueUsage",
     "QueuedPod",
     "Resource",
-    "Standing",
     "check_queues",
     "divide",
     "fair_shares",
@@ -29,8 +29,8 @@ __all__ = [
     "is_queue",
     "next_gpu",
     "queue_of",
+    "queue_usage",
     "queue_uses",
     "require_object",
-    "standing",
     "use_problem",
 ]

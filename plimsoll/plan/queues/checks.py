@@ -1,7 +1,8 @@
-"""Checks of Queues, and of what names them, before anything is applied: one set of rules for files, stacks and loop.
+"""Checks of Queues, and of objects that name queues, before anything is applied. Files, stacks and the controller use
+the same rules.
 
-KAI itself checks little: a cycle, a limit below the quota or the deletion of a queue that is in use pass its admission
-and show as work that never starts.
+KAI's admission checks little: it accepts a cycle, a limit below the quota and the deletion of a queue in use, and then
+work never starts.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,11 +20,10 @@ from plimsoll.text import shortlist
 def check_queues(
     manifests: Iterable[Mapping[str, Any]], known: Collection[str] = (), deleted: Collection[str] = ()
 ) -> tuple[Finding, ...]:
-    """What is wrong with the Queues among the manifests, and with the objects that name queues.
+    """Findings on the Queues among the manifests, and on the objects that name queues.
 
-    `known` are leaf queues that somebody else declares; `deleted` are queues to be judged as if they were being
-    deleted, as those with a deletionTimestamp are. Raises InvalidObjectError where an object has no name, or parts of
-    other types than those of any Kubernetes object.
+    `known` are leaf queues that are declared elsewhere; `deleted` are queues to treat as being deleted, like those with
+    a deletionTimestamp. Raises InvalidObjectError if an object has no name, or fields of wrong types.
     """
     manifests = list(manifests)
     for manifest in manifests:
@@ -52,18 +52,18 @@ def is_queue(manifest: Mapping[str, Any]) -> bool:
 
 
 def use_problem(queue: str, tree: QueueTree, known: Collection[str]) -> tuple[str, str] | None:
-    """The rule that naming this queue breaks, with what is wrong; None where it may be named."""
+    """The rule that using this queue breaks, with a message; None if it may be used."""
     if queue in known:
         return None
     if queue not in tree:
         leaves = sorted({name for name in tree if tree.is_leaf(name)} | set(known))
         named = f" (known: {shortlist(leaves)})" if leaves else ""
-        return "queue-unknown", f"names Queue {queue}, which nobody declares{named}: declare it, or name another"
+        return "queue-unknown", f"names Queue {queue}, which is not declared{named}: declare it, or use another"
     if not tree.is_leaf(queue):
         return (
             "queue-not-leaf",
             f"names Queue {queue}, which has child queues ({shortlist(tree.children[queue])}) and schedules nothing "
-            "itself: name a leaf",
+            "itself: use a leaf queue",
         )
     return None
 
@@ -74,7 +74,7 @@ def _twice(queues: Iterable[Queue]) -> Iterator[Finding]:
         if queue.name in seen:
             yield _finding(
                 queue.name, "metadata.name", "queue-duplicate",
-                "is declared more than once: the last one applied would win; keep one",
+                "is declared more than once, and the last one applied would win: keep one",
             )  # fmt: skip
         seen.add(queue.name)
 
@@ -84,7 +84,7 @@ def _cycles(tree: QueueTree) -> Iterator[Finding]:
         path = " -> ".join((*cycle, cycle[0]))
         yield _finding(
             cycle[0], "spec.parentQueue", "queue-cycle",
-            f"the parents go in a cycle, {path}: none of these queues schedules; let one of them have no parent",
+            f"its parents form a cycle, {path}, and none of these queues schedules: remove the parent of one of them",
         )  # fmt: skip
 
 
@@ -97,12 +97,12 @@ def _missing_parents(tree: QueueTree, known: Collection[str]) -> Iterator[Findin
         also = f" with its children ({shortlist(below)})" if below else ""
         yield _finding(
             name, "spec.parentQueue", "queue-parent-missing",
-            f"its parent, Queue {parent}, is not declared: KAI drops the queue{also}; declare {parent} or name another",
+            f"its parent, Queue {parent}, is not declared: KAI ignores the queue{also}; declare it or use another",
         )  # fmt: skip
 
 
 def _quotas(tree: QueueTree) -> Iterator[Finding]:
-    """Guarantees that a parent cannot keep."""
+    """Quotas of children that exceed the quota of their parent."""
     for parent, children in sorted(tree.children.items()):
         if parent not in tree:
             continue
@@ -141,7 +141,7 @@ def _deletions(
         if groups:
             yield _finding(
                 name, "metadata.deletionTimestamp", "queue-deleted-with-podgroups",
-                f"is to be deleted while PodGroups are in it ({shortlist(groups)}): let them end or move them first",
+                f"is to be deleted while PodGroups use it ({shortlist(groups)}): let them end or move them first",
             )  # fmt: skip
 
 
@@ -170,15 +170,17 @@ def _finding(name: str, field: str, rule: str, message: str, severity: Severity 
 
 
 def require_object(manifest: Mapping[str, Any]) -> None:
-    """Raises InvalidObjectError where a manifest lacks the parts of a Kubernetes object that the checks read."""
+    """Raises InvalidObjectError if a manifest lacks fields of a Kubernetes object that the checks read."""
     for field in ("apiVersion", "kind"):
         if not isinstance(manifest.get(field), str) or not manifest[field]:
-            raise InvalidObjectError(f"{identify(manifest)}: {field}: missing or no text", "it is no Kubernetes object")
+            raise InvalidObjectError(
+                f"{identify(manifest)}: {field}: missing or not a string", "it is not a Kubernetes object"
+            )
     metadata = manifest.get("metadata")
     if not isinstance(metadata, Mapping):
         raise InvalidObjectError(f"{identify(manifest)}: metadata: must be an object with a name")
     if not isinstance(_name(metadata), str) or not _name(metadata):
-        raise InvalidObjectError(f"{identify(manifest)}: metadata.name: missing or no text", "name the object")
+        raise InvalidObjectError(f"{identify(manifest)}: metadata.name: missing or not a string", "name the object")
     for field in ("labels", "annotations"):
         if not isinstance(metadata.get(field), Mapping | None):
             raise InvalidObjectError(f"{identify(manifest)}: metadata.{field}: must be an object")
@@ -191,7 +193,7 @@ def _name(metadata: Mapping[str, Any]) -> Any:
 
 
 def _queue(manifest: Mapping[str, Any]) -> Queue:
-    """Only what the checks read: nothing else of it can be in the way."""
+    """A Queue with the fields that the checks read, without validation."""
     metadata = _metadata(manifest)
     return Queue.model_construct(
         name=metadata["name"],

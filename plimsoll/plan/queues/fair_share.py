@@ -1,9 +1,9 @@
 """Fair share: how KAI divides GPUs, CPU and memory over the tree of queues.
 
-As its documentation says: at each level every queue gets its quota first, as far as work asks for it; what is left goes
-by priority, and within one priority by over-quota weight, up to each one's requests and limit. The shares of a level
-are divided over the next one. Where quotas promise more than there is, KAI keeps them all, so that the shares of a
-level add up to more than there is.
+As documented by KAI: at each level, every queue first gets its quota, as far as its work requests it. The rest is
+divided by priority, and within one priority by over-quota weight, up to each queue's requests and limit. The shares of
+a level are divided over the next level. If quotas exceed the total, KAI keeps all of them, so the shares of a level can
+add up to more than there is.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,39 +15,38 @@ from typing import Final
 from plimsoll.plan.queues.tree import MILLI, QueueTree, Resource
 
 UNIT: Final = MILLI
-"""What weights divide is given out in whole GPUs, millicores and MB; amounts are thousandths of them."""
+"""Weighted amounts are whole GPUs, millicores and MB; amounts are in thousandths of them."""
 
 Amount = Mapping[Resource, int]
-"""Thousandths of a GPU, of a millicore and of a MB."""
+"""In thousandths of a GPU, of a millicore and of a MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one queue may have of one resource at its level; amounts in thousandths."""
+    """What one queue may have of one resource, among the queues of its level; amounts in thousandths."""
 
     name: str
     guaranteed: int
-    """Its quota, as far as its requests and its limit go."""
+    """Its quota, up to its requests and its limit."""
     wanted: int
-    """Its requests, as far as its limit goes; at least `guaranteed`."""
+    """Its requests, up to its limit; at least `guaranteed`."""
     weight: float = 1
-    """Over the quota; 0 gets nothing there."""
+    """Over-quota weight; with 0 it gets nothing over its quota."""
     priority: int = 100
     created: str = ""
-    """The older one gets the unit that cannot be divided."""
+    """Creation time; the older queue gets an indivisible unit."""
 
 
 def fair_shares(tree: QueueTree, total: Amount, requested: Mapping[str, Amount]) -> dict[str, dict[Resource, int]]:
     """The fair share of every queue that reaches a root.
 
-    `requested` is what the pods of each queue that pods name ask, bound or not; what they ask counts for all its
-    ancestors.
+    `requested` is what the pods of each queue request, bound or not; it counts for all ancestors of the queue.
     """
-    asked: dict[str, dict[Resource, int]] = {name: dict.fromkeys(Resource, 0) for name in tree}
+    requests: dict[str, dict[Resource, int]] = {name: dict.fromkeys(Resource, 0) for name in tree}
     for name, amount in requested.items():
         for above in tree.lineage(name):
             for resource in Resource:
-                asked[above][resource] += amount.get(resource, 0)
+                requests[above][resource] += amount.get(resource, 0)
     shares: dict[str, dict[Resource, int]] = {}
     levels: list[tuple[Amount, tuple[str, ...]]] = [(total, tree.roots)]
     while levels:
@@ -55,7 +54,7 @@ def fair_shares(tree: QueueTree, total: Amount, requested: Mapping[str, Amount])
         for name in names:
             shares[name] = {}
         for resource in Resource:
-            claims = [_claim(tree, name, resource, amount[resource], asked[name][resource]) for name in names]
+            claims = [_claim(tree, name, resource, amount[resource], requests[name][resource]) for name in names]
             for name, share in divide(amount[resource], claims).items():
                 shares[name][resource] = share
         levels += [(shares[name], tree.children[name]) for name in names if name in tree.children]
@@ -63,7 +62,7 @@ def fair_shares(tree: QueueTree, total: Amount, requested: Mapping[str, Amount])
 
 
 def divide(total: int, claims: Collection[Claim]) -> dict[str, int]:
-    """One resource over the queues of one level, in thousandths. In which order the claims come makes no difference."""
+    """Divides one resource over the queues of one level, in thousandths. The order of the claims does not matter."""
     shares = {claim.name: claim.guaranteed for claim in claims}
     left = max(0, total - sum(shares.values()))
     for _, tier in groupby(sorted(claims, key=_by_priority), key=lambda claim: claim.priority):
@@ -72,7 +71,7 @@ def divide(total: int, claims: Collection[Claim]) -> dict[str, int]:
 
 
 def _divide_tier(left: int, tier: Iterable[Claim], shares: dict[str, int]) -> int:
-    """Adds to the shares of one priority by weight; what is left over."""
+    """Adds to the shares of one priority by weight; returns the rest."""
     open_claims = [claim for claim in tier if claim.weight > 0 and claim.wanted > shares[claim.name]]
     while left > 0 and open_claims:
         weights = sum(Fraction(claim.weight) for claim in open_claims)
@@ -88,7 +87,7 @@ def _divide_tier(left: int, tier: Iterable[Claim], shares: dict[str, int]) -> in
             whole = int(parts[claim.name] // UNIT) * UNIT
             shares[claim.name] += whole
             left -= whole
-        # Less than a unit for each is left; whole units go where the most was cut off.
+        # Less than a unit for each is left: whole units go to the queues with the largest remainder.
         for claim in sorted(open_claims, key=lambda claim: (-(parts[claim.name] % UNIT), claim.created, claim.name)):
             given = min(UNIT, left, claim.wanted - shares[claim.name])
             shares[claim.name] += given
@@ -97,9 +96,9 @@ def _divide_tier(left: int, tier: Iterable[Claim], shares: dict[str, int]) -> in
     return left
 
 
-def _claim(tree: QueueTree, name: str, resource: Resource, total: int, asked: int) -> Claim:
+def _claim(tree: QueueTree, name: str, resource: Resource, total: int, requests: int) -> Claim:
     amounts = tree.amounts(name, resource)
-    wanted = asked if amounts.limit is None else min(asked, amounts.limit)
+    wanted = requests if amounts.limit is None else min(requests, amounts.limit)
     return Claim(
         name=name,
         guaranteed=min(wanted, total if amounts.quota is None else amounts.quota),

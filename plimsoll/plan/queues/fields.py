@@ -1,4 +1,4 @@
-"""What can be wrong with one Queue by itself: its fields, their types and their amounts."""
+"""Checks of a single Queue: its fields, their types and their amounts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -11,7 +11,7 @@ UNITS: Final = {Resource.GPU: "GPUs", Resource.CPU: "millicores", Resource.MEMOR
 
 
 class Fault(NamedTuple):
-    """A rule that a field breaks; the message goes on after the queue's name."""
+    """A rule that a field breaks; the message continues after the queue's name."""
 
     rule: str
     field: str
@@ -29,18 +29,18 @@ _AMOUNTS: Final = _fields_of(QueueResource)
 
 
 def faults(spec: Mapping[str, Any]) -> Iterator[Fault]:
-    """The faults of a Queue's `spec`."""
+    """Faults of a Queue's `spec`."""
     yield from _unknown(spec, _SPEC, "spec")
     yield from _texts(spec)
     priority = spec.get("priority")
     if priority is not None and (not is_number(priority) or priority != int(priority)):
-        yield Fault("queue-invalid-field", "spec.priority", f"the priority {priority!r:.60} is no whole number")
+        yield Fault("queue-invalid-field", "spec.priority", f"the priority {priority!r:.60} is not a whole number")
     resources = spec.get("resources")
     if resources is None:
         yield Fault(
             "queue-resources-missing",
             "spec.resources",
-            "spec.resources is missing: KAI refuses the queue, or gives it nothing; write quota, limit and "
+            "spec.resources is missing: KAI rejects the queue, or gives it nothing; set quota, limit and "
             "overQuotaWeight of gpu, cpu and memory",
         )
         return
@@ -58,7 +58,7 @@ def _unknown(given: Mapping[str, Any], known: frozenset[str], path: str) -> Iter
         yield Fault(
             "queue-unknown-field",
             f"{path}.{name}",
-            f"{path} has no field {name}: the cluster drops it; known are {', '.join(sorted(known))}",
+            f"{path} has no field {name}: the cluster drops it; known fields are {', '.join(sorted(known))}",
         )
 
 
@@ -66,7 +66,7 @@ def _texts(spec: Mapping[str, Any]) -> Iterator[Fault]:
     for name in ("displayName", "parentQueue"):
         if name in spec and not isinstance(spec[name], str):
             yield Fault(
-                "queue-invalid-field", f"spec.{name}", f"{name} {spec[name]!r:.60} is no text: put it in quotes"
+                "queue-invalid-field", f"spec.{name}", f"{name} {spec[name]!r:.60} is not a string: put it in quotes"
             )
     for name in ("preemptMinRuntime", "reclaimMinRuntime"):
         if name not in spec:
@@ -75,12 +75,12 @@ def _texts(spec: Mapping[str, Any]) -> Iterator[Fault]:
             negative = parse_duration(str(spec[name])) < 0
             problem = "is below 0" if negative else ""
         except ValueError:
-            problem = "is no duration"
+            problem = "is not a duration"
         if problem or not isinstance(spec[name], str):
             yield Fault(
                 "queue-duration",
                 f"spec.{name}",
-                f"{name} {spec[name]!r:.60} {problem or 'is no text'}: write one such as 30s, 10m or 1h30m",
+                f"{name} {spec[name]!r:.60} {problem or 'is not a string'}: write one such as 30s, 10m or 1h30m",
             )
 
 
@@ -94,7 +94,7 @@ def _amount_faults(given: Any, resource: Resource) -> Iterator[Fault]:
     for name in sorted(_AMOUNTS):
         amount = given.get(name, 0)
         if not is_number(amount):
-            yield Fault("queue-invalid-field", f"{path}.{name}", f"{resource} {name} {amount!r:.60} is no number")
+            yield Fault("queue-invalid-field", f"{path}.{name}", f"{resource} {name} {amount!r:.60} is not a number")
         elif amount < 0 and (name == "overQuotaWeight" or amount != UNLIMITED):
             allowed = "0 or more" if name == "overQuotaWeight" else "0 or more, or -1 for unlimited"
             yield Fault("queue-negative", f"{path}.{name}", f"{resource} {name} is {amount:g}: write {allowed}")
@@ -105,10 +105,10 @@ def _amount_faults(given: Any, resource: Resource) -> Iterator[Fault]:
     quota, limit = sound["quota"], sound["limit"]
     if limit != UNLIMITED and (quota == UNLIMITED or quota > limit):
         unit = UNITS[resource]
-        told = f"limit is {limit:g} {unit}" if "limit" in given else "limit is not set, which KAI takes for 0,"
+        stated = f"limit is {limit:g} {unit}" if "limit" in given else "limit is not set, which KAI treats as 0,"
         guaranteed = "unlimited" if quota == UNLIMITED else f"{quota:g} {unit}"
         yield Fault(
             "queue-limit-below-quota",
             f"{path}.limit",
-            f"{resource} {told} below its quota, {guaranteed}: raise the limit (-1 is unlimited) or lower the quota",
+            f"{resource} {stated} below its quota, {guaranteed}: raise the limit (-1 is unlimited) or lower the quota",
         )

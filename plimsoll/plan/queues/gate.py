@@ -1,4 +1,4 @@
-"""The quota gate: whether KAI would admit more GPUs of a queue, so that capacity is asked for only where it would."""
+"""The quota gate: whether KAI would admit more GPUs for a queue. Capacity is requested only if it would."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -16,10 +16,10 @@ NO_QUEUE: Final = "QueueDoesNotExist"
 
 
 class QueueGate:
-    """Queues with what is allocated of them; `loads` are those of the queues that pods name.
+    """Queues with their allocated GPUs; `loads` is by the queue that pods name.
 
-    `admit` counts what it lets in, so that several demands of one queue cannot pass each for itself what they may not
-    have together. In which order they are asked is the caller's to keep stable.
+    `admit` counts what it admits, so that several demands of one queue cannot exceed together what each may have alone.
+    The caller keeps the order stable.
     """
 
     def __init__(self, queues: Iterable[Queue], loads: Mapping[str, QueueLoad] | None = None) -> None:
@@ -30,10 +30,12 @@ class QueueGate:
             self._add(name, load)
 
     def why_not(self, queue: str, gpu_milli: int, preemptible: bool) -> str:
-        """Why the queue would not admit so many more thousandths of GPUs, beginning with KAI's reason; empty: it would.
+        """Why the queue would not admit `gpu_milli` more thousandths of a GPU, starting with KAI's reason; empty if it
+        would.
 
-        The limit holds at the queue and at every ancestor; work that is not preemptible must fit the quota there too.
-        A pod of no queue is not judged, nor is any where there are no queues at all: then KAI is not there to refuse.
+        The limit applies to the queue and to every ancestor; non-preemptible work must fit their quotas too. Pods
+        without a queue are always admitted, and so are all pods if the cluster has no queues, because KAI is not
+        installed then.
         """
         tree = self._tree
         if not queue or not tree:
@@ -47,39 +49,39 @@ class QueueGate:
             if amounts.limit is not None and load.allocated + gpu_milli > amounts.limit:
                 return (
                     f"{OVER_LIMIT}: {_who(name, queue)} has {_gpus(load.allocated)} of its limit of "
-                    f"{_gpus(amounts.limit)} GPUs in use, and {_gpus(gpu_milli)} more are asked: raise "
-                    "spec.resources.gpu.limit, or let other work of it end"
+                    f"{_gpus(amounts.limit)} GPUs in use, and {_gpus(gpu_milli)} more are requested: raise "
+                    "spec.resources.gpu.limit, or wait until other work of it ends"
                 )
             if not preemptible and amounts.quota is not None and load.non_preemptible + gpu_milli > amounts.quota:
                 return (
                     f"{OVER_QUOTA}: {_who(name, queue)} has {_gpus(load.non_preemptible)} of its quota of "
                     f"{_gpus(amounts.quota)} GPUs in use by work that is not preemptible, and {_gpus(gpu_milli)} more "
-                    "are asked: raise spec.resources.gpu.quota, or use a priority below 100"
+                    "are requested: raise spec.resources.gpu.quota, or use a priority below 100"
                 )
         return ""
 
     def admit(self, queue: str, gpu_milli: int, preemptible: bool) -> str:
-        """As `why_not`, and counts the GPUs as allocated where nothing is in the way."""
+        """As `why_not`; counts the GPUs as allocated if they are admitted."""
         why = self.why_not(queue, gpu_milli, preemptible)
         if not why:
             self._add(queue, QueueLoad(gpu_milli, 0 if preemptible else gpu_milli))
         return why
 
-    def tight(self, asked: Iterable[tuple[str, QueueLoad]]) -> set[str]:
-        """The queues of which not everything that is asked, (queue, what of it), would be admitted, in any order."""
+    def tight(self, requests: Iterable[tuple[str, QueueLoad]]) -> set[str]:
+        """The queues that would not admit all of the requests (queue, load), in any order."""
         if not self._tree:
             return set()
-        asked = tuple(asked)
+        requests = tuple(requests)
         sums = defaultdict(QueueLoad, self._loads)
-        for queue, load in asked:
+        for queue, load in requests:
             for name in self._tree.lineage(queue):
                 sums[name] += load
         over = {name for name, load in sums.items() if self._passes(name, load)}
-        queues = {queue for queue, _ in asked if queue}
+        queues = {queue for queue, _ in requests if queue}
         return {queue for queue in queues if self._unfit_why(queue) or over & set(self._tree.lineage(queue))}
 
     def _passes(self, name: str, load: QueueLoad) -> bool:
-        """Whether a queue with so much would be over its limit, or its quota."""
+        """Whether the load exceeds the queue's limit or quota."""
         if name not in self._tree:
             return False
         amounts = self._tree.amounts(name, Resource.GPU)
@@ -93,19 +95,19 @@ class QueueGate:
         return unfit
 
     def _why_unfit(self, queue: str) -> str:
-        """Why no work of the queue is scheduled at all; empty where it can be."""
+        """Why no work of the queue is scheduled at all; empty if it is."""
         tree = self._tree
         if queue not in tree:
             leaves = [name for name in tree if tree.is_leaf(name)]
             return (
-                f"{NO_QUEUE}: there is no Queue {queue} (there are {shortlist(leaves)}): name one of them, or make it"
+                f"{NO_QUEUE}: Queue {queue} does not exist (known: {shortlist(leaves)}): use one of them, or create it"
             )
         broken = tree.broken_at(queue)
         if broken:
-            return f"{NO_QUEUE}: Queue {queue} hangs nowhere, {broken}: KAI leaves it out; mend its parentQueue"
+            return f"{NO_QUEUE}: Queue {queue} reaches no root, {broken}: KAI ignores it; correct its spec.parentQueue"
         if not tree.is_leaf(queue):
             children = shortlist(tree.children[queue])
-            return f"{NO_QUEUE}: Queue {queue} has child queues ({children}) and schedules nothing itself: name a leaf"
+            return f"{NO_QUEUE}: Queue {queue} has child queues ({children}) and schedules nothing itself: use a leaf"
         return ""
 
     def _add(self, queue: str, load: QueueLoad) -> None:

@@ -1,4 +1,4 @@
-"""What pods take of their queues: allocated GPUs, CPU and memory, and the part that KAI may not reclaim."""
+"""What pods use of their queues: allocated GPUs, CPU and memory, and the part that KAI may not reclaim."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from plimsoll.plan.pods import ASSUMED_MILLI, PodChanges, PodShare, node_of, rea
 PREEMPTIBILITY: Final = "kai.scheduler/preemptibility"
 """Label of a pod or its owner: `preemptible`, `non-preemptible` or `semi-preemptible`."""
 PRIORITY_CLASS: Final = "priorityClassName"
-"""Label of a pod or its owner that KAI takes before the pod's own class."""
+"""Label of a pod or its owner that takes precedence over the pod's own priority class."""
 
 CLASSES: Final = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
 """KAI's PriorityClasses."""
@@ -22,9 +22,10 @@ NON_PREEMPTIBLE_FROM: Final = 100
 
 
 def is_preemptible(pod: Pod) -> bool:
-    """By the label of preemptibility, else by the priority: that of KAI's class where the label names one.
+    """Whether KAI may preempt the pod: by the preemptibility label, else by the priority, that of KAI's class if
+    labelled.
 
-    What is preemptible in part counts as not: its core has to fit the quota.
+    Semi-preemptible counts as non-preemptible: its core must fit the quota.
     """
     said = pod.labels.get(PREEMPTIBILITY, "").lower()
     if said in ("preemptible", "non-preemptible", "semi-preemptible"):
@@ -33,7 +34,7 @@ def is_preemptible(pod: Pod) -> bool:
 
 
 PROJECT: Final = "project"
-"""Label that KAI takes for the queue where a pod has no label of one."""
+"""Label that KAI uses as the queue if a pod has no queue label."""
 DEFAULT_QUEUE: Final = "default-queue"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 
@@ -43,9 +44,9 @@ class QueueLoad:
     """Thousandths of a GPU."""
 
     allocated: int = 0
-    """Of pods that are bound."""
+    """GPUs of bound pods."""
     non_preemptible: int = 0
-    """The part of `allocated` that KAI may not take back."""
+    """The part of `allocated` that KAI may not reclaim."""
 
     def __add__(self, other: "QueueLoad") -> "QueueLoad":
         return QueueLoad(self.allocated + other.allocated, self.non_preemptible + other.non_preemptible)
@@ -58,16 +59,17 @@ NO_LOAD: Final = QueueLoad()
 
 
 def queue_of(pod: Pod, queue_scheduler: str) -> str:
-    """The queue of a pod as KAI finds it, its owner's label aside; empty: of another scheduler, and names none."""
+    """The queue of a pod as KAI determines it, except for labels of its owner; empty if another scheduler's pod names
+    none."""
     named = pod.labels.get(QUEUE, "")
-    # A cluster may serve queues' pods by the default scheduler, which itself knows no queues.
+    # Pods with queues may use the default scheduler, which does not know queues.
     if named or pod.scheduler_name != queue_scheduler or queue_scheduler == DEFAULT_SCHEDULER:
         return named
     return pod.labels.get(PROJECT) or DEFAULT_QUEUE
 
 
 def gpu_milli(share: GPUShare, memory_mib: int | None) -> int:
-    """Thousandths of GPUs that a share takes in all; `memory_mib` is that of one GPU, None where nobody knows it."""
+    """Thousandths of GPUs that a share uses in total; `memory_mib` is that of one GPU, None if it is not known."""
     known = memory_mib or share.memory_mib is None
     return (share.milli_of(memory_mib or 0) if known else ASSUMED_MILLI) * share.devices
 
@@ -77,10 +79,9 @@ Key = tuple[str, str]
 
 
 class QueueLoads:
-    """What pods on nodes take of their queues, and those that are about to be bound there. Pods whose request cannot be
-    read are left out.
+    """What pods that are bound or being bound use of their queues. Pods whose request cannot be read are left out.
 
-    What it gives depends on the last snapshot alone. Not safe to share between threads.
+    The result depends on the last snapshot only. Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -89,12 +90,12 @@ class QueueLoads:
         """Queue and load of each pod that counts."""
         self._sums: dict[str, QueueLoad] = {}
         self._in_mib: dict[str, dict[Key, PodShare]] = {}
-        """Pods with shares in MiB by node, whose labels say what they take."""
+        """Pods with shares in MiB by node; the node's labels determine their fraction."""
         self._given_nodes: tuple[Node, ...] = ()
         self._nodes: dict[str, Node] = {}
 
     def update(self, snapshot: Snapshot, changes: PodChanges | None) -> Mapping[str, QueueLoad]:
-        """The load of each queue that pods on nodes are in. `changes` None: nothing is known of the snapshot before."""
+        """The load of each queue with bound pods. `changes` None: reads all pods."""
         spec = snapshot.environment.spec
         depends = (spec.queue_scheduler, spec.gpu_resource)
         if changes is None or depends != self._depends:
@@ -113,7 +114,7 @@ class QueueLoads:
         return {name: load for name, load in self._sums.items() if load != NO_LOAD}
 
     def _take_nodes(self, nodes: tuple[Node, ...]) -> Iterable[str]:
-        """Names of nodes that changed, came or went."""
+        """Names of nodes that changed, were added or removed."""
         if nodes is self._given_nodes:
             return ()
         before, self._given_nodes, self._nodes = self._nodes, nodes, {node.name: node for node in nodes}
@@ -147,7 +148,7 @@ class QueueLoads:
             del self._in_mib[node]
 
     def _gpu_memory(self, name: str) -> int | None:
-        """MiB of one GPU of the node; None where nobody knows it."""
+        """MiB of one GPU of the node; None if it is not known."""
         node = self._nodes.get(name)
         known = parse_gpu_labels(node.labels) if node is not None else None
         return known.memory_mib if isinstance(known, GpuLabels) else None

@@ -1,7 +1,8 @@
-"""Which queue would get the next GPU, and whose work would be reclaimed for it, as KAI orders queues.
+"""Which queue would get the next GPU, and whose work would be reclaimed for it, in KAI's order of queues.
 
-Between the queues of one level: those within their fair share first, then those that stay within their quota, then
-priority, then the smaller dominant share (DRF): the largest of its parts of its fair shares of GPUs, CPU and memory.
+Between the queues of one level: first those within their fair share, then those that stay within their quota, then by
+priority, then by the smaller dominant share (DRF): the largest of its fractions of its fair shares of GPUs, CPU and
+memory.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,50 +13,50 @@ from typing import Final
 from plimsoll.plan.queues.fair_share import Amount
 from plimsoll.plan.queues.gate import QueueGate
 from plimsoll.plan.queues.tree import Resource
-from plimsoll.plan.queues.usage import NOTHING, QueuedPod, Standing
+from plimsoll.plan.queues.usage import NOTHING, QueuedPod, QueueUsage
 
 _NO_SHARE: Final = 1000
-"""How much worse it is to have something of a resource without a share of it than with one."""
+"""Penalty for using a resource without a share of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NextGpu:
-    """The pod that would be placed next where GPUs are all that it waits for."""
+    """The pod that would be placed next if GPUs are all that it waits for."""
 
     pod: QueuedPod
     free: bool = False
-    """Whether as many GPUs are free, in all."""
+    """Whether enough GPUs are free in total."""
     victims: tuple[QueuedPod, ...] = ()
-    """Pods whose GPUs it may take back where they are not free; empty: it has to wait for new ones."""
+    """Pods that would be reclaimed if too few GPUs are free; empty: the pod waits for new GPUs."""
 
 
-def next_gpu(standing: Standing) -> NextGpu | None:
-    """None where no pending pod would be admitted by its queue."""
-    tree, heads = standing.tree, _heads(standing)
+def next_gpu(usage: QueueUsage) -> NextGpu | None:
+    """None if no queue would admit a pending pod."""
+    tree, heads = usage.tree, _heads(usage)
     best: dict[str, QueuedPod] = {}
-    for name in sorted(standing.fair, key=lambda name: -len(tree.lineage(name))):
-        head = _first(standing, tree.children[name], best) if name in tree.children else heads.get(name)
+    for name in sorted(usage.fair, key=lambda name: -len(tree.lineage(name))):
+        head = _first(usage, tree.children[name], best) if name in tree.children else heads.get(name)
         if head is not None:
             best[name] = head
-    pod = _first(standing, tree.roots, best)
+    pod = _first(usage, tree.roots, best)
     if pod is None:
         return None
-    free = standing.free[Resource.GPU] >= pod.gpu_milli
-    return NextGpu(pod, free, () if free else _victims(standing, pod))
+    free = usage.free[Resource.GPU] >= pod.gpu_milli
+    return NextGpu(pod, free, () if free else _victims(usage, pod))
 
 
-def _first(standing: Standing, names: Iterable[str], best: Mapping[str, QueuedPod]) -> QueuedPod | None:
-    """The pod that the best of these queues would place; each queue is judged with the pod that it would place."""
+def _first(usage: QueueUsage, names: Iterable[str], best: Mapping[str, QueuedPod]) -> QueuedPod | None:
+    """The pod that the first of these queues would place; each queue is compared with its own first pod."""
     having = [name for name in names if name in best]
-    return best[min(having, key=lambda name: _key(standing, name, best[name]))] if having else None
+    return best[min(having, key=lambda name: _key(usage, name, best[name]))] if having else None
 
 
-def _heads(standing: Standing) -> dict[str, QueuedPod]:
-    """The first pod of each queue that its queue would admit: the highest priority, then the oldest."""
-    tree = standing.tree
-    gate = QueueGate((tree.queue(name) for name in tree), standing.loads)
+def _heads(usage: QueueUsage) -> dict[str, QueuedPod]:
+    """The first pod of each queue that it would admit: highest priority, then oldest."""
+    tree = usage.tree
+    gate = QueueGate((tree.queue(name) for name in tree), usage.loads)
     heads: dict[str, QueuedPod] = {}
-    for each in sorted(standing.pending, key=_by_urgency):
+    for each in sorted(usage.pending, key=_by_urgency):
         if each.queue not in heads and not gate.why_not(each.queue, each.gpu_milli, each.preemptible):
             heads[each.queue] = each
     return heads
@@ -65,82 +66,82 @@ def _by_urgency(each: QueuedPod) -> tuple[int, str, str, str]:
     return (-each.pod.priority, each.pod.creation_timestamp, *each.pod.key)
 
 
-def _key(standing: Standing, name: str, head: QueuedPod | None) -> tuple[bool, bool, int, Fraction, str, str]:
-    allocated = standing.allocated[name]
-    with_pod = _plus(allocated, head.asks if head else NOTHING)
+def _key(usage: QueueUsage, name: str, head: QueuedPod | None) -> tuple[bool, bool, int, Fraction, str, str]:
+    allocated = usage.allocated[name]
+    with_pod = _plus(allocated, head.requests if head else NOTHING)
     return (
-        allocated[Resource.GPU] > standing.fair[name][Resource.GPU],
-        not _within_quota(standing, name, with_pod),
-        -standing.tree.priority(name),
-        _dominant_share(standing, name, with_pod),
-        standing.tree.queue(name).creation_timestamp,
+        allocated[Resource.GPU] > usage.fair[name][Resource.GPU],
+        not _within_quota(usage, name, with_pod),
+        -usage.tree.priority(name),
+        _dominant_share(usage, name, with_pod),
+        usage.tree.queue(name).creation_timestamp,
         name,
     )
 
 
-def _dominant_share(standing: Standing, name: str, allocated: Amount) -> Fraction:
-    """The largest part that a queue has of its fair share, or of its quota where that is more."""
+def _dominant_share(usage: QueueUsage, name: str, allocated: Amount) -> Fraction:
+    """A queue's largest fraction of its fair share, or of its quota if that is larger."""
     parts = [Fraction(0)]
     for resource in Resource:
-        quota = standing.tree.amounts(name, resource).quota
-        share = max(standing.fair[name][resource], standing.total[resource] if quota is None else quota)
-        whole = Fraction(share) if share else Fraction(standing.total[resource] or 1, _NO_SHARE)
+        quota = usage.tree.amounts(name, resource).quota
+        share = max(usage.fair[name][resource], usage.total[resource] if quota is None else quota)
+        whole = Fraction(share) if share else Fraction(usage.total[resource] or 1, _NO_SHARE)
         parts.append(allocated[resource] / whole)
     return max(parts)
 
 
-def _victims(standing: Standing, wanted: QueuedPod) -> tuple[QueuedPod, ...]:
-    """Preemptible pods of queues that have more than is theirs, as many as free the GPUs; empty where it is too few.
+def _victims(usage: QueueUsage, wanted: QueuedPod) -> tuple[QueuedPod, ...]:
+    """Preemptible pods of queues above their share, as many as free the GPUs; empty if too few.
 
-    The work that wants them must stay within the fair share of its queue and of the queues above it. Taken first from
-    the queue that KAI would serve last, there the lowest priority and the newest.
+    The work that needs them must stay within the fair share of its queue and of the ancestors. Pods are taken from the
+    queue that KAI would serve last, lowest priority and newest first.
     """
-    allocated = {name: amount[Resource.GPU] for name, amount in standing.allocated.items()}
-    missing = wanted.gpu_milli - standing.free[Resource.GPU]
+    allocated = {name: amount[Resource.GPU] for name, amount in usage.allocated.items()}
+    missing = wanted.gpu_milli - usage.free[Resource.GPU]
     taken: list[QueuedPod] = []
-    running = (each for each in standing.running if each.queue in standing.fair)
-    for each in sorted(running, key=lambda each: _by_worth(standing, each), reverse=True):
+    running = (each for each in usage.running if each.queue in usage.fair)
+    for each in sorted(running, key=lambda each: _by_worth(usage, each), reverse=True):
         if missing <= 0:
             break
-        rivals = _rivals(standing, wanted.queue, each.queue)
+        rivals = _rivals(usage, wanted.queue, each.queue)
         if not each.preemptible or rivals is None or not each.gpu_milli:
             continue
         ours, theirs = rivals
-        over_fair_share = allocated[theirs] > standing.fair[theirs][Resource.GPU]
-        quota = standing.tree.amounts(theirs, Resource.GPU).quota
-        starving = _within_quota(standing, ours, _plus(standing.allocated[ours], wanted.asks))
+        over_fair_share = allocated[theirs] > usage.fair[theirs][Resource.GPU]
+        quota = usage.tree.amounts(theirs, Resource.GPU).quota
+        starving = _within_quota(usage, ours, _plus(usage.allocated[ours], wanted.requests))
         if not (over_fair_share or (starving and quota is not None and allocated[theirs] > quota)):
             continue
         taken.append(each)
         missing -= each.gpu_milli
-        for name in standing.tree.lineage(each.queue):
+        for name in usage.tree.lineage(each.queue):
             allocated[name] -= each.gpu_milli
-    # What is taken from a sibling makes room in the queues above both.
+    # Reclaiming from a sibling makes room in the common ancestors.
     within = all(
-        allocated[name] + wanted.gpu_milli <= standing.fair[name][Resource.GPU]
-        for name in standing.tree.lineage(wanted.queue)
+        allocated[name] + wanted.gpu_milli <= usage.fair[name][Resource.GPU]
+        for name in usage.tree.lineage(wanted.queue)
     )
     return tuple(taken) if missing <= 0 and within else ()
 
 
-def _by_worth(standing: Standing, each: QueuedPod) -> tuple[object, ...]:
-    """Smaller is worth more: the order of its queues from the root down, then that of the pods of one queue."""
-    above = tuple(_key(standing, name, None) for name in reversed(standing.tree.lineage(each.queue)))
+def _by_worth(usage: QueueUsage, each: QueuedPod) -> tuple[object, ...]:
+    """Sort key, most valuable first: the order of its queues from the root, then that of the pods of one queue."""
+    above = tuple(_key(usage, name, None) for name in reversed(usage.tree.lineage(each.queue)))
     return (above, *_by_urgency(each))
 
 
-def _rivals(standing: Standing, ours: str, theirs: str) -> tuple[str, str] | None:
-    """The two queues of one level that contain these; None where it is one queue."""
-    path, other = standing.tree.lineage(ours)[::-1], standing.tree.lineage(theirs)[::-1]
+def _rivals(usage: QueueUsage, ours: str, theirs: str) -> tuple[str, str] | None:
+    """The two sibling queues that contain these queues; None if they are one queue."""
+    path, other = usage.tree.lineage(ours)[::-1], usage.tree.lineage(theirs)[::-1]
     for mine, other_one in zip(path, other, strict=False):
         if mine != other_one:
             return mine, other_one
     return None
 
 
-def _within_quota(standing: Standing, name: str, allocated: Amount) -> bool:
-    """Whether GPUs stay within the quota."""
-    quota = standing.tree.amounts(name, Resource.GPU).quota
+def _within_quota(usage: QueueUsage, name: str, allocated: Amount) -> bool:
+    """Whether the GPUs stay within the quota."""
+    quota = usage.tree.amounts(name, Resource.GPU).quota
     return quota is None or allocated[Resource.GPU] <= quota
 
 

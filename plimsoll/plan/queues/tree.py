@@ -1,4 +1,4 @@
-"""The tree of Queues as KAI reads it: what is absent counts for 0, and what hangs nowhere is left out."""
+"""The tree of Queues as KAI reads it: missing amounts count as 0, and queues that reach no root are ignored."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from plimsoll.model.kai import UNLIMITED, Queue
 
 DEFAULT_PRIORITY: Final = 100
 MILLI: Final = 1000
-"""Thousandths: amounts are whole numbers of them, so that sums are exact."""
+"""Amounts are whole thousandths, so that sums are exact."""
 
 
 class Resource(StrEnum):
-    """What queues divide. Units: thousandths of a GPU, of a millicore and of a MB (10^6 bytes)."""
+    """A resource that queues divide. Units: thousandths of a GPU, of a millicore and of a MB (10^6 bytes)."""
 
     GPU = "gpu"
     CPU = "cpu"
@@ -23,7 +23,7 @@ class Resource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """One resource of one queue, in thousandths of the field's unit; None is unlimited."""
+    """One resource of one queue, in thousandths of the field's unit; None means unlimited."""
 
     quota: int | None
     limit: int | None
@@ -31,9 +31,9 @@ class Amounts:
 
 
 class QueueTree:
-    """Queues by name; of several with one name the first counts.
+    """Queues by name; of several with the same name, the first counts.
 
-    Amounts that are no numbers count for 0, as absent ones do: `queue_checks` says so, nobody plans on them.
+    Amounts that are not numbers count as 0, like missing ones; `check_queues` reports them.
     """
 
     def __init__(self, queues: Iterable[Queue]) -> None:
@@ -57,7 +57,7 @@ class QueueTree:
 
     @cached_property
     def children(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of the children of each queue that has some, also of parents that are missing; by name."""
+        """Names of the children by parent, including parents that do not exist; sorted."""
         children: dict[str, list[str]] = {}
         for name in self:
             parent = self._queues[name].parent
@@ -74,7 +74,7 @@ class QueueTree:
         return name in self and name not in self.children
 
     def lineage(self, name: str) -> tuple[str, ...]:
-        """A queue and its ancestors, the nearest first, as far as they are there and no name comes twice."""
+        """A queue and its existing ancestors, nearest first; in a cycle, each name once."""
         known = self._lineages.get(name)
         if known is None:
             found: dict[str, None] = {}
@@ -86,7 +86,7 @@ class QueueTree:
         return known
 
     def broken_at(self, name: str) -> str:
-        """What keeps a queue from the root, for people: a parent that is missing, or a cycle; empty: nothing does."""
+        """Why a queue does not reach a root: a missing parent or a cycle; empty if it does."""
         lineage = self.lineage(name)
         if not lineage:
             return ""
@@ -94,12 +94,12 @@ class QueueTree:
         if not parent:
             return ""
         if parent in lineage:
-            return f"the parents of Queue {lineage[-1]} go in a cycle"
+            return f"the parents of Queue {lineage[-1]} form a cycle"
         return f"the parent of Queue {lineage[-1]}, {parent}, does not exist"
 
     @cached_property
     def cycles(self) -> tuple[tuple[str, ...], ...]:
-        """Each cycle of parents once, from its first name on along the parents."""
+        """Each cycle of parents once, starting with its first name."""
         found: set[tuple[str, ...]] = set()
         done: set[str] = set()
         for start in self:
@@ -130,13 +130,13 @@ class QueueTree:
         )
 
     def priority(self, name: str) -> int:
-        """Higher is served first."""
+        """Higher priorities are served first."""
         priority = self._queues[name].spec.get("priority")
         return int(priority) if is_number(priority) else DEFAULT_PRIORITY
 
 
 def section(value: Any, name: str) -> Mapping[str, Any]:
-    """The object in a field; an empty one where there is none."""
+    """The object in a field; an empty one if there is none."""
     found = value.get(name) if isinstance(value, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 

@@ -1,4 +1,4 @@
-"""How queues stand: what their pods have and ask, what the cluster has, and what their fair share of it is."""
+"""Usage of queues: what their pods use and request, what the cluster has, and the queues' fair shares."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -22,44 +22,45 @@ NOTHING: Amount = dict.fromkeys(Resource, 0)
 
 @dataclass(frozen=True, slots=True)
 class QueuedPod:
-    """A pod that asks for GPUs, with its queue; empty where it is in none."""
+    """A pod that requests GPUs, with its queue; empty if it has none."""
 
     pod: Pod
     queue: str
-    asks: Amount
+    requests: Amount
     preemptible: bool
 
     @property
     def gpu_milli(self) -> int:
-        return self.asks[Resource.GPU]
+        return self.requests[Resource.GPU]
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Amounts in thousandths of a GPU, of a millicore and of a MB, by queue; those of a parent are of all below it.
+class QueueUsage:
+    """Amounts by queue, in thousandths of a GPU, of a millicore and of a MB; a parent's include those of its
+    descendants.
 
-    CPU and memory are those of pods that ask for GPUs: others are not watched.
+    CPU and memory are those of pods that request GPUs; other pods are not observed.
     """
 
     tree: QueueTree
     total: Amount
-    """What usable nodes have, without what pods of no queue take of it."""
+    """Allocatable amounts of usable nodes, without what pods of no queue use."""
     running: tuple[QueuedPod, ...] = ()
-    """Bound pods of queues that are there."""
+    """Bound pods of existing queues."""
     pending: tuple[QueuedPod, ...] = ()
-    """Pods of queues that are there and that no node has yet."""
+    """Pods of existing queues that are not bound."""
     allocated: Mapping[str, Amount] = field(default_factory=dict)
     non_preemptible: Mapping[str, Amount] = field(default_factory=dict)
-    """The part of `allocated` that may not be taken back."""
+    """The part of `allocated` that may not be reclaimed."""
     waiting: Mapping[str, Amount] = field(default_factory=dict)
-    """What pending pods ask."""
+    """Requests of pending pods."""
     fair: Mapping[str, Amount] = field(default_factory=dict)
-    """The fair share; of queues that reach no root there is none."""
+    """The fair share; none for queues that reach no root."""
     warnings: tuple[str, ...] = ()
 
     @property
     def loads(self) -> dict[str, QueueLoad]:
-        """GPUs of the pods of each queue that pods name."""
+        """GPUs of the bound pods, by the queue that they name."""
         loads: defaultdict[str, QueueLoad] = defaultdict(QueueLoad)
         for each in self.running:
             loads[each.queue] += QueueLoad(each.gpu_milli, 0 if each.preemptible else each.gpu_milli)
@@ -67,27 +68,27 @@ class Standing:
 
     @property
     def free(self) -> Amount:
-        """What no pod has; in all, not on one node."""
-        used = _sum(each.asks for each in self.running)
+        """What no pod uses, in total rather than on one node."""
+        used = _sum(each.requests for each in self.running)
         return {resource: max(0, self.total[resource] - used[resource]) for resource in Resource}
 
 
-def standing(snapshot: Snapshot) -> Standing:
-    """How the queues of a snapshot stand."""
+def queue_usage(snapshot: Snapshot) -> QueueUsage:
+    """The usage of the queues of a snapshot."""
     environment = snapshot.environment.spec
     tree = QueueTree(snapshot.queues)
     memory = {node.name: _gpu_memory(node) for node in snapshot.nodes}
     smallest = min((each for each in memory.values() if each), default=None)
     pods = (pod for pod in snapshot.pods if not pod.finished and not is_reservation(pod, NAMESPACES))
     shares = read_shares(pods, environment.gpu_resource)
-    # A share in MiB that waits is counted on the smallest GPU, as KAI counts it: where it will run nobody knows.
+    # A pending share in MiB counts as on the smallest GPU, as in KAI: its node is not known yet.
     queued = [_queued(each, environment, memory.get(each.pod.node_name) or smallest) for each in shares.found]
     running = tuple(each for each in queued if each.pod.node_name and each.queue in tree)
     pending = tuple(each for each in queued if not each.pod.node_name and not each.pod.deleting and each.queue in tree)
-    foreign = _sum(each.asks for each in queued if each.pod.node_name and each.queue not in tree)
+    foreign = _sum(each.requests for each in queued if each.pod.node_name and each.queue not in tree)
     capacity = _sum(_capacity(node, environment.gpu_resource) for node in snapshot.nodes if node.usable)
     total = {resource: max(0, capacity[resource] - foreign[resource]) for resource in Resource}
-    return Standing(
+    return QueueUsage(
         tree=tree,
         total=total,
         running=running,
@@ -96,29 +97,29 @@ def standing(snapshot: Snapshot) -> Standing:
         non_preemptible=_by_queue(tree, (each for each in running if not each.preemptible)),
         waiting=_by_queue(tree, pending),
         fair=fair_shares(tree, total, _by_name((*running, *pending))),
-        warnings=tuple(f"left out: {each.message}" for each in shares.refused),
+        warnings=tuple(f"not counted: {each.message}" for each in shares.refused),
     )
 
 
 def _queued(each: PodShare, environment: EnvironmentSpec, memory_mib: int | None) -> QueuedPod:
-    asks = {
+    requests = {
         Resource.GPU: gpu_milli(each.share, memory_mib),
         Resource.CPU: each.pod.host.cpu_milli * MILLI,
         Resource.MEMORY: round(each.pod.host.memory_mib * MB_MILLI_OF_MIB),
     }
-    return QueuedPod(each.pod, queue_of(each.pod, environment.queue_scheduler), asks, is_preemptible(each.pod))
+    return QueuedPod(each.pod, queue_of(each.pod, environment.queue_scheduler), requests, is_preemptible(each.pod))
 
 
 def _by_name(pods: Iterable[QueuedPod]) -> dict[str, dict[Resource, int]]:
     amounts: defaultdict[str, dict[Resource, int]] = defaultdict(lambda: dict(NOTHING))
     for each in pods:
         for resource in Resource:
-            amounts[each.queue][resource] += each.asks[resource]
+            amounts[each.queue][resource] += each.requests[resource]
     return dict(amounts)
 
 
 def _by_queue(tree: QueueTree, pods: Iterable[QueuedPod]) -> dict[str, dict[Resource, int]]:
-    """Of every queue, with those below it."""
+    """By queue, including the descendants."""
     amounts = {name: dict(NOTHING) for name in tree}
     for queue, amount in _by_name(pods).items():
         for name in tree.lineage(queue):
@@ -136,7 +137,7 @@ def _sum(amounts: Iterable[Amount]) -> dict[Resource, int]:
 
 
 def _gpu_memory(node: Node) -> int | None:
-    """MiB of one GPU; None where the labels do not say."""
+    """MiB of one GPU; None if the labels do not have it."""
     known = parse_gpu_labels(node.labels)
     return known.memory_mib if isinstance(known, GpuLabels) else None
 

@@ -1,4 +1,4 @@
-"""Who names a queue: the label on an object or a pod template, and the fields that stand for it."""
+"""Objects that name a queue: by the label on an object or a pod template, or by a field."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -7,7 +7,7 @@ from plimsoll.labels import GROUP, QUEUE
 from plimsoll.plan.queues.tree import section
 
 KAI: Final = "scheduling.run.ai"
-"""Group of KAI's Queue and PodGroup."""
+"""API group of KAI's Queue and PodGroup."""
 
 
 class QueueUse(NamedTuple):
@@ -18,9 +18,8 @@ class QueueUse(NamedTuple):
 
 
 def queue_uses(manifest: Mapping[str, Any]) -> Iterator[QueueUse]:
-    """Every place of a manifest that names a queue, however deep: labels of it and of its templates, `spec.queue` of
-    a PodGroup and of a Workspace, `kaiScheduler.queue` of a TrainingRuntime.
-    """
+    """Every place of a manifest that names a queue, at any depth: labels of the object and of its templates,
+    `spec.queue` of a PodGroup or Workspace, `kaiScheduler.queue` of a TrainingRuntime."""
     group = str(manifest.get("apiVersion") or "").partition("/")[0]
     if (group, manifest.get("kind")) in ((KAI, "PodGroup"), (GROUP, "Workspace")):
         named = str(section(manifest, "spec").get("queue") or "")

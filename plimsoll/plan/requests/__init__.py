@@ -1,21 +1,21 @@
 """Objects that request nodes from an autoscaler: trigger pods, CapacityBuffers, ProvisioningRequests."""
 
-from plimsoll.plan.requests.asked import AskedObjects, any_came, read_asked
+from plimsoll.plan.requests.capacity_request import CapacityRequests, any_registered, read_request
 from plimsoll.plan.requests.claims import made_of
 from plimsoll.plan.requests.gate import lifts
-from plimsoll.plan.requests.node_ask import NodeAsk
+from plimsoll.plan.requests.node_request import NodeRequest
 from plimsoll.plan.requests.report import figures
-from plimsoll.plan.requests.round import DemandAsking
+from plimsoll.plan.requests.round import RequestRound
 from plimsoll.plan.requests.triggers import ORIGINAL_REQUESTS
 
 __all__ = [
     "ORIGINAL_REQUESTS",
-    "AskedObjects",
-    "DemandAsking",
-    "NodeAsk",
-    "any_came",
+    "CapacityRequests",
+    "NodeRequest",
+    "RequestRound",
+    "any_registered",
     "figures",
     "lifts",
     "made_of",
-    "read_asked",
+    "read_request",
 ]

@@ -1,4 +1,4 @@
-"""Requests that count pods of a PodTemplate: CapacityBuffers and ProvisioningRequests."""
+"""CapacityBuffers and ProvisioningRequests: each requests several equal nodes, as pods of one PodTemplate."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
@@ -15,27 +15,28 @@ from plimsoll.model.api import Environment, Headroom
 from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
 from plimsoll.model.meta import ANYWHERE, Placement
 from plimsoll.plan.demand import Demand, PlannedNode
-from plimsoll.plan.owned import Asking, Delta
-from plimsoll.plan.requests.asked import Asked, read_asked
-from plimsoll.plan.requests.node_ask import ASK, ATTEMPT, CAME, GIVEN_UP, LOST, NodeAsk, marks, placing
+from plimsoll.plan.owned import Delta, RequestObject
+from plimsoll.plan.requests.capacity_request import CapacityRequest, read_request
+from plimsoll.plan.requests.node_request import ATTEMPT, GIVEN_UP, LOST, NODE, REGISTERED, NodeRequest, marks, placing
 from plimsoll.plan.requests.provisioner import Names
 from plimsoll.text import counted
 
 Manifest = dict[str, Any]
 
 
-def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeAsk, int]]:
-    """Asks of nodes that are alike but for the host resources of their pods, with how many; the largest stand for all.
+def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeRequest, int]]:
+    """Groups planned nodes into one request for each shape: (request, number of nodes).
 
-    What fits each of them fits the type, so the largest of each resource does too.
+    Nodes that differ only in their pods' CPU and memory form one group, which requests the maximum of each resource.
+    The maximum fits too, because each of the amounts fits the instance type.
     """
-    found: dict[NodeAsk, list[PlannedNode]] = {}
+    found: dict[NodeRequest, list[PlannedNode]] = {}
     for node in nodes:
-        bare = NodeAsk.of(replace(node, cpu_milli=0, memory_mib=0))
+        bare = NodeRequest.of(replace(node, cpu_milli=0, memory_mib=0))
         found.setdefault(bare, []).append(node)
     return [
         (
-            ask.model_copy(
+            node_request.model_copy(
                 update={
                     "cpu_milli": max(node.cpu_milli for node in alike),
                     "memory_mib": max(node.memory_mib for node in alike),
@@ -43,48 +44,48 @@ def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeAsk, int]]:
             ),
             len(alike),
         )
-        for ask, alike in sorted(found.items(), key=lambda each: each[0].text)
+        for node_request, alike in sorted(found.items(), key=lambda each: each[0].text)
     ]
 
 
-def batch_name(prefix: str, demand: str, ask: NodeAsk, ordinal: int) -> str:
-    """At most 63 characters; the hash tells demand, ask and ordinal apart."""
-    digest = hashlib.sha256(f"{demand}/{ask.text}/{ordinal}".encode()).hexdigest()[:12]
-    return f"{prefix}-{ask.slug}-{digest}"
+def batch_name(prefix: str, demand: str, node_request: NodeRequest, ordinal: int) -> str:
+    """An object name of at most 63 characters; its hash covers demand, node request and ordinal."""
+    digest = hashlib.sha256(f"{demand}/{node_request.text}/{ordinal}".encode()).hexdigest()[:12]
+    return f"{prefix}-{node_request.slug}-{digest}"
 
 
-def of_demand(environment: Environment, demand: str, ask: NodeAsk, name: str, attempt: int) -> Manifest:
-    """Metadata of what asks for a demand."""
+def of_demand(environment: Environment, demand: str, node_request: NodeRequest, name: str, attempt: int) -> Manifest:
+    """Metadata of an object that requests nodes for a demand."""
     labels = marks(DemandRef(name=demand), environment.name)
-    return _metadata(environment, name, labels, {ASK: ask.text, ATTEMPT: str(attempt)})
+    return _metadata(environment, name, labels, {NODE: node_request.text, ATTEMPT: str(attempt)})
 
 
 def of_headroom(environment: Environment, headroom: Headroom, name: str) -> Manifest:
-    """Metadata of what stands for a headroom."""
+    """Metadata of an object that keeps a headroom."""
     labels = {HEADROOM: headroom.name, ENVIRONMENT: as_label_value(environment.name)}
-    return _metadata(environment, name, labels, {ASK: headroom_ask(headroom).text})
+    return _metadata(environment, name, labels, {NODE: headroom_request(headroom).text})
 
 
-def headroom_ask(headroom: Headroom) -> NodeAsk:
-    return NodeAsk(instance_types=(headroom.instance_type,), node_pool=headroom.node_pool, gpus=headroom.gpus)
+def headroom_request(headroom: Headroom) -> NodeRequest:
+    return NodeRequest(instance_types=(headroom.instance_type,), node_pool=headroom.node_pool, gpus=headroom.gpus)
 
 
 def pod_template(
-    environment: Environment, metadata: Manifest, ask: NodeAsk, placement: Placement = ANYWHERE
+    environment: Environment, metadata: Manifest, node_request: NodeRequest, placement: Placement = ANYWHERE
 ) -> Manifest:
-    """The PodTemplate of one node: no pod is ever made of it."""
-    requests = ask.requests(environment.spec.gpu_resource)
+    """The PodTemplate that describes one node. No pod is ever created from it."""
+    requests = node_request.requests(environment.spec.gpu_resource)
     container = {
         "name": "gpu-node",
         "image": environment.spec.demand.image,
         "resources": {"requests": requests, "limits": requests},
     }
-    spec = {"containers": [container], "restartPolicy": "Never", **placing(ask, placement)}
+    spec = {"containers": [container], "restartPolicy": "Never", **placing(node_request, placement)}
     return {"apiVersion": "v1", "kind": "PodTemplate", "metadata": metadata, "template": {"spec": spec}}
 
 
 def capacity_buffer(metadata: Manifest, replicas: int) -> Manifest:
-    """A CapacityBuffer of the PodTemplate of the same name: `replicas` nodes are still to come."""
+    """A CapacityBuffer for the PodTemplate of the same name; `replicas` is the number of nodes that are outstanding."""
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1beta1",
         "kind": "CapacityBuffer",
@@ -98,7 +99,7 @@ def capacity_buffer(metadata: Manifest, replicas: int) -> Manifest:
 
 
 def provisioning_request(metadata: Manifest, count: int) -> Manifest:
-    """A ProvisioningRequest of so many pods of the PodTemplate of the same name; its spec can never change."""
+    """A ProvisioningRequest for `count` pods of the PodTemplate of the same name. Its spec is immutable."""
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1",
         "kind": "ProvisioningRequest",
@@ -125,44 +126,50 @@ class BatchProvisioner:
         self._names = names
         self._buffers = environment.spec.demand.provisioner is Setting.CAPACITY_BUFFER
 
-    def makes(self, thing: Asking) -> bool:
+    def makes(self, thing: RequestObject) -> bool:
         return isinstance(thing, CapacityBuffer if self._buffers else ProvisioningRequest)
 
-    def ask(self, demand: Demand, nodes: Sequence[PlannedNode], attempt: int, delta: Delta) -> int:
+    def request_nodes(self, demand: Demand, nodes: Sequence[PlannedNode], attempt: int, delta: Delta) -> int:
         owner = DemandRef(name=demand.name)
-        asked = batches(nodes)
-        for ask, count in asked:
+        batched = batches(nodes)
+        for node_request, count in batched:
             prefix = "gpu-buffer" if self._buffers else "gpu-request"
-            name = self._names.new(demand.name, ask, partial(batch_name, prefix))
-            metadata = of_demand(self._environment, demand.name, ask, name, attempt)
-            reason = f"pods of demand {demand.name} lack {counted(count, 'node')}"
-            delta.create(pod_template(self._environment, metadata, ask, demand.of.placement), owner, reason)
+            name = self._names.new(demand.name, node_request, partial(batch_name, prefix))
+            metadata = of_demand(self._environment, demand.name, node_request, name, attempt)
+            reason = f"pods of demand {demand.name} need {counted(count, 'more node')}"
+            delta.create(pod_template(self._environment, metadata, node_request, demand.of.placement), owner, reason)
             delta.create(self._manifest(metadata, count), owner, reason)
-        return len(asked)
+        return len(batched)
 
-    def keep(self, asked: Asked, needed: int, came: Collection[str], delta: Delta) -> None:
-        """A buffer shrinks as its nodes come, before the pods take them: else it would be filled again.
+    def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], delta: Delta) -> None:
+        """Updates the object's replicas and its annotations.
 
-        It shrinks by what does not come as well. A request cannot: it is noted on it what is not awaited any more.
+        A CapacityBuffer shrinks when its nodes register, before pods use them; otherwise the autoscaler would fill the
+        buffer again. It also shrinks by nodes that failed. A ProvisioningRequest is immutable, so an annotation records
+        the nodes that it no longer expects.
         """
-        known = read_asked(asked.thing)
-        shrinks = isinstance(asked.thing, CapacityBuffer) and needed != asked.thing.replicas
-        if not (came or shrinks or known is None or known.given_up != asked.given_up):
+        known = read_request(request.thing)
+        shrinks = isinstance(request.thing, CapacityBuffer) and needed != request.thing.replicas
+        if not (registered or shrinks or known is None or known.given_up != request.given_up):
             return
-        count = needed if self._buffers else asked.outstanding + len(asked.came) + asked.given_up
-        manifest = self._manifest(self._metadata(asked), count)
-        reason = f"{counted(len(came), 'node')} came" if came else f"{counted(needed, 'node')} still needed"
-        delta.update(manifest, DemandRef(name=asked.demand), reason)
+        count = needed if self._buffers else request.outstanding + len(request.registered) + request.given_up
+        manifest = self._manifest(self._metadata(request), count)
+        reason = (
+            f"{counted(len(registered), 'node')} registered"
+            if registered
+            else f"{counted(needed, 'node')} still needed"
+        )
+        delta.update(manifest, DemandRef(name=request.demand), reason)
 
-    def disarm(self, asked: Asked, came: Collection[str], delta: Delta) -> None:
-        """Nothing: its deletion says all."""
+    def signal_ready(self, request: CapacityRequest, registered: Collection[str], delta: Delta) -> None:
+        """Does nothing: deleting the object withdraws the request."""
 
-    def _metadata(self, asked: Asked) -> Manifest:
-        """With what became of the nodes."""
-        metadata = of_demand(self._environment, asked.demand, asked.ask, asked.name, asked.attempt)
-        names = {CAME: asked.came, LOST: asked.lost}
+    def _metadata(self, request: CapacityRequest) -> Manifest:
+        """Metadata with annotations on nodes that registered, failed, or are no longer expected."""
+        metadata = of_demand(self._environment, request.demand, request.node_request, request.name, request.attempt)
+        names = {REGISTERED: request.registered, LOST: request.lost}
         noted = {key: orjson.dumps(list(each)).decode() for key, each in names.items() if each}
-        noted |= {GIVEN_UP: str(asked.given_up)} if asked.given_up else {}
+        noted |= {GIVEN_UP: str(request.given_up)} if request.given_up else {}
         return {**metadata, "annotations": {**metadata["annotations"], **noted}}
 
     def _manifest(self, metadata: Manifest, count: int) -> Manifest:

@@ -1,4 +1,4 @@
-"""NodeClaims that an autoscaler made for requests: how far each has come, and which failed."""
+"""NodeClaims that an autoscaler created for capacity requests: their stage, and which of them failed."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,39 +11,42 @@ from plimsoll.model import Snapshot
 from plimsoll.model.api import ClaimStage
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
 from plimsoll.plan.owned import ClaimProgress, Wait, parse_time
-from plimsoll.plan.requests.asked import Asked
+from plimsoll.plan.requests.capacity_request import CapacityRequest
 
 ELSEWHERE: Final = timedelta(seconds=30)
-"""How long Karpenter may look for another offering of what it was asked for, after a provider had none."""
+"""How long Karpenter may look for another offering after a provider reported insufficient capacity."""
 _SUFFIX: Final = 5
-"""Characters that the apiserver adds to the name that Karpenter proposes, which is that of the NodePool and a dash."""
+"""Random characters that the apiserver appends to the generateName of a NodeClaim (the NodePool's name and a dash)."""
 _PROPOSED: Final = 58
 
 
 @dataclass
-class SoldOut:
-    """One node that was asked for, and the claims that found no capacity for it."""
+class NoCapacity:
+    """A requested node, with the NodeClaims that failed for insufficient capacity."""
 
     instance_types: tuple[str, ...]
     words: str
     claims: list[str] = field(default_factory=list)
     said: list[datetime] = field(default_factory=list)
-    """When, the first time first."""
+    """Times of the events, oldest first."""
 
 
-def sold_out(snapshot: Snapshot, asked: Sequence[Asked], missing: Mapping[str, int]) -> Mapping[str, list[SoldOut]]:
-    """Nodes without a living claim of which the provider said that it had none, by the name of what asked for them.
+def no_capacity(
+    snapshot: Snapshot, requests: Sequence[CapacityRequest], missing: Mapping[str, int]
+) -> Mapping[str, list[NoCapacity]]:
+    """Requested nodes for which the provider reported insufficient capacity, by request name.
 
-    `missing` nodes of each have no claim. Events count once for each claim, and never for what was asked for later. A
-    claim that was seen tells its NodePool and types; of one that was not, its name tells the NodePool, and the
-    provider's words may tell the type: where they do not, and different types were asked for of the NodePool, the
-    event is left alone, for Karpenter tries again.
+    `missing` is the number of nodes without a NodeClaim, by request name. Each NodeClaim counts once, and only for
+    requests that are older than the event. The NodePool and instance types are those of the NodeClaim where it was
+    observed. Otherwise the NodePool follows from the NodeClaim's name, and the instance type from the event's message.
+    If the message names none and the requests to this NodePool differ in instance types, the event is ignored, and
+    Karpenter tries again.
     """
     gone = {claim.name: claim for claim in snapshot.gone_claims}
     alive = {claim.name for claim in snapshot.node_claims if not claim.deleting}
-    lost = {name for each in asked for name in each.lost}
+    lost = {name for each in requests for name in each.lost}
     events = {event.claim: event for event in sorted(snapshot.claim_events, key=_order, reverse=True)}
-    found: dict[str, list[SoldOut]] = {}
+    found: dict[str, list[NoCapacity]] = {}
     for event in sorted(events.values(), key=_order):
         said = parse_time(event.creation_timestamp)
         if said is None or event.claim in alive or event.claim in lost:
@@ -51,51 +54,54 @@ def sold_out(snapshot: Snapshot, asked: Sequence[Asked], missing: Mapping[str, i
         claim = gone.get(event.claim)
         if claim is not None and event.claim_uid not in ("", claim.uid):
             claim = None
-        types = _types_by_asked(event, claim, [each for each in asked if said >= each.since])
+        types = _types_by_request(event, claim, [each for each in requests if said >= each.since])
         if not types:
             continue
         short = next((name for name in types if len(found.get(name, ())) < missing[name]), None)
         if short is not None:
-            found.setdefault(short, []).append(SoldOut(types[short], event.words, [event.claim], [said]))
+            found.setdefault(short, []).append(NoCapacity(types[short], event.words, [event.claim], [said]))
         else:
-            # It was tried again for a node that is known to be lacking.
+            # Another attempt for a node that already lacks capacity.
             again = found[next(name for name in types if name in found)][-1]
             again.claims.append(event.claim)
             again.said.append(said)
     return found
 
 
-def answers(claim: NodeClaim, asked: Asked) -> bool:
-    """Whether the claim can have been made for it."""
+def answers(claim: NodeClaim, request: CapacityRequest) -> bool:
+    """Whether the NodeClaim can have been created for the request: same NodePool, a common instance type, not older."""
     launched = claim.labels.get(INSTANCE_TYPE)
     kinds = (launched,) if launched else claim.instance_types
     return (
-        claim.labels.get(NODEPOOL, "") == asked.ask.node_pool
-        and claim.creation_timestamp >= asked.thing.creation_timestamp
-        and any(kind in asked.ask.instance_types for kind in kinds)
+        claim.labels.get(NODEPOOL, "") == request.node_request.node_pool
+        and claim.creation_timestamp >= request.thing.creation_timestamp
+        and any(kind in request.node_request.instance_types for kind in kinds)
     )
 
 
-def _types_by_asked(event: ClaimEvent, claim: NodeClaim | None, asked: Sequence[Asked]) -> dict[str, tuple[str, ...]]:
-    """Types that the event speaks of, by the name of what can have asked for its claim, the oldest first."""
+def _types_by_request(
+    event: ClaimEvent, claim: NodeClaim | None, requests: Sequence[CapacityRequest]
+) -> dict[str, tuple[str, ...]]:
+    """Instance types that the event is about, by the name of each request that its NodeClaim may belong to, oldest
+    first."""
     if claim is not None:
         launched = claim.labels.get(INSTANCE_TYPE)
         kinds = (launched,) if launched else claim.instance_types
-        own = [each for each in asked if WORKSPACE not in claim.labels and answers(claim, each)]
-        return {each.name: tuple(kind for kind in each.ask.instance_types if kind in kinds) for each in own}
-    own = [each for each in asked if made_of(event.claim, each.ask.node_pool)]
+        own = [each for each in requests if WORKSPACE not in claim.labels and answers(claim, each)]
+        return {each.name: tuple(kind for kind in each.node_request.instance_types if kind in kinds) for each in own}
+    own = [each for each in requests if made_of(event.claim, each.node_request.node_pool)]
     named = {
         each.name: kinds
         for each in own
-        if (kinds := tuple(kind for kind in each.ask.instance_types if _names(event.words, kind)))
+        if (kinds := tuple(kind for kind in each.node_request.instance_types if _names(event.words, kind)))
     }
-    if named or len({each.ask.instance_types for each in own}) > 1:
+    if named or len({each.node_request.instance_types for each in own}) > 1:
         return named
-    return {each.name: each.ask.instance_types for each in own}
+    return {each.name: each.node_request.instance_types for each in own}
 
 
 def made_of(claim: str, node_pool: str) -> bool:
-    """Whether the name is one that a NodeClaim of the NodePool gets."""
+    """Whether a NodeClaim of the NodePool can have this name."""
     return claim[:-_SUFFIX] == f"{node_pool}-"[:_PROPOSED]
 
 
@@ -108,116 +114,120 @@ def _order(event: ClaimEvent) -> tuple[str, str]:
 
 
 WORDS_LENGTH: Final = 400
-"""Characters that are kept of what Karpenter or a provider says."""
+"""Maximum length of a message of Karpenter or a provider, in characters."""
 
 
 @dataclass(frozen=True)
 class FollowedClaim:
-    """A NodeClaim with the object that asked for it."""
+    """A NodeClaim, with the request that it belongs to."""
 
     name: str
-    asked: str
+    request: str
     stage: ClaimStage
     instance_types: tuple[str, ...]
-    """The one that it was launched as, else those that it may become."""
+    """The launched instance type, or the ones that the requirements allow."""
     message: str = ""
     due: datetime | None = None
-    """When it will have failed, as it stands now."""
-    came: bool = False
-    """Whether its node has come already."""
+    """Deadline of the current step."""
+    registered: bool = False
+    """Whether its node has registered."""
 
 
 @dataclass(frozen=True)
 class Lost:
-    """What will not come of what one object asked for."""
+    """Nodes of one request that failed."""
 
     nodes: int = 0
     claims: tuple[FollowedClaim, ...] = ()
-    """Those that failed; several where an autoscaler tried again for the same node."""
+    """The NodeClaims that failed; several where the autoscaler tried again for the same node."""
 
 
 class ClaimMonitor:
-    """Follows the claims of one snapshot.
+    """Assigns the NodeClaims of one snapshot to capacity requests.
 
-    Karpenter does not say for which pod it makes one: a claim of the pool and the types, made after something was
-    asked for, answers the oldest of what is outstanding. Those that are late answer last: each of them is one node
-    that does not come, whoever else waits beside it.
+    Karpenter does not record for which pod it creates a NodeClaim. A NodeClaim of the same NodePool and instance types,
+    created after a request, is assigned to the oldest outstanding request. NodeClaims that missed their deadline are
+    assigned last; each stands for one node that fails, whatever else is outstanding.
     """
 
-    def __init__(self, snapshot: Snapshot, asked: Sequence[Asked], now: datetime) -> None:
+    def __init__(self, snapshot: Snapshot, requests: Sequence[CapacityRequest], now: datetime) -> None:
         self._progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec)
         self._now = now
         self._following: dict[str, list[FollowedClaim]] = {}
-        self._left = {each.name: each.outstanding for each in asked}
-        if not asked:
-            self._sold: Mapping[str, Sequence[SoldOut]] = {}
+        self._left = {each.name: each.outstanding for each in requests}
+        if not requests:
+            self._no_capacity: Mapping[str, Sequence[NoCapacity]] = {}
             return
-        self._follow_living(snapshot, asked)
-        waiting = [each for each in asked if self._left[each.name]]
-        self._sold = sold_out(snapshot, waiting, self._left) if waiting else {}
+        self._follow_living(snapshot, requests)
+        waiting = [each for each in requests if self._left[each.name]]
+        self._no_capacity = no_capacity(snapshot, waiting, self._left) if waiting else {}
 
-    def _follow_living(self, snapshot: Snapshot, asked: Sequence[Asked]) -> None:
-        came = {node: each for each in asked for node in each.came}
-        lost = {name for each in asked for name in each.lost}
+    def _follow_living(self, snapshot: Snapshot, requests: Sequence[CapacityRequest]) -> None:
+        registered = {node: each for each in requests for node in each.registered}
+        lost = {name for each in requests for name in each.lost}
         late: list[tuple[NodeClaim, Wait | None]] = []
         for claim in sorted(snapshot.node_claims, key=lambda claim: (claim.creation_timestamp, claim.name)):
             if WORKSPACE in claim.labels or claim.deleting or claim.name in lost:
                 continue
             wait = self._progress.wait(claim, gpus_known=True, recorded=None, now=self._now)
-            owner = came.get(claim.node_name)
+            owner = registered.get(claim.node_name)
             if owner is not None:
-                self._follow(claim, wait, owner, came=True)
+                self._follow(claim, wait, owner, registered=True)
             elif wait is not None and self._now > wait.due:
                 late.append((claim, wait))
-            elif wait is not None:  # one that serves, and came for none of these, answers none of them
-                self._give(claim, wait, asked)
+            elif wait is not None:  # a ready node of no request belongs to none
+                self._give(claim, wait, requests)
         for claim, wait in late:
-            self._give(claim, wait, asked)
+            self._give(claim, wait, requests)
 
-    def _give(self, claim: NodeClaim, wait: Wait | None, asked: Sequence[Asked]) -> None:
-        owner = next((each for each in asked if self._left[each.name] and answers(claim, each)), None)
+    def _give(self, claim: NodeClaim, wait: Wait | None, requests: Sequence[CapacityRequest]) -> None:
+        owner = next((each for each in requests if self._left[each.name] and answers(claim, each)), None)
         if owner is not None:
             self._left[owner.name] -= 1
             self._follow(claim, wait, owner)
 
-    def _follow(self, claim: NodeClaim, wait: Wait | None, owner: Asked, *, came: bool = False) -> None:
+    def _follow(self, claim: NodeClaim, wait: Wait | None, owner: CapacityRequest, *, registered: bool = False) -> None:
         launched = claim.labels.get(INSTANCE_TYPE)
-        kinds = (launched,) if launched else tuple(t for t in claim.instance_types if t in owner.ask.instance_types)
-        late = wait is not None and self._now > wait.due and not came
+        kinds = (
+            (launched,)
+            if launched
+            else tuple(t for t in claim.instance_types if t in owner.node_request.instance_types)
+        )
+        late = wait is not None and self._now > wait.due and not registered
         followed = FollowedClaim(
             name=claim.name,
-            asked=owner.name,
+            request=owner.name,
             stage=ClaimStage.FAILED if late else _stage(claim, wait),
-            instance_types=kinds or owner.ask.instance_types,
+            instance_types=kinds or owner.node_request.instance_types,
             message=_words(wait, late),
-            due=wait.due if wait is not None and not late and not came else None,
-            came=came,
+            due=wait.due if wait is not None and not late and not registered else None,
+            registered=registered,
         )
         self._following.setdefault(owner.name, []).append(followed)
 
-    def of(self, asked: Asked) -> Sequence[FollowedClaim]:
-        """Living claims."""
-        return self._following.get(asked.name, ())
+    def of(self, request: CapacityRequest) -> Sequence[FollowedClaim]:
+        """The request's NodeClaims that exist."""
+        return self._following.get(request.name, ())
 
-    def coming(self, asked: Asked) -> int:
-        """Nodes still to come for which there is a claim that has not failed."""
-        return sum(not each.came and each.stage is not ClaimStage.FAILED for each in self.of(asked))
+    def launching(self, request: CapacityRequest) -> int:
+        """Outstanding nodes whose NodeClaim has not failed."""
+        return sum(not each.registered and each.stage is not ClaimStage.FAILED for each in self.of(request))
 
-    def lost(self, asked: Asked) -> Lost:
-        """Nodes whose claims are late, and those that the provider had no capacity for."""
-        late = tuple(each for each in self.of(asked) if each.stage is ClaimStage.FAILED)
-        ripe = [each for each in self._sold.get(asked.name, ()) if self._now >= each.said[0] + ELSEWHERE]
+    def lost(self, request: CapacityRequest) -> Lost:
+        """Nodes whose NodeClaims missed their deadline, and nodes without capacity at the provider."""
+        late = tuple(each for each in self.of(request) if each.stage is ClaimStage.FAILED)
+        ripe = [each for each in self._no_capacity.get(request.name, ()) if self._now >= each.said[0] + ELSEWHERE]
         claims = tuple(
-            FollowedClaim(claim, asked.name, ClaimStage.FAILED, each.instance_types, each.words[:WORDS_LENGTH])
+            FollowedClaim(claim, request.name, ClaimStage.FAILED, each.instance_types, each.words[:WORDS_LENGTH])
             for each in ripe
             for claim in each.claims
         )
         return Lost(len(late) + len(ripe), late + claims)
 
-    def looks(self, asked: Asked) -> list[datetime]:
-        """When claims will be late, and when nothing is expected any more of what found no capacity."""
-        due = [each.due for each in self.of(asked) if each.due is not None]
-        ripe = [each.said[0] + ELSEWHERE for each in self._sold.get(asked.name, ())]
+    def deadlines(self, request: CapacityRequest) -> list[datetime]:
+        """When NodeClaims miss their deadline, and when nodes without capacity are given up."""
+        due = [each.due for each in self.of(request) if each.due is not None]
+        ripe = [each.said[0] + ELSEWHERE for each in self._no_capacity.get(request.name, ())]
         return due + [each for each in ripe if each > self._now]
 
 
@@ -233,4 +243,4 @@ def _words(wait: Wait | None, late: bool) -> str:
     if wait is None or not late:
         return ""
     said = f" ({wait.words[:WORDS_LENGTH]})" if wait.words else ""
-    return f"waits for {wait.step} for longer than {int(wait.allowed.total_seconds())} s{said}"
+    return f"is not {wait.step} after {int(wait.allowed.total_seconds())} s{said}"

@@ -1,4 +1,4 @@
-"""When the gate of a share pod is lifted: its GPUs are there, and its queue admits it."""
+"""Which capacity gates to remove: those of share pods whose GPUs are available and whose queue admits them."""
 
 from collections.abc import Container, Iterable, Mapping
 from types import MappingProxyType
@@ -11,21 +11,23 @@ from plimsoll.plan.classes import gangs, gated, is_ours, uid_of
 from plimsoll.plan.demand import Demand
 from plimsoll.plan.pods import marked_pods, node_of
 
-NOT_SERVED: Final = "its demand is not planned here"
+NOT_SERVED: Final = "Plimsoll does not plan capacity for this pod"
 
 
-def lifts(snapshot: Snapshot, demands: Iterable[Demand], held_nodes: Container[str] = frozenset()) -> tuple[Lift, ...]:
-    """The gates to lift, by pod.
+def lifts(
+    snapshot: Snapshot, demands: Iterable[Demand], reserved_nodes: Container[str] = frozenset()
+) -> tuple[Lift, ...]:
+    """The gates to remove, sorted by pod.
 
-    A pod's GPUs are there where its demand has a place for it on a node that is; the pods of a gang go together. Demand
-    that the queue does not admit has no place, nor is there one on `held_nodes` yet. Pods whose demand is not planned
-    at all are not held.
+    A pod's GPUs are available if its demand places it on a usable node that is not in `reserved_nodes`. The pods of a
+    gang are released together. Pods that their queue does not admit have no place. A pod whose demand Plimsoll does not
+    plan is released at once.
     """
     waiting = [pod for pod in marked_pods(snapshot.pods) if pod.scheduling_gates]
-    held = {uid_of(pod): pod for pod in waiting if gated(pod) and not pod.deleting and not pod.finished}
-    if not held:
+    gated_pods = {uid_of(pod): pod for pod in waiting if gated(pod) and not pod.deleting and not pod.finished}
+    if not gated_pods:
         return ()
-    there = {node.name for node in snapshot.nodes if node.usable and node.name not in held_nodes}
+    there = {node.name for node in snapshot.nodes if node.usable and node.name not in reserved_nodes}
     places = {
         uid: f"its GPUs are free on {node}"
         for demand in demands
@@ -35,9 +37,9 @@ def lifts(snapshot: Snapshot, demands: Iterable[Demand], held_nodes: Container[s
     }
     settings = snapshot.environment.spec.demand
     groups = MappingProxyType({(each.namespace, each.name): each for each in snapshot.pod_groups})
-    split = _split_gangs(snapshot, held, places, groups)
+    split = _split_gangs(snapshot, gated_pods, places, groups)
     found = []
-    for uid, pod in held.items():
+    for uid, pod in gated_pods.items():
         served = pod.scheduler_name in settings.schedulers and not is_ours(pod, settings)
         why = (places.get(uid, "") if uid not in split else "") if served else NOT_SERVED
         if why:
@@ -48,11 +50,11 @@ def lifts(snapshot: Snapshot, demands: Iterable[Demand], held_nodes: Container[s
 
 def _split_gangs(
     snapshot: Snapshot,
-    held: Mapping[str, Pod],
+    gated_pods: Mapping[str, Pod],
     places: Mapping[str, str],
     groups: Mapping[tuple[str, str], PodGroup],
 ) -> set[str]:
-    """Pods of gangs of which too few have a place to start."""
-    others = (pod for pod in snapshot.pods if uid_of(pod) not in held and (node_of(pod) or uid_of(pod) in places))
-    found = gangs(held, others, groups)
+    """UIDs of the pods of gangs that have too few places to start."""
+    others = (pod for pod in snapshot.pods if uid_of(pod) not in gated_pods and (node_of(pod) or uid_of(pod) in places))
+    found = gangs(gated_pods, others, groups)
     return {uid for gang in found if gang.lacking(lambda uid: uid in places) for uid in gang.pods}

@@ -1,4 +1,4 @@
-"""Standing headroom: CapacityBuffers that people declare, and that are filled again when somebody takes them."""
+"""Headroom: CapacityBuffers that the Environment declares. The autoscaler refills them when pods use their nodes."""
 
 from collections.abc import Iterable
 
@@ -6,32 +6,40 @@ from plimsoll.labels import HEADROOM
 from plimsoll.model import DemandRef
 from plimsoll.model.api import Environment
 from plimsoll.model.karpenter import CapacityBuffer
-from plimsoll.plan.owned import Asking, Delta
-from plimsoll.plan.requests.batches import capacity_buffer, headroom_ask, of_headroom, pod_template
-from plimsoll.plan.requests.node_ask import NodeAsk
+from plimsoll.plan.owned import Delta, RequestObject
+from plimsoll.plan.requests.batches import capacity_buffer, headroom_request, of_headroom, pod_template
+from plimsoll.plan.requests.node_request import NodeRequest
 
 
-def keep_headroom(environment: Environment, things: Iterable[Asking], delta: Delta) -> set[str]:
-    """Adds what the declared headroom lacks; the names of the objects that stand for it.
+def keep_headroom(environment: Environment, things: Iterable[RequestObject], delta: Delta) -> set[str]:
+    """Adds the missing headroom objects to the delta; returns the names of the objects to keep.
 
-    One of another shape goes first, and is made anew in the next round: a node is asked for by its whole shape.
+    A CapacityBuffer with another node shape is deleted first and created again in the next round.
     """
-    standing = {each.name: each for each in things if HEADROOM in each.labels and isinstance(each, CapacityBuffer)}
+    existing = {each.name: each for each in things if HEADROOM in each.labels and isinstance(each, CapacityBuffer)}
     taken = {each.name for each in things if HEADROOM in each.labels}
     owner = DemandRef(kind="Environment", name=environment.name)
     kept = set()
     for headroom in environment.spec.demand.headroom:
         name = f"headroom-{headroom.name}"
-        ask = headroom_ask(headroom)
+        node_request = headroom_request(headroom)
         metadata = of_headroom(environment, headroom, name)
-        buffer = standing.get(name)
+        buffer = existing.get(name)
         if buffer is None:
             if name not in taken:
-                delta.create(pod_template(environment, metadata, ask), owner, "headroom is declared")
-                delta.create(capacity_buffer(metadata, headroom.nodes), owner, "headroom is declared")
-        elif NodeAsk.said_by(buffer.annotations) == ask and not buffer.deleting:
+                delta.create(
+                    pod_template(environment, metadata, node_request),
+                    owner,
+                    "spec.demand.headroom of the Environment declares it",
+                )
+                delta.create(
+                    capacity_buffer(metadata, headroom.nodes),
+                    owner,
+                    "spec.demand.headroom of the Environment declares it",
+                )
+        elif NodeRequest.from_annotations(buffer.annotations) == node_request and not buffer.deleting:
             kept.add(name)
             if buffer.replicas != headroom.nodes:
-                reason = f"headroom is {headroom.nodes} nodes now"
+                reason = f"headroom changed to {headroom.nodes} nodes"
                 delta.update(capacity_buffer(metadata, headroom.nodes), owner, reason)
     return kept

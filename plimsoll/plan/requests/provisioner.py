@@ -1,36 +1,37 @@
-"""Demand provisioners: how planned nodes become objects that an autoscaler reads."""
+"""Demand provisioners: how planned nodes become objects that request them from an autoscaler."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Protocol
 
 from plimsoll.plan.demand import Demand, PlannedNode
-from plimsoll.plan.owned import Asking, Delta
-from plimsoll.plan.requests.asked import Asked
-from plimsoll.plan.requests.node_ask import NodeAsk
+from plimsoll.plan.owned import Delta, RequestObject
+from plimsoll.plan.requests.capacity_request import CapacityRequest
+from plimsoll.plan.requests.node_request import NodeRequest
 
 
 class DemandProvisioner(Protocol):
-    """One way to ask for nodes; one object serves a whole round."""
+    """One way to request nodes. An instance serves one round."""
 
-    def makes(self, thing: Asking) -> bool:
-        """Whether the object is of the kind that this provisioner asks by."""
+    def makes(self, thing: RequestObject) -> bool:
+        """Whether this provisioner creates objects of that kind."""
 
-    def ask(self, demand: Demand, nodes: Sequence[PlannedNode], attempt: int, delta: Delta) -> int:
-        """Adds what asks for new nodes; how many objects do."""
+    def request_nodes(self, demand: Demand, nodes: Sequence[PlannedNode], attempt: int, delta: Delta) -> int:
+        """Adds objects that request the nodes to the delta; returns their number."""
 
-    def keep(self, asked: Asked, needed: int, came: Collection[str], delta: Delta) -> None:
-        """Adds what an object that stays lacks: `came` are nodes that are new since, `needed` those still awaited."""
+    def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], delta: Delta) -> None:
+        """Updates an object that stays: `registered` are nodes that are new, `needed` is the number of nodes
+        outstanding."""
 
-    def disarm(self, asked: Asked, came: Collection[str], delta: Delta) -> None:
-        """Adds what an object that goes must still say: an autoscaler may look again before it has gone."""
+    def signal_ready(self, request: CapacityRequest, registered: Collection[str], delta: Delta) -> None:
+        """Reports the ready nodes of an object that is deleted: an autoscaler may still read it."""
 
 
 class Names:
-    """Names of new objects: the smallest ordinals that are free, so that a repeated plan asks for the same."""
+    """Names of new objects: the smallest free ordinals, so that a repeated plan creates the same objects."""
 
     def __init__(self, taken: Callable[[], Collection[str]]) -> None:
-        """`taken` is asked once, when the first name is needed."""
+        """`taken` is called once, when the first name is needed."""
         self._find_taken = taken
         self._next: dict[tuple[str, str], int] = {}
 
@@ -38,10 +39,10 @@ class Names:
     def _taken(self) -> set[str]:
         return set(self._find_taken())
 
-    def new(self, demand: str, ask: NodeAsk, make: "NameMaker") -> str:
-        key = (demand, ask.slug)
+    def new(self, demand: str, node_request: NodeRequest, make: "NameMaker") -> str:
+        key = (demand, node_request.slug)
         ordinal = self._next.get(key, 0)
-        while (name := make(demand, ask, ordinal)) in self._taken:
+        while (name := make(demand, node_request, ordinal)) in self._taken:
             ordinal += 1
         self._next[key] = ordinal + 1
         self._taken.add(name)
@@ -49,4 +50,4 @@ class Names:
 
 
 class NameMaker(Protocol):
-    def __call__(self, demand: str, ask: NodeAsk, ordinal: int) -> str: ...
+    def __call__(self, demand: str, node_request: NodeRequest, ordinal: int) -> str: ...

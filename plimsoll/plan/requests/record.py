@@ -1,4 +1,4 @@
-"""What is remembered of a demand's failures: in the status of its GPUDemand, so that a restart forgets none."""
+"""FailureRecord: failed attempts of a demand, kept in the status of its GPUDemand so that a restart keeps them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,32 +9,32 @@ from plimsoll.plan.owned import parse_time
 
 
 @dataclass(frozen=True)
-class Failing:
-    """Something that was asked for and did not come."""
+class RequestFailure:
+    """A requested node that failed."""
 
     message: str
     node_pool: str
     instance_types: tuple[str, ...]
     attempt: int
-    """Of what asked for it."""
+    """Attempt of the request."""
 
 
 @dataclass(frozen=True)
-class DemandRecord:
-    """Failures in a row, and instance types that are not asked for now."""
+class FailureRecord:
+    """Consecutive failures, and instance types that are skipped for now."""
 
     failures: int = 0
     last: datetime | None = None
     blocked: tuple[BlockedType, ...] = ()
 
     @classmethod
-    def of(cls, status: GPUDemandStatus, now: datetime) -> "DemandRecord":
-        """Without the blocks that are over."""
+    def of(cls, status: GPUDemandStatus, now: datetime) -> "FailureRecord":
+        """Reads a status, without the instance types whose time is over."""
         blocked = tuple(each for each in status.blocked if (until := parse_time(each.until)) is None or until > now)
         return cls(status.failures, parse_time(status.last_failure), blocked)
 
-    def failed(self, failing: Sequence[Failing], settings: DemandSettings, now: datetime) -> "DemandRecord":
-        """With new failures; all that fails of one attempt is one, also where a restart sees it again."""
+    def failed(self, failing: Sequence[RequestFailure], settings: DemandSettings, now: datetime) -> "FailureRecord":
+        """A copy with new failures. Failures of one attempt count as one, also after a restart."""
         if not failing:
             return self
         pause = timedelta(seconds=settings.retry_seconds)
@@ -46,29 +46,29 @@ class DemandRecord:
                 blocked[each.node_pool, kind] = BlockedType(
                     node_pool=each.node_pool, instance_type=kind, until=until, reason=each.message[:400]
                 )
-        return DemandRecord(
+        return FailureRecord(
             failures=self.failures + 1 if again else self.failures,
             last=now if again else self.last,
             blocked=tuple(blocked[key] for key in sorted(blocked)),
         )
 
-    def succeeded(self, attempts: Iterable[int]) -> "DemandRecord":
-        """Nothing fails any more where a node has just come for something that was asked for after the last failure.
+    def succeeded(self, attempts: Iterable[int]) -> "FailureRecord":
+        """A copy without failures, if a node registered for a request that is newer than the last failure.
 
-        Attempts tell before from after: the clocks of the cluster and the loop may differ.
+        The attempt number tells newer from older, because the clocks of the cluster and the controller may differ.
         """
         return replace(self, failures=0, last=None) if any(each > self.failures for each in attempts) else self
 
-    def rests_until(self, settings: DemandSettings, now: datetime) -> datetime | None:
-        """When a demand that has used up its retries is asked for again; None where it may be now."""
+    def paused_until(self, settings: DemandSettings, now: datetime) -> datetime | None:
+        """When requests resume after the last retry failed; None where they are not paused."""
         if self.last is None or self.failures <= settings.retries:
             return None
         until = self.last + timedelta(seconds=settings.pause_seconds)
         return until if now < until else None
 
-    def rested(self, settings: DemandSettings, now: datetime) -> "DemandRecord":
-        """Begun anew after the pause."""
-        if self.failures > settings.retries and self.rests_until(settings, now) is None:
+    def resumed(self, settings: DemandSettings, now: datetime) -> "FailureRecord":
+        """A copy without failures once the pause is over."""
+        if self.failures > settings.retries and self.paused_until(settings, now) is None:
             return replace(self, failures=0, last=None)
         return self
 

@@ -1,4 +1,4 @@
-"""The status of a GPUDemand: phase, figures, requests, and what stands in the way."""
+"""The status of a GPUDemand: phase, figures, requests, and why capacity is missing."""
 
 import math
 from collections import Counter
@@ -22,23 +22,23 @@ from plimsoll.model.api import (
 )
 from plimsoll.plan.demand import Demand, places
 from plimsoll.plan.owned import Delta, key_of
-from plimsoll.plan.requests.asked import Asked
+from plimsoll.plan.requests.capacity_request import CapacityRequest
 from plimsoll.plan.requests.claims import FollowedClaim
-from plimsoll.plan.requests.record import DemandRecord, Failing, text_of
+from plimsoll.plan.requests.record import FailureRecord, RequestFailure, text_of
 from plimsoll.text import counted
 
 
 def figures(demand: Demand) -> GPUDemandStatus:
-    """What a class of pods needs. Phase, objects, deadline and reasons are left to who asks for it."""
+    """The figures of a status. Phase, objects, deadline and reasons are added by `report`."""
     packing = demand.packing
     patterns = Counter(
         (sizes, node.kind)
         for node in packing.new_nodes
-        for held in node.gpus
-        if held and (sizes := _sizes(demand, held)) is not None
+        for held_shares in node.gpus
+        if held_shares and (sizes := _sizes(demand, held_shares)) is not None
     )
     pods = sorted({**demand.pods, **demand.spoken_for}.items())
-    requests, held = places(demand)
+    requests, placed = places(demand)
     return GPUDemandStatus(
         pod_count=len(pods),
         pods=tuple(DemandPod(uid=uid, share=str(each.share)) for uid, each in pods[:MAX_LISTED]),
@@ -50,13 +50,13 @@ def figures(demand: Demand) -> GPUDemandStatus:
             for (sizes, kind), count in sorted(patterns.items(), key=lambda each: (-each[1], each[0]))[:MAX_LISTED]
         ),
         requests=requests,
-        places=held,
+        places=placed,
     )
 
 
-def _sizes(demand: Demand, held: tuple[str, ...]) -> tuple[int, ...] | None:
-    """Thousandths, the largest first; None where one is in MiB, which every kind of GPU counts differently."""
-    sizes = [demand.pods[uid].share.milli if uid in demand.pods else None for uid in held]
+def _sizes(demand: Demand, held_shares: tuple[str, ...]) -> tuple[int, ...] | None:
+    """Thousandths of a GPU, largest first; None where a share is in MiB, whose fraction depends on the kind of GPU."""
+    sizes = [demand.pods[uid].share.milli if uid in demand.pods else None for uid in held_shares]
     known = [size for size in sizes if size is not None]
     return tuple(sorted(known, reverse=True)) if len(known) == len(sizes) else None
 
@@ -66,47 +66,47 @@ FAILED_LISTED = 50
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where one demand stands after a round."""
+class DemandState:
+    """The state of one demand after a round."""
 
     demand: Demand
-    kept: tuple[Asked, ...]
-    asked: int
-    """Objects that this round makes for it."""
-    record: DemandRecord
-    rests: datetime | None
-    """Until when nothing is asked for, after too many failures."""
-    failing: tuple[Failing, ...]
+    kept: tuple[CapacityRequest, ...]
+    created: int
+    """Number of objects that this round creates for it."""
+    record: FailureRecord
+    paused: datetime | None
+    """Until when no capacity is requested, after too many failures."""
+    failing: tuple[RequestFailure, ...]
     claims: tuple[FollowedClaim, ...]
 
     @property
     def awaited(self) -> bool:
-        return bool(self.asked) or any(each.outstanding for each in self.kept)
+        return bool(self.created) or any(each.outstanding for each in self.kept)
 
     @property
     def unmet(self) -> bool:
-        """Whether pods wait for which nothing is asked."""
-        return bool(self.demand.refused or (self.demand.nodes and not self.asked))
+        """Whether pods are pending for which no capacity is requested."""
+        return bool(self.demand.refused or (self.demand.nodes and not self.created))
 
 
 def report(
-    standing: Standing, previous: GPUDemandStatus | None, settings: DemandSettings, delta: Delta, now: datetime
+    state: DemandState, previous: GPUDemandStatus | None, settings: DemandSettings, delta: Delta, now: datetime
 ) -> DemandReport:
-    """The status that the GPUDemand shall have once the delta has been done."""
-    demand = standing.demand
-    phase = _phase(standing)
+    """The status of the GPUDemand once the delta is applied."""
+    demand = state.demand
+    phase = _phase(state)
     since = previous.since if previous is not None and previous.phase is phase and previous.since else text_of(now)
-    objects = [*_kept(standing.kept), *_made(demand, delta)]
-    record = standing.record
+    objects = [*_kept(state.kept), *_made(demand, delta)]
+    record = state.record
     status = figures(demand).model_copy(
         update={
             "phase": phase,
             "since": since,
             "object_count": len(objects),
             "objects": tuple(objects[:MAX_LISTED]),
-            "deadline": _deadline(standing, settings, now),
-            "reasons": tuple(dict.fromkeys(_reasons(standing, settings)))[:REASONS_LISTED],
-            "node_claims": _claims(standing, previous),
+            "deadline": _deadline(state, settings, now),
+            "reasons": tuple(dict.fromkeys(_reasons(state, settings)))[:REASONS_LISTED],
+            "node_claims": _claims(state, previous),
             "failures": record.failures,
             "last_failure": text_of(record.last) if record.last is not None else "",
             "blocked": record.blocked,
@@ -115,64 +115,64 @@ def report(
     return DemandReport(name=demand.name, status=status)
 
 
-def over(status: GPUDemandStatus, now: datetime) -> GPUDemandStatus:
-    """The status of a demand that no pod has any more: bound, or gone. What is blocked stays until its time."""
+def completed(status: GPUDemandStatus, now: datetime) -> GPUDemandStatus:
+    """The status of a demand without pods: all are bound or deleted. Blocked instance types stay until their time."""
     if status.phase is DemandPhase.COMPLETED:
         return status
     return GPUDemandStatus(phase=DemandPhase.COMPLETED, since=text_of(now), blocked=status.blocked)
 
 
-def _phase(standing: Standing) -> DemandPhase:
-    if standing.awaited:
+def _phase(state: DemandState) -> DemandPhase:
+    if state.awaited:
         return DemandPhase.SCHEDULED
-    if standing.rests is not None:
+    if state.paused is not None:
         return DemandPhase.FAILED
-    if standing.demand.blocked:
+    if state.demand.blocked:
         return DemandPhase.QUOTA_BLOCKED
-    if standing.record.failures and standing.unmet:
+    if state.record.failures and state.unmet:
         return DemandPhase.EXPIRED
-    ready = standing.demand.on_nodes and not standing.demand.nodes
+    ready = state.demand.on_nodes and not state.demand.nodes
     return DemandPhase.NODE_READY if ready else DemandPhase.PENDING
 
 
-def _reasons(standing: Standing, settings: DemandSettings) -> Iterable[str]:
-    demand = standing.demand
+def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
+    demand = state.demand
     if demand.blocked:
         yield demand.blocked
-    if standing.rests is not None:
+    if state.paused is not None:
         yield (
-            f"failed {counted(standing.record.failures, 'time')} in a row: nothing is asked for before "
-            f"{text_of(standing.rests)}; see why in blocked, or raise demand.retries of the Environment"
+            f"failed {counted(state.record.failures, 'time')} in a row: no capacity is requested before "
+            f"{text_of(state.paused)}; see status.blocked, or raise spec.demand.retries of the Environment"
         )
     elif settings.provisioner is DemandProvisioner.NONE and demand.nodes:
-        yield "nothing is asked for: set demand.provisioner of the Environment"
-    yield from (each.message for each in standing.failing)
+        yield "no capacity is requested: set spec.demand.provisioner of the Environment"
+    yield from (each.message for each in state.failing)
     yield from demand.reasons
     if demand.spoken_for:
-        yield f"{counted(len(demand.spoken_for), 'pod')} for whole GPUs: an autoscaler sees them by itself"
+        yield f"{counted(len(demand.spoken_for), 'pod')} request whole GPUs: the autoscaler provides their nodes"
 
 
-def _deadline(standing: Standing, settings: DemandSettings, now: datetime) -> str:
-    """The earliest one."""
-    due = [each.deadline(settings.deadline_seconds) for each in standing.kept if each.outstanding]
-    if standing.asked:
+def _deadline(state: DemandState, settings: DemandSettings, now: datetime) -> str:
+    """The earliest deadline of an outstanding request, RFC 3339; empty without one."""
+    due = [each.deadline(settings.deadline_seconds) for each in state.kept if each.outstanding]
+    if state.created:
         due.append(now + timedelta(seconds=settings.deadline_seconds))
     return text_of(min(due)) if due else ""
 
 
-def _kept(kept: Iterable[Asked]) -> Iterable[DemandObject]:
+def _kept(kept: Iterable[CapacityRequest]) -> Iterable[DemandObject]:
     for each in kept:
         key = key_of(each.thing)
         yield DemandObject(api_version=key.api_version, kind=key.kind, namespace=key.namespace, name=key.name)
 
 
-def _claims(standing: Standing, previous: GPUDemandStatus | None) -> tuple[DemandClaim, ...]:
-    """Those that failed stay listed: what asked for them is gone by then, and often they are too."""
+def _claims(state: DemandState, previous: GPUDemandStatus | None) -> tuple[DemandClaim, ...]:
+    """NodeClaims of the demand. Failed ones stay listed: their requests, and often they themselves, no longer exist."""
     known = previous.node_claims if previous is not None else ()
     failed = [each for each in known if each.stage is ClaimStage.FAILED]
     found = {each.name: each for each in failed[-FAILED_LISTED:]}
     found |= {
-        claim.name: DemandClaim(name=claim.name, stage=claim.stage, message=claim.message) for claim in standing.claims
+        claim.name: DemandClaim(name=claim.name, stage=claim.stage, message=claim.message) for claim in state.claims
     }
     return tuple(found[name] for name in sorted(found))[:MAX_LISTED]
 

@@ -1,4 +1,4 @@
-"""Trigger pods: each requests one planned node, and never runs."""
+"""Trigger pods: each requests one planned node from an autoscaler, and never runs."""
 
 import hashlib
 import re
@@ -13,9 +13,9 @@ from plimsoll.model import DemandRef, ObjectKey, SignalReason
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.demand import Demand, PlannedNode
-from plimsoll.plan.owned import Asking, Delta, key_of, signalled
-from plimsoll.plan.requests.asked import READY_WORDS, Asked
-from plimsoll.plan.requests.node_ask import ASK, ATTEMPT, NodeAsk, marks, placing
+from plimsoll.plan.owned import Delta, RequestObject, key_of, signalled
+from plimsoll.plan.requests.capacity_request import READY_MESSAGE, CapacityRequest
+from plimsoll.plan.requests.node_request import ATTEMPT, NODE, NodeRequest, marks, placing
 from plimsoll.plan.requests.provisioner import Names
 from plimsoll.text import counted
 
@@ -23,18 +23,18 @@ PREFIX: Final = "smart-gpu-scheduler"
 COMPONENT: Final = "smart-scheduler"
 TYPE: Final = "gpu-scaling"
 BACKGROUND: Final = {"pulumi.com/deletionPropagationPolicy": "background"}
-"""Nothing depends on a trigger: it goes at once."""
+"""Nothing depends on a trigger pod, so it is deleted without waiting."""
 _ORIGINAL_LENGTH: Final = 2000
 ORIGINAL_REQUESTS: Final = ("tensor-fusion.ai/tflops-request", "tensor-fusion.ai/vram-request")
-"""Annotations of TensorFusion that say what a pod asked for before it was read as a share."""
+"""Annotations of TensorFusion with a pod's original request, before its conversion to a share."""
 
 
 def trigger_pod(demand: Demand, node: PlannedNode, environment: Environment, name: str, attempt: int) -> dict[str, Any]:
-    """The Pod that stands for a planned node."""
+    """The trigger pod of a planned node."""
     settings = environment.spec.demand
-    ask = NodeAsk.of(node)
+    node_request = NodeRequest.of(node)
     prefix = settings.label_prefix
-    requests = ask.requests(environment.spec.gpu_resource)
+    requests = node_request.requests(environment.spec.gpu_resource)
     container = {
         "name": "gpu-trigger",
         "image": settings.image,
@@ -55,8 +55,8 @@ def trigger_pod(demand: Demand, node: PlannedNode, environment: Environment, nam
             "namespace": settings.namespace,
             "labels": {
                 f"{prefix}/component": COMPONENT,
-                f"{prefix}/gpu-model": as_label_value(re.sub(r"[^-A-Za-z0-9_.]+", "-", ask.kind)),
-                f"{prefix}/pool": as_label_value(ask.node_pool),
+                f"{prefix}/gpu-model": as_label_value(re.sub(r"[^-A-Za-z0-9_.]+", "-", node_request.kind)),
+                f"{prefix}/pool": as_label_value(node_request.node_pool),
                 f"{prefix}/trigger-type": TYPE,
                 **marks(DemandRef(name=demand.name), environment.name),
             },
@@ -65,7 +65,7 @@ def trigger_pod(demand: Demand, node: PlannedNode, environment: Environment, nam
                 f"{prefix}/purpose": "trigger-karpenter-scaling",
                 f"{prefix}/original-request": original_request(demand, node),
                 f"{prefix}/cleanup-after": "pods-bound",
-                ASK: ask.text,
+                NODE: node_request.text,
                 ATTEMPT: str(attempt),
                 **BACKGROUND,
             },
@@ -77,25 +77,25 @@ def trigger_pod(demand: Demand, node: PlannedNode, environment: Environment, nam
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": False,
             "containers": [container],
-            **placing(ask, demand.of.placement),
+            **placing(node_request, demand.of.placement),
         },
     }
 
 
-def trigger_name(demand: str, ask: NodeAsk, ordinal: int) -> str:
-    """At most 63 characters; two of one demand differ by their ordinal, two demands by their hash."""
+def trigger_name(demand: str, node_request: NodeRequest, ordinal: int) -> str:
+    """An object name of at most 63 characters; its hash covers demand and ordinal."""
     digest = hashlib.sha256(f"{demand}/{ordinal}".encode()).hexdigest()[:12]
-    return f"{PREFIX}-{ask.slug[: 63 - len(PREFIX) - 14].rstrip('-')}-{digest}"
+    return f"{PREFIX}-{node_request.slug[: 63 - len(PREFIX) - 14].rstrip('-')}-{digest}"
 
 
 def original_request(demand: Demand, node: PlannedNode) -> str:
-    """What the pods on the node ask for, as they say it; JSON, without their names."""
-    counts = Counter(orjson.dumps(_asked(demand, uid), option=orjson.OPT_SORT_KEYS) for uid in node.pods)
-    asked = [{**orjson.loads(text), "pods": count} for text, count in sorted(counts.items())]
-    return _cut(asked)
+    """The requests of the pods that are planned on the node, as they are written; JSON, without the pods' names."""
+    counts = Counter(orjson.dumps(_request_of(demand, uid), option=orjson.OPT_SORT_KEYS) for uid in node.pods)
+    requests = [{**orjson.loads(text), "pods": count} for text, count in sorted(counts.items())]
+    return _cut(requests)
 
 
-def _asked(demand: Demand, uid: str) -> dict[str, str]:
+def _request_of(demand: Demand, uid: str) -> dict[str, str]:
     found = demand.pods.get(uid)
     if found is None:
         return {}
@@ -105,7 +105,7 @@ def _asked(demand: Demand, uid: str) -> dict[str, str]:
 
 
 def _cut(items: Iterable[dict[str, Any]]) -> str:
-    """As many items as fit."""
+    """As many items as fit the annotation."""
     kept: list[dict[str, Any]] = []
     size = 2
     for item in items:
@@ -116,7 +116,7 @@ def _cut(items: Iterable[dict[str, Any]]) -> str:
     return orjson.dumps(kept).decode()
 
 
-ARMED: Final = "asks for a node of these GPUs; never to be scheduled"
+UNSCHEDULABLE_MESSAGE: Final = "requests a node with these GPUs; this pod is never scheduled"
 
 
 class TriggerPodProvisioner:
@@ -124,24 +124,24 @@ class TriggerPodProvisioner:
         self._environment = environment
         self._names = names
 
-    def makes(self, thing: Asking) -> bool:
+    def makes(self, thing: RequestObject) -> bool:
         return isinstance(thing, Pod)
 
-    def ask(self, demand: Demand, nodes: Sequence[PlannedNode], attempt: int, delta: Delta) -> int:
+    def request_nodes(self, demand: Demand, nodes: Sequence[PlannedNode], attempt: int, delta: Delta) -> int:
         for node in nodes:
-            name = self._names.new(demand.name, NodeAsk.of(node), trigger_name)
+            name = self._names.new(demand.name, NodeRequest.of(node), trigger_name)
             manifest = trigger_pod(demand, node, self._environment, name, attempt)
             reason = f"{counted(len(node.pods), 'pod')} of demand {demand.name} fit no node"
             delta.create(manifest, DemandRef(name=demand.name), reason)
-            delta.signal(ObjectKey.of(manifest), "", SignalReason.UNSCHEDULABLE, ARMED)
+            delta.signal(ObjectKey.of(manifest), "", SignalReason.UNSCHEDULABLE, UNSCHEDULABLE_MESSAGE)
         return len(nodes)
 
-    def keep(self, asked: Asked, needed: int, came: Collection[str], delta: Delta) -> None:
-        self.disarm(asked, came, delta)
-        if asked.outstanding and signalled(asked.thing) != SignalReason.UNSCHEDULABLE:
-            # The arming after its creation did not come about, or somebody has written over it.
-            delta.signal(key_of(asked.thing), asked.thing.uid, SignalReason.UNSCHEDULABLE, ARMED)
+    def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], delta: Delta) -> None:
+        self.signal_ready(request, registered, delta)
+        if request.outstanding and signalled(request.thing) != SignalReason.UNSCHEDULABLE:
+            # The condition was not written after the creation, or it was overwritten.
+            delta.signal(key_of(request.thing), request.thing.uid, SignalReason.UNSCHEDULABLE, UNSCHEDULABLE_MESSAGE)
 
-    def disarm(self, asked: Asked, came: Collection[str], delta: Delta) -> None:
-        for node in came:
-            delta.signal(key_of(asked.thing), asked.thing.uid, SignalReason.CAPACITY_READY, READY_WORDS + node)
+    def signal_ready(self, request: CapacityRequest, registered: Collection[str], delta: Delta) -> None:
+        for node in registered:
+            delta.signal(key_of(request.thing), request.thing.uid, SignalReason.CAPACITY_READY, READY_MESSAGE + node)

@@ -1,4 +1,4 @@
-"""What planning derives from one Snapshot, each part read once."""
+"""What planning derives from one Snapshot; each part is computed once."""
 
 from plimsoll.plan.view.autoscaling import autoscaled
 from plimsoll.plan.view.cluster_view import ClusterView

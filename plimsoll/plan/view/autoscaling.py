@@ -1,4 +1,4 @@
-"""Workloads whose replicas an autoscaler sets: the plan follows it, and never writes them itself."""
+"""Workloads whose replicas a HorizontalPodAutoscaler sets: the plan uses its number and never writes it."""
 
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Workspace
@@ -7,14 +7,14 @@ from plimsoll.plan.owned import Ownership
 
 
 def autoscaled(snapshot: Snapshot) -> frozenset[tuple[str, str, str, str]]:
-    """What autoscalers target: (API group, kind, namespace, name)."""
+    """(API group, kind, namespace, name) of each workload that an autoscaler targets."""
     return frozenset(each.target for each in snapshot.autoscalers if not each.deleting)
 
 
 def scaled(snapshot: Snapshot, ownership: Ownership) -> Snapshot:
-    """The snapshot with `inference.replicas` of each Workspace as the autoscaler of its live workload wants them.
+    """The snapshot, in which `inference.replicas` of each Workspace is what the autoscaler of its workload set.
 
-    Before there is a workload the declared number counts. The same snapshot where no autoscaler is at work.
+    Before the workload exists, the declared number counts. The same object if there are no autoscalers.
     """
     targets = autoscaled(snapshot)
     live = [each for each in snapshot.workloads if each.target in targets and not each.deleting]

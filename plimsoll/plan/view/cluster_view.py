@@ -1,4 +1,4 @@
-"""ClusterView: a Snapshot with what is derived from it."""
+"""ClusterView: a Snapshot with everything that is derived from it."""
 
 from functools import cached_property
 
@@ -8,24 +8,23 @@ from plimsoll.plan.ledger import GpuLedger, gpu_ledger
 from plimsoll.plan.nodes import NodeIndex, index_of
 from plimsoll.plan.owned import ClaimProgress, Ownership
 from plimsoll.plan.pods import NodeUsage, PodPlaces, marked_pods
-from plimsoll.plan.requests import AskedObjects
+from plimsoll.plan.requests import CapacityRequests
 from plimsoll.plan.view.autoscaling import scaled
 
 
 class ClusterView:
     """One Snapshot with the indexes that validation, planning, explanations and reports read.
 
-    The loop makes one for each round and hands it on, so each part is made at most once a round, and only if something
-    asks for it.
+    The loop creates one for each round, so each part is computed at most once a round, and only when it is needed.
     """
 
     def __init__(self, observed: Snapshot) -> None:
         self.observed = observed
-        """As the cluster has it."""
+        """The snapshot as observed."""
 
     @classmethod
     def of(cls, seen: "Snapshot | ClusterView") -> "ClusterView":
-        """The view of a Snapshot; a view stays what it is."""
+        """The view of a Snapshot; returns a view unchanged."""
         return seen if isinstance(seen, ClusterView) else cls(seen)
 
     @cached_property
@@ -34,7 +33,7 @@ class ClusterView:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """The Snapshot with the replicas that HorizontalPodAutoscalers want: what is planned on."""
+        """The Snapshot with the replicas that HorizontalPodAutoscalers set; planning uses this one."""
         return scaled(self.observed, self.ownership)
 
     @cached_property
@@ -50,8 +49,8 @@ class ClusterView:
         return ClaimProgress(self.observed.nodes, self.observed.environment.spec)
 
     @cached_property
-    def requests(self) -> AskedObjects:
-        return AskedObjects(self.observed)
+    def requests(self) -> CapacityRequests:
+        return CapacityRequests(self.observed)
 
     @cached_property
     def usage(self) -> NodeUsage:

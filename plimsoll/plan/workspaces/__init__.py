@@ -1,24 +1,24 @@
-"""Workspaces: judged, given nodes, and turned into workloads."""
+"""Workspaces: how many nodes each needs, which nodes it is allocated, and its workload."""
 
 from plimsoll.plan.workspaces.allocation import allocate
-from plimsoll.plan.workspaces.brought import BroughtNodes
-from plimsoll.plan.workspaces.existing import brought_supply
-from plimsoll.plan.workspaces.holdings import Holders, Holdings, Made
+from plimsoll.plan.workspaces.byo import ByoNodes
+from plimsoll.plan.workspaces.existing import existing_nodes
 from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
 from plimsoll.plan.workspaces.refused_fields import unread, unsupported
 from plimsoll.plan.workspaces.replicas import startable, whole_replicas
 from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET, Scale, spec_hash, workload_kind, workload_manifest
+from plimsoll.plan.workspaces.workspace_nodes import AppliedClaims, NodeUsers, WorkspaceNodes
 
 __all__ = [
     "LEADER_WORKER_SET",
-    "BroughtNodes",
-    "Holders",
-    "Holdings",
-    "Made",
+    "AppliedClaims",
+    "ByoNodes",
+    "NodeUsers",
     "ProvisionedNodes",
     "Scale",
+    "WorkspaceNodes",
     "allocate",
-    "brought_supply",
+    "existing_nodes",
     "spec_hash",
     "startable",
     "unread",

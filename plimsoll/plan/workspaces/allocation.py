@@ -1,9 +1,9 @@
-"""Which of the brought nodes that match belong to which Workspace: no node is given to two.
+"""Allocates matching BYO nodes to Workspaces; no node is allocated to two.
 
-Given are whole nodes, as many as whole replicas take: first those on which the Workspace's pods are, then those that
-its status names (`workerNodes`), then free ones, each step in the order of age, namespace and name. One that finds no
-whole replica keeps no node from the others. Workspaces whose pods ask for a part of a node (`resource.partition`) share
-nodes with each other, and with no others.
+Whole nodes are allocated, enough for whole replicas: first the nodes on which the Workspace's pods run, then those in
+its status (`workerNodes`), then free ones; in each step, older Workspaces go first, then by namespace and name. A
+Workspace that gets no whole replica keeps no node from the others. Workspaces whose pods request part of a node
+(`resource.partition`) share nodes with each other, and with no others.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,9 +22,9 @@ Key = tuple[str, str]
 
 
 def allocate(view: ClusterView, sizings: Mapping[Key, Sizing]) -> dict[Key, Sizing | Refusal]:
-    """The sizings with the nodes that each Workspace is given, a refusal where not one node is free for it.
+    """The sizings with the nodes that are allocated to each Workspace; a refusal where not a single node is free.
 
-    Left out are those that want no node, and those under deletion.
+    Left out are Workspaces that need no node, and those that are being deleted.
     """
     snapshot = view.snapshot
     shares = [
@@ -43,7 +43,7 @@ def allocate(view: ClusterView, sizings: Mapping[Key, Sizing]) -> dict[Key, Sizi
 
 
 class _Share:
-    """What one Workspace wants and is given: nodes, or room for pods where these ask for a part of a node."""
+    """The nodes that one Workspace needs and is allocated; counted in pods where pods request part of a node."""
 
     def __init__(self, workspace: Workspace, sizing: Sizing, gpu_resource: str) -> None:
         self.workspace = workspace
@@ -63,7 +63,7 @@ class _Share:
         return max(self.wanted - self.units, 0)
 
     def whole(self, more: int) -> int:
-        """How many of so many more nodes make replicas whole."""
+        """How many of `more` further nodes complete replicas."""
         there = self.units + more
         return more if there >= self.wanted else max(there // self.per_replica * self.per_replica - self.units, 0)
 
@@ -73,50 +73,54 @@ class _Allocation:
         self._index = view.index
         self._usage = view.usage
         self._parted: set[Owner] = {owner_of(share.workspace) for share in shares if share.parted}
-        self._holders: dict[str, _Share] = {}
-        """Who has a node; of several that share it the first."""
+        self._owners: dict[str, _Share] = {}
+        """The share that each node is allocated to; of several that share it, the first."""
         self._devices: dict[tuple[str, str], int] = {}
-        """Devices of a node and a resource that are given in parts."""
-        # Surveys give one tuple to all who select alike, and `shares` keeps it: its identity tells the selection.
+        """Allocated devices by (node, resource), for nodes that are allocated in parts."""
+        # Workspaces with the same selector have the same tuple, which `shares` keeps alive: its id identifies it.
         self._usable: dict[int, frozenset[str]] = {}
         self._first_free: dict[int, int] = {}
 
     def keep_running(self, share: _Share) -> None:
-        """Nodes where its pods are, as many as it wants."""
+        """Allocates nodes on which the Workspace's pods run, as many as it needs."""
         own = self._usage.own(share.workspace)
         for name in self._usable_of(share, own):
             if share.parted:
                 self._give(share, name, min(own[name], share.missing))
-            elif share.missing and name not in self._holders:
+            elif share.missing and name not in self._owners:
                 self._give(share, name)
 
     def keep_recorded(self, share: _Share) -> None:
-        """Nodes that its status names, if nobody else is there, for whole replicas."""
+        """Allocates free nodes that the Workspace's status names, for whole replicas."""
         named = dict.fromkeys(share.workspace.status.worker_nodes)
         if share.missing and named:
             self._give_free(share, self._usable_of(share, named))
 
     def complete(self, share: _Share) -> None:
-        """Free nodes for what is missing yet."""
+        """Allocates free nodes for what is still missing."""
         if share.missing:
             self._give_free(share, self._from_first_free(share.sizing.node_names))
 
     def outcome(self, share: _Share) -> Sizing | Refusal:
-        """What became of it, once all have their nodes."""
+        """The result, once all nodes are allocated."""
         if not share.given and not any(self._has_room(share, name) for name in share.sizing.node_names):
             return self._none_free(share)
         return self._result(share)
 
     def _from_first_free(self, names: tuple[str, ...]) -> Iterable[str]:
-        """The names without those at the head that are given: what is once, is to the end of the round."""
+        """The names without the allocated ones at the start; nodes stay allocated until the end of the round."""
         first = self._first_free.get(id(names), 0)
-        while first < len(names) and (holder := self._holders.get(names[first])) is not None and not holder.parted:
+        while (
+            first < len(names)
+            and (owner_share := self._owners.get(names[first])) is not None
+            and not owner_share.parted
+        ):
             first += 1
         self._first_free[id(names)] = first
         return islice(names, first, None)
 
     def _give_free(self, share: _Share, names: Iterable[str]) -> None:
-        """Gives what is free of these names, as far as it makes replicas whole."""
+        """Allocates the free nodes among the names, as far as they complete replicas."""
         if share.parted:
             for name in names:
                 self._give(share, name, min(self._room(share, name), share.missing))
@@ -131,13 +135,13 @@ class _Allocation:
         if units <= 0:
             return
         share.given[name] = share.given.get(name, 0) + units
-        self._holders.setdefault(name, share)
+        self._owners.setdefault(name, share)
         if share.parted:
             key = (name, share.resource)
             self._devices[key] = self._devices.get(key, 0) + units * (share.sizing.devices or 0)
 
     def _usable_of(self, share: _Share, names: Mapping[str, object]) -> list[str]:
-        """Those of the names that are usable for the Workspace, sorted."""
+        """The names that are usable for the Workspace, sorted."""
         if not names:
             return []
         usable = share.sizing.node_names
@@ -147,23 +151,23 @@ class _Allocation:
         return sorted(found & names.keys())
 
     def _free(self, share: _Share, name: str) -> bool:
-        """Whether the Workspace may have the node for itself: nobody has it, and its pods find their devices."""
-        if name in self._holders:
+        """Whether the whole node can be allocated: it is not allocated, and enough devices are free."""
+        if name in self._owners:
             return False
         others = self._usage.others(name, share.workspace, share.resource)
         if not others:
             return True
         if any(use.owner is not None for use in others):
             return False
-        return self._capacity(share, name) - sum(use.devices for use in others) >= (share.sizing.asked or 0)
+        return self._capacity(share, name) - sum(use.devices for use in others) >= (share.sizing.requested or 0)
 
     def _has_room(self, share: _Share, name: str) -> bool:
         return self._room(share, name) > 0 if share.parted else self._free(share, name)
 
     def _room(self, share: _Share, name: str) -> int:
-        """Pods of a Workspace that takes parts of nodes for which the node has room."""
-        holder = self._holders.get(name)
-        if holder is not None and not holder.parted:
+        """Number of the Workspace's pods for which the node has room, where pods request part of a node."""
+        owner_share = self._owners.get(name)
+        if owner_share is not None and not owner_share.parted:
             return 0
         others = [
             use
@@ -192,8 +196,8 @@ class _Allocation:
             else (counted(share.wanted, "node"), f"{share.units} allocated")
         )
         taken = list(islice(self._taken(share), SHOWN + 1))
-        why = f"; taken: {shortlist(taken, SHOWN)}" if taken else ""
-        warning = f"{wanted} wanted, {there} of {len(sizing.node_names)} usable{why}: pods may stay Pending"
+        why = f"; in use: {shortlist(taken, SHOWN)}" if taken else ""
+        warning = f"{wanted} needed, {there} of {len(sizing.node_names)} usable{why}: pods may stay Pending"
         startable = share.units if share.per_replica == 1 and self._contended(share) else None
         return sizing._replace(startable=startable, warnings=(*sizing.warnings, warning))
 
@@ -206,25 +210,26 @@ class _Allocation:
         return Refusal(
             Reason.NO_FREE_NODES,
             f"No free node: {which} that labelSelector {str(share.workspace.spec.resource.label_selector)!r} matches "
-            f"{state}: {', '.join(taken)}{more}; label more nodes, or have one given up",
+            f"{state}: {', '.join(taken)}{more}; label more nodes, or delete a Workspace that uses one",
         )
 
     def _contended(self, share: _Share) -> bool:
-        """Whether a sibling has one of the nodes, or pods there: pods that wait would take them when it restarts."""
+        """Whether another Workspace has one of the nodes, or pods on it. Pending pods could take those nodes after a
+        restart."""
         return any(
-            ((holder := self._holders.get(name)) is not None and holder is not share)
+            ((owner_share := self._owners.get(name)) is not None and owner_share is not share)
             or any(use.owner for use in self._usage.others(name, share.workspace, share.resource))
             for name in share.sizing.node_names
         )
 
     def _taken(self, share: _Share) -> Iterator[str]:
-        """Usable nodes that others have, with who that is."""
+        """Usable nodes that are in use by others, with the user of each."""
         for name in share.sizing.node_names:
             if name in share.given:
                 continue
-            holder = self._holders.get(name)
-            if holder is not None and holder is not share:
-                yield f"{name} by Workspace {holder.workspace.ref}"
+            owner_share = self._owners.get(name)
+            if owner_share is not None and owner_share is not share:
+                yield f"{name} by Workspace {owner_share.workspace.ref}"
                 continue
             uses = self._usage.others(name, share.workspace, share.resource)
             if uses:

@@ -1,4 +1,4 @@
-"""Nodes that were there before (NAP): a Workspace uses ready ones that fit before any is made for it."""
+"""Existing nodes with node auto-provisioning: a Workspace uses matching Ready nodes before new ones are created."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -11,11 +11,11 @@ from plimsoll.plan.owned import by_age
 from plimsoll.plan.view import ClusterView
 
 
-def brought_supply(view: ClusterView, targets: dict[tuple[str, str], int]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Names of brought nodes that each Workspace may count, at most its target; no node counts for two.
+def existing_nodes(view: ClusterView, targets: dict[tuple[str, str], int]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Names of existing nodes that count for each Workspace, at most its target; no node counts for two.
 
-    Counted are Ready nodes that a non-empty selector matches, of the Workspace's instance type in a spelling that its
-    pods ask for, that belong to no NodeClaim, no NodePool and no Workspace. The oldest Workspace chooses first.
+    A node counts if it is Ready, matches a non-empty selector, has the Workspace's instance type in a spelling that its
+    pods require, and belongs to no NodeClaim, NodePool or Workspace. Older Workspaces choose first.
     """
     snapshot = view.snapshot
     claimed = {claim.node_name for claim in snapshot.node_claims}
@@ -35,7 +35,7 @@ def brought_supply(view: ClusterView, targets: dict[tuple[str, str], int]) -> di
             continue
         tolerance = tolerances.of(workspace)
         wanted = (str(resource.label_selector), offered.spellings(written), tolerance.key)
-        # Each node is looked at once for each kind of wish: a node that one Workspace passed over suits no other.
+        # Each node is checked once for each set of criteria: one that a Workspace rejected fits no other with the same.
         nodes = free.get(wanted)
         if nodes is None:
             matching = view.index.matching(resource.label_selector)
@@ -54,7 +54,7 @@ def _free(
     environment: EnvironmentSpec,
     claimed: set[str],
 ) -> Iterator[str]:
-    """Names of usable nodes of the type that nobody provisioned; `claimed` holds names and provider ids."""
+    """Names of usable nodes of the type that no autoscaler created; `claimed` holds node names and provider IDs."""
     for node in nodes:
         if node.instance_type not in instance_types or not node.usable or tolerance.kept_away(node):
             continue

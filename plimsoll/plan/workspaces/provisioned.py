@@ -1,4 +1,4 @@
-"""Workspaces with auto-provisioning: the instance type judged, and a proposal of nodes."""
+"""Workspaces with node auto-provisioning: checks the instance type, or suggests one."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,15 +13,15 @@ from plimsoll.text import counted, did_you_mean, shortlist
 
 
 class _Field(NamedTuple):
-    """The types that may be chosen from, of which those that fit, cheapest first."""
+    """Instance types to choose from, reduced to those that fit, cheapest first."""
 
     candidates: tuple[Candidate, ...]
     where: str
-    """What they have in common, for people."""
+    """What the types have in common, for messages."""
 
 
 class Proposals:
-    """Proposes and makes nothing: to take the type is for people to do."""
+    """Suggests instance types. Nothing is created from a suggestion."""
 
     def __init__(self, types: OfferedTypes, environment: EnvironmentSpec, estimates: Estimates) -> None:
         self._types = types
@@ -30,7 +30,7 @@ class Proposals:
         self._fields: dict[object, _Field] = {}
 
     def of(self, workspace: Workspace, need: ReplicaNeed | None, access: NamespaceAccess | None) -> str:
-        """The end of a sentence; empty where nothing says what one replica needs."""
+        """The end of a sentence; empty where the need of a replica is not known."""
         if need is None or need.need is None:
             return ""
         field = self._field(need, access)
@@ -95,12 +95,12 @@ class Proposals:
 
 
 HOSTNAME = "kubernetes.io/hostname"
-"""Karpenter forbids it in a NodeClaim: a node that is yet to come has no name."""
+"""Karpenter rejects this key in a NodeClaim: a node that does not exist has no name."""
 OS = "kubernetes.io/os"
 
 
 class ProvisionedNodes:
-    """Judges Workspaces of an environment with auto-provisioning."""
+    """Checks Workspaces of an environment with node auto-provisioning."""
 
     def __init__(self, types: OfferedTypes, environment: EnvironmentSpec) -> None:
         self._types = types
@@ -109,7 +109,7 @@ class ProvisionedNodes:
         self._proposals = Proposals(types, environment, self._estimates)
 
     def judge(self, workspace: Workspace) -> Sizing | Refusal:
-        """How many nodes of its instance type the Workspace takes, or why it may have none."""
+        """The number of nodes of its instance type that the Workspace needs, or a refusal."""
         need = replica_need(workspace)
         if isinstance(need, Refusal):
             return need
@@ -124,7 +124,7 @@ class ProvisionedNodes:
             near = self._types.near(name)
             return Refusal(
                 Reason.UNSUPPORTED_INSTANCE_TYPE,
-                f"Unsupported instance type {name!r}: neither the catalog nor a NodePool nor a live node has it"
+                f"Unsupported instance type {name!r}: no NodePool, node or catalog entry has it"
                 + (f"; {did_you_mean(near)}" if near else "; change resource.instanceType"),
             )
         return (
@@ -136,7 +136,7 @@ class ProvisionedNodes:
     def _foreign_pool(
         self, workspace: Workspace, offered: OfferedType, access: NamespaceAccess | None
     ) -> Refusal | None:
-        """A namespace with NodePools of its own takes the types that one of them allows."""
+        """Refuses an instance type that none of the namespace's NodePools allows."""
         if access is None or access.node_pools is None or self._types.pool(offered, access) is not None:
             return None
         others = [pool.name for pool in offered.pools]
@@ -183,20 +183,20 @@ class ProvisionedNodes:
         )
 
     def _contradiction(self, workspace: Workspace, offered: OfferedType) -> Refusal | None:
-        """Requirements of the selector that no node of the type could meet."""
+        """Refuses selector requirements that no node of the type can meet."""
         selector = workspace.spec.resource.label_selector
         fixed = {INSTANCE_TYPE: offered.name, OS: "linux"}
         for item in selector.requirements():
             if item.key == HOSTNAME:
                 return Refusal(
                     Reason.SELECTOR_RESERVED,
-                    f"resource.labelSelector names {HOSTNAME}: a node that is yet to be provisioned has no name; "
+                    f"resource.labelSelector uses {HOSTNAME}, but a node that is not provisioned yet has no name: "
                     "remove it",
                 )
             if item.key in fixed and not item.matches(fixed):
                 return Refusal(
                     Reason.INVALID_SPEC,
-                    f"resource.labelSelector asks for {item}, and the nodes to be provisioned have "
+                    f"resource.labelSelector requires {item}, but the provisioned nodes have "
                     f"{item.key}={fixed[item.key]}: remove it, or make them agree",
                 )
         return None

@@ -1,4 +1,4 @@
-"""Refusals of Workspaces for what their selector finds; messages keep KAITO's known phrases."""
+"""Refusals for the nodes that a selector matches. Messages keep KAITO's known phrases."""
 
 from typing import Final
 
@@ -16,29 +16,29 @@ def none_matches(selector: str, nodes: int, deleting: list[str]) -> Refusal:
     going = f" but {shortlist(deleting)}, which are being deleted" if deleting else ""
     return Refusal(
         Reason.NO_MATCHING_NODES,
-        f"No nodes found matching the specified label selector {selector!r}{going} ({counted(nodes, 'node')} looked "
-        "at): label the nodes so, or change resource.labelSelector",
+        f"No nodes found matching the specified label selector {selector!r}{going} (of {counted(nodes, 'node')}): "
+        "label the nodes, or change resource.labelSelector",
     )
 
 
 def invalid_labels(invalid: list[tuple[Node, InvalidGpuLabel]]) -> Refusal:
     node, problem = invalid[0]
-    more = f"; so do {shortlist([each.name for each, _ in invalid[1:]])}" if len(invalid) > 1 else ""
+    more = f"; the same on {shortlist([each.name for each, _ in invalid[1:]])}" if len(invalid) > 1 else ""
     unseen = not {PCI_PRESENT, GPU_PRESENT} & node.labels.keys()
     hint = (
-        f"; its node has neither {PCI_PRESENT} nor {GPU_PRESENT}, one of which NVIDIA's charts need to run there"
+        f"; the node has neither label {PCI_PRESENT} nor {GPU_PRESENT}, and NVIDIA's charts need one of them"
         if unseen
         else ""
     )
     return Refusal(
         Reason.GPU_LABELS_INVALID,
         f"Failed to get GPU config from nvidia labels on node {node.name}: {problem}{more}: run GPU Feature Discovery "
-        f"there, or narrow resource.labelSelector{hint}",
+        f"on it, or narrow resource.labelSelector{hint}",
     )
 
 
 def not_uniform(selector: str, groups: dict[Offer, list[Node]]) -> Refusal:
-    """Names nodes and values of each group, the largest first: most likely the one that is meant."""
+    """Names nodes and values of each group, largest first, which is most likely the intended one."""
     alike: dict[tuple[str, int, int], list[str]] = {}
     for offer, nodes in groups.items():
         alike.setdefault(offer.uniformity, []).extend(node.name for node in nodes)
@@ -64,18 +64,18 @@ def _labels(product: str, count: int, memory_mib: int) -> str:
 
 
 def none_usable(selector: str, nodes: int, unusable: list[str], offers: list[Unusable], partitioned: bool) -> Refusal:
-    """`offers` are those of nodes whose MIG slices are not what the Workspace asks for."""
+    """`offers` are those of nodes whose MIG slices are not what the Workspace requests."""
     profiles = sorted({profile for offer in offers for profile in offer.profiles})
     advice = "make one Ready and schedulable, or tolerate its taints"
     if profiles and partitioned:
-        advice = f"ask for a profile that is there by resource.partition ({shortlist(profiles)})"
+        advice = f"set resource.partition.profile to one that the nodes have ({shortlist(profiles)})"
     elif profiles:
         advice = (
-            f"set resource.partition to mode mig with a profile that is there ({shortlist(profiles)}), or "
+            f"set resource.partition to mode mig with a profile that the nodes have ({shortlist(profiles)}), or "
             f"{MIG_CONFIG}={ALL_DISABLED} on a node"
         )
     elif offers:
-        advice = "wait until the node has what resource.partition and its MIG configuration say, or change one of them"
+        advice = "wait until the node has the slices of its MIG configuration, or change that or resource.partition"
     return Refusal(
         Reason.NO_USABLE_NODES,
         f"None of the {counted(nodes, 'node')} that labelSelector {selector!r} matches can be used: "

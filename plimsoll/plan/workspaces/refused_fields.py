@@ -1,4 +1,4 @@
-"""Fields of a Workspace that are refused by name, or warned of."""
+"""Fields of a Workspace that are refused by name, or cause a warning."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from plimsoll.text import shortlist
 
 
 def template_devices(workspace: Workspace, resource: str) -> int | Refusal:
-    """Devices of the resource that the Workspace's template states; 0 where it has none, or states none."""
+    """Devices that the Workspace's template requests; 0 where it requests none."""
     inference = workspace.spec.inference
     template = inference.template if inference is not None else None
     if template is None:
@@ -24,25 +24,25 @@ def template_devices(workspace: Workspace, resource: str) -> int | Refusal:
     except (ValueError, AttributeError) as error:
         return Refusal(
             Reason.INVALID_SPEC,
-            f"inference.template asks for {resource}: {error}: write a whole number of devices",
+            f"inference.template requests {resource}: {error}: set a whole number of devices",
         )
 
 
 def unsupported(workspace: Workspace, *, auto_provisioning: bool) -> Refusal | None:
-    """The first field that is not scheduled, with what to write instead."""
+    """A refusal for the first field that is not supported, with what to use instead."""
     spec = workspace.spec
     if spec.tuning is not None:
         count = spec.resource.count or 1
         if count > 1:
             return Refusal(
-                Reason.INVALID_SPEC, f"tuning runs on one node, and resource.count is {count}: leave resource.count out"
+                Reason.INVALID_SPEC, f"tuning runs on one node, and resource.count is {count}: remove resource.count"
             )
         return Refusal(
             Reason.NOT_SUPPORTED,
-            "tuning is not scheduled: declare this Workspace with resource alone, which is given one node, and run the "
-            f"tuning there as a Job with the nodeSelector plimsoll.dev/workspace: {workspace.name}"
+            "tuning is not scheduled: declare this Workspace with resource alone, for which one node is provisioned, "
+            f"and run the tuning as a Job with the nodeSelector plimsoll.dev/workspace: {workspace.name}"
             if auto_provisioning
-            else "tuning is not scheduled: run it as a Job on the nodes that resource.labelSelector names",
+            else "tuning is not scheduled: run it as a Job on the nodes that resource.labelSelector matches",
         )
     if spec.resource.partition is not None and auto_provisioning:
         return Refusal(Reason.INVALID_SPEC, PARTITION_FORBIDDEN)
@@ -51,22 +51,22 @@ def unsupported(workspace: Workspace, *, auto_provisioning: bool) -> Refusal | N
         if adapter.source.urls:
             return Refusal(
                 Reason.NOT_SUPPORTED,
-                f"{where} comes from source.urls, which is not read: use an image or a volumeSource",
+                f"{where} uses source.urls, which is not supported: use an image or a volumeSource",
             )
         if adapter.strength is not None and float(adapter.strength) != 1:
             return Refusal(
                 Reason.NOT_SUPPORTED,
-                f"{where} has strength {adapter.strength}, and vLLM serves adapters at full strength only: leave it "
-                "out, and scale the adapter's own weights",
+                f"{where} has strength {adapter.strength}, but vLLM serves adapters at full strength only: remove "
+                "it, and scale the adapter's own weights",
             )
     return None
 
 
 def unread(workspace: Workspace) -> Iterator[str]:
-    """Warnings on deprecated fields that are accepted and not read."""
+    """Warnings on deprecated fields that have no effect."""
     preferred = workspace.spec.resource.preferred_nodes
     if preferred:
         yield (
-            f"resource.preferredNodes is deprecated and not read ({shortlist(preferred)}): resource.labelSelector "
-            "names the nodes"
+            f"resource.preferredNodes is deprecated and has no effect ({shortlist(preferred)}): select the nodes by "
+            "resource.labelSelector"
         )

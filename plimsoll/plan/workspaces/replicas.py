@@ -1,8 +1,8 @@
 """Replicas that span nodes start whole or not at all, on nodes that Workspaces share.
 
-A scheduler places pods one by one. Two Workspaces whose replicas take two nodes each would on a pool of three end with
-one pod too few each, for ever. So a replica is started only where, whichever nodes the scheduler chooses for the pods
-that are still to be placed, every Workspace that has been started finds room for all of its own.
+A scheduler places pods one by one. On three nodes, two Workspaces whose replicas take two nodes each could end with one
+pod too few each, forever. Therefore a replica starts only if every started Workspace still finds room for all of its
+pods, whichever nodes the scheduler chooses for the pods that are not placed yet.
 """
 
 from collections import Counter
@@ -25,19 +25,19 @@ Nodes = frozenset[str]
 
 
 class Start(NamedTuple):
-    """How many replicas of a Workspace may be there."""
+    """How many replicas of a Workspace may exist."""
 
     replicas: int
     per_replica: int
     free: int
-    """Usable nodes that the Workspace may have and nobody's pods are on, before anything of this round starts."""
+    """Usable nodes for the Workspace without pods, before this round starts any replica."""
 
 
 def whole_replicas(view: ClusterView, verdicts: Sequence[Verdict]) -> dict[Key, Start]:
-    """Of each accepted Workspace on brought nodes whose replicas span several: the replicas that may be there.
+    """The replicas that may exist, for each accepted Workspace on existing nodes whose replicas span several nodes.
 
-    Never fewer than there are, never more than are wanted. The oldest Workspace chooses first; one that cannot start
-    keeps nobody else from it.
+    Never fewer than exist, never more than declared. Older Workspaces choose first; one that cannot start blocks no
+    other.
     """
     accepted = {(each.workspace.namespace, each.workspace.name): each for each in verdicts if each.accepted}
     if not any((each.per_replica_node_count or 1) > 1 for each in accepted.values()):
@@ -57,23 +57,23 @@ def whole_replicas(view: ClusterView, verdicts: Sequence[Verdict]) -> dict[Key, 
             room.take(workspace, nodes, there * per_replica)
             spanning.append((workspace, nodes, per_replica, there, startable(workspace, verdict, there)))
         else:
-            # One pod a replica: made at once, whatever is free, but for what siblings have.
+            # One pod per replica: created at once, except on nodes that other Workspaces have.
             more = startable(workspace, verdict, running) if wanted and verdict is not None else 0
             room.take(workspace, nodes, max(running, more))
     starts = {}
     for workspace, nodes, per_replica, there, wanted in spanning:
         free = room.free(nodes)
         most = min(wanted - there, free // per_replica)
-        more = next((n for n in range(most, 0, -1) if room.holds(nodes, n * per_replica)), 0)
+        more = next((n for n in range(most, 0, -1) if room.has_room(nodes, n * per_replica)), 0)
         room.add(nodes, more * per_replica)
         starts[workspace.key] = Start(there + more, per_replica, free)
     return starts
 
 
 def startable(workspace: Workspace, verdict: Verdict, running: int) -> int:
-    """The replicas that may be there by the nodes that were given: those that run, and as many as have nodes.
+    """The replicas that the allocated nodes allow: those that run, and as many as have nodes.
 
-    Fewer than wanted only where siblings want the same nodes; elsewhere pods may wait for nodes to come.
+    Fewer than declared only where other Workspaces need the same nodes; otherwise pods may wait for nodes.
     """
     if verdict.startable_replicas is None:
         return workspace.replicas
@@ -81,7 +81,7 @@ def startable(workspace: Workspace, verdict: Verdict, running: int) -> int:
 
 
 class _Room:
-    """Free nodes, and the pods that are still to be placed on them, by the set of nodes that they may have."""
+    """Free nodes, and the number of pods that are not placed yet, by the set of nodes that they may use."""
 
     def __init__(self, snapshot: Snapshot, index: NodeIndex) -> None:
         self._index = index
@@ -96,7 +96,7 @@ class _Room:
                 self._placed[pod.labels.get(WORKSPACE_NAMESPACE, ""), pod.labels.get(WORKSPACE, "")] += 1
 
     def nodes_of(self, workspace: Workspace, verdict: Verdict | None) -> Nodes:
-        """Usable nodes that the Workspace's pods may be placed on."""
+        """Usable nodes on which the Workspace's pods may be placed."""
         if verdict is not None:
             names = verdict.node_names
         elif workspace.spec.resource.label_selector.empty:
@@ -110,12 +110,12 @@ class _Room:
         return found
 
     def take(self, workspace: Workspace, nodes: Nodes, pods: int) -> None:
-        """Counts pods of a Workspace; those that are placed already take nothing any more."""
+        """Counts the Workspace's pods that are not placed yet."""
         owner = (as_label_value(workspace.namespace), as_label_value(workspace.name))
         self.add(nodes, max(0, pods - self._placed[owner]))
 
     def add(self, nodes: Nodes, pods: int) -> None:
-        """Counts pods that are to be placed on these nodes."""
+        """Counts pods that may be placed on these nodes."""
         if pods:
             self._pending[nodes] += pods
 
@@ -126,11 +126,13 @@ class _Room:
         found = self._occupied.get(node)
         if found is None:
             pods = self._pods.get(node, ())
-            found = self._occupied[node] = any(pod.labels.get(WORKSPACE) or _asks(pod, self._resource) for pod in pods)
+            found = self._occupied[node] = any(
+                pod.labels.get(WORKSPACE) or _requests_devices(pod, self._resource) for pod in pods
+            )
         return found
 
-    def holds(self, nodes: Nodes, pods: int) -> bool:
-        """Whether so many more pods leave room for every pod that is to be placed, wherever the others go."""
+    def has_room(self, nodes: Nodes, pods: int) -> bool:
+        """Whether every pod that is not placed yet still has room with `pods` more, wherever the others are placed."""
         pending = self._pending + Counter({nodes: pods})
         return all(
             self.free(each) >= sum(number for other, number in pending.items() if not other.isdisjoint(each))
@@ -139,7 +141,7 @@ class _Room:
         )
 
 
-def _asks(pod: Pod, resource: str) -> bool:
+def _requests_devices(pod: Pod, resource: str) -> bool:
     try:
         return pod.devices(resource) > 0
     except ValueError:

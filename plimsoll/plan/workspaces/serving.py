@@ -1,4 +1,4 @@
-"""The containers that serve a preset: vLLM, over several nodes as a Ray cluster."""
+"""The containers that serve a preset: vLLM, on several nodes as a Ray cluster."""
 
 import shlex
 from typing import Any, Final
@@ -9,18 +9,18 @@ from plimsoll.plan.estimating import preset
 
 PORT: Final = 8000
 ADAPTERS: Final = "/mnt/adapters"
-"""Each adapter lies in a folder of its name."""
+"""Each adapter is in a directory of its name."""
 IMAGE_DATA: Final = "/data"
-"""Where an adapter's image has its files, as KAITO has it."""
+"""Directory of an adapter's image with its files, as in KAITO."""
 OPTIONS: Final = "/mnt/options"
 OPTIONS_KEY: Final = "vllm.yaml"
-"""Key of the ConfigMap that `inference.config` names: options of vLLM without the leading dashes."""
+"""Key of the ConfigMap in `inference.config`: options of vLLM without the leading dashes."""
 TOKEN: Final = "HF_TOKEN"
-"""Key of the Secret, and name of the variable that Hugging Face's libraries read."""
+"""Key of the Secret, and the variable that Hugging Face's libraries read."""
 
 
 def serve_preset(spec: dict[str, Any], inference: Inference, verdict: Verdict, environment: Environment) -> None:
-    """Gives a pod's spec the container that serves the preset, and what that container reads."""
+    """Adds the container that serves the preset to a pod's spec, with its volumes."""
     assert inference.preset is not None
     name = inference.preset.name
     known = preset(name)
@@ -51,7 +51,7 @@ def serve_preset(spec: dict[str, Any], inference: Inference, verdict: Verdict, e
 
 
 def _add_adapters(spec: dict[str, Any], server: dict[str, Any], adapters: tuple[Adapter, ...]) -> None:
-    """Files out of images are copied before the server starts; volumes are mounted."""
+    """Adds the adapters: files from images are copied by init containers, volumes are mounted."""
     copied = [adapter for adapter in adapters if adapter.source.image is not None]
     if copied:
         _mount(spec, server, {"name": "adapters", "emptyDir": {}}, ADAPTERS)
@@ -92,16 +92,16 @@ alive = sum(node["Alive"] for node in ray.nodes()); raise SystemExit(alive < int
 do sleep 2; done
 exec {serve}
 """
-"""The leader waits for all nodes of its group: an engine that finds fewer GPUs than it needs gives up."""
+"""The leader waits for all nodes of its group, because vLLM fails if it finds too few GPUs."""
 _WORKER: Final = """\
 until ray health-check --address "$LWS_LEADER_ADDRESS:{port}"; do sleep 2; done
 exec ray start --address="$LWS_LEADER_ADDRESS:{port}" --block
 """
-"""A worker that ended because its leader is not up yet would have the whole group made anew."""
+"""The worker waits for its leader: if it ended, the whole group would be recreated."""
 
 
 def lead(spec: dict[str, Any]) -> None:
-    """Turns the pod that serves the preset on one node into its group's leader."""
+    """Turns the pod that serves the preset on one node into the leader of its group."""
     [server] = spec["containers"]
     serve = ["python3", "-m", "vllm.entrypoints.openai.api_server", *server["args"]]
     serve += ["--distributed-executor-backend", "ray"]
@@ -109,7 +109,7 @@ def lead(spec: dict[str, Any]) -> None:
 
 
 def follow(spec: dict[str, Any]) -> None:
-    """Turns the pod that serves the preset on one node into a worker: it reads the same files, and serves nobody."""
+    """Turns the pod that serves the preset on one node into a worker with the same files and no port."""
     [server] = spec["containers"]
     server |= {"command": SHELL, "args": [_WORKER.format(port=RAY_PORT)]}
     del server["ports"]

@@ -22,17 +22,17 @@ class Scale(NamedTuple):
     """The replicas of a workload."""
 
     replicas: int | None
-    """As they are declared; None leaves them to whoever has set them."""
+    """The declared number; None leaves the number as it is."""
     autoscaled: bool = False
-    """Whether an autoscaler sets them: then another number is no change of what is declared."""
+    """Whether an autoscaler sets the number; then another number does not change the declaration."""
 
 
 def workload_kind(inference: Inference, per_replica: int) -> tuple[str, str]:
-    """(apiVersion, kind) of the workload of a Workspace whose replicas take so many nodes each.
+    """(apiVersion, kind) of the workload of a Workspace whose replicas take `per_replica` nodes each.
 
-    A replica over several nodes is a group of a LeaderWorkerSet, which starts, fails and is made anew as one. Of one
-    pod a replica, a StatefulSet keeps the names of its pods where `inference.stableIdentity` asks for that, and a
-    Deployment is everything else: replicas of a server are alike.
+    A replica on several nodes is a group of a LeaderWorkerSet, which starts, fails and is recreated as one. With one
+    pod per replica, it is a StatefulSet if `inference.stableIdentity` is set, because that keeps pod names; otherwise a
+    Deployment.
     """
     if per_replica > 1:
         return "leaderworkerset.x-k8s.io/v1", LEADER_WORKER_SET
@@ -48,10 +48,10 @@ def workload_manifest(
     *,
     scale: Scale,
 ) -> dict[str, Any]:
-    """The workload of an accepted Workspace, with the hash of itself as an annotation.
+    """The workload of an accepted Workspace, with its hash as an annotation.
 
-    Pods have required node affinity (the selector for brought nodes, the ownership labels for provisioned ones), ask
-    for all GPUs of a node, and never share one. `instance_types` are the spellings of the type that is provisioned.
+    Pods require nodes by affinity (the selector for existing nodes, the ownership labels for provisioned ones), request
+    all GPUs of a node, and never share one. `instance_types` are the spellings of the provisioned instance type.
     """
     per_replica = verdict.per_replica_node_count or 1
     version, kind = workload_kind(inference, per_replica)
@@ -63,7 +63,7 @@ def workload_manifest(
     else:
         spec = {"selector": {"matchLabels": ownership_labels(workspace)}, "template": template}
         if kind == "Deployment":
-            # A pod more than there are nodes would wait for ever: an old one goes before a new one comes.
+            # One pod more than nodes would stay pending forever, so an old pod is deleted first.
             spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
         else:
             spec |= {"serviceName": workspace.name, "podManagementPolicy": "Parallel"}
@@ -83,7 +83,7 @@ def workload_manifest(
 
 
 def _groups(inference: Inference, template: dict[str, Any], size: int) -> dict[str, Any]:
-    """The spec of a LeaderWorkerSet with a group of `size` pods a replica."""
+    """The spec of a LeaderWorkerSet with a group of `size` pods per replica."""
     group: dict[str, Any] = {"size": size, "restartPolicy": "RecreateGroupOnPodRestart", "workerTemplate": template}
     if inference.preset is not None:
         group["leaderTemplate"] = copy.deepcopy(template)
@@ -91,7 +91,7 @@ def _groups(inference: Inference, template: dict[str, Any], size: int) -> dict[s
         follow(template["spec"])
     return {
         "leaderWorkerTemplate": group,
-        # All pods of a group at once: a leader that waits for its workers is not ready before them.
+        # All pods of a group start at once, because the leader becomes ready only after its workers.
         "startupPolicy": "LeaderCreated",
         "rolloutStrategy": {
             "type": "RollingUpdate",
@@ -101,7 +101,7 @@ def _groups(inference: Inference, template: dict[str, Any], size: int) -> dict[s
 
 
 def spec_hash(manifest: dict[str, Any]) -> str:
-    """16 hex digits of the SHA-256 of the manifest's canonical JSON."""
+    """16 hexadecimal digits of the SHA-256 of the manifest's canonical JSON."""
     text = orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()[:16]
 
@@ -112,14 +112,14 @@ def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environm
     metadata = _object(template, "metadata")
     metadata["labels"] = {**(metadata.get("labels") or {}), **ownership_labels(workspace), **queue}
     if not environment.spec.auto_provisioning:
-        # Where nodes are provisioned their NodeClaims carry it: on a pod it would hold a node that is to go for ever,
-        # because Karpenter never evicts such a pod, and a Deployment that shrinks ends whichever pod it likes.
+        # For provisioned nodes, the NodeClaim has the annotation. On a pod it would block the deletion of a node
+        # forever: Karpenter never evicts such a pod, and a Deployment that scales down deletes any of its pods.
         metadata["annotations"] = {**(metadata.get("annotations") or {}), DO_NOT_DISRUPT: "true"}
     spec = _object(template, "spec")
     if inference.preset is not None:
         serve_preset(spec, inference, verdict, environment)
     resource = verdict.device_resource or environment.spec.gpu_resource
-    _ask_for_gpus(spec["containers"], resource, verdict.gpus_per_node or 0)
+    _request_gpus(spec["containers"], resource, verdict.gpus_per_node or 0)
     affinity = _object(spec, "affinity")
     _object(affinity, "nodeAffinity")
     if workspace.spec.resource.partition is None:
@@ -131,9 +131,10 @@ def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environm
 
 
 def _keep_apart(anti_affinity: dict[str, Any]) -> None:
-    """Adds that no pod of any Workspace, this one's others included, shares a node with the pod.
+    """Adds a rule that no other pod of any Workspace shares a node with the pod.
 
-    The scheduler holds it both ways: pods that ask for a part of a node, and have no such rule, keep away as well.
+    The scheduler applies it in both directions, so pods that request part of a node and have no such rule keep away
+    too.
     """
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     of_any = {"matchExpressions": [{"key": WORKSPACE, "operator": "Exists"}]}
@@ -141,14 +142,14 @@ def _keep_apart(anti_affinity: dict[str, Any]) -> None:
     anti_affinity[required] = [*(anti_affinity.get(required) or []), alone]
 
 
-def _ask_for_gpus(containers: list[dict[str, Any]], resource: str, devices: int) -> None:
-    """Asks for the whole node's GPUs in the first container, unless one asks for GPUs itself."""
-    asked = any(
+def _request_gpus(containers: list[dict[str, Any]], resource: str, devices: int) -> None:
+    """Requests the node's GPUs in the first container, unless a container requests GPUs itself."""
+    requested = any(
         resource in (dig(container, f"resources.{part}") or {})
         for container in containers
         for part in ("requests", "limits")
     )
-    if asked or not devices:
+    if requested or not devices:
         return
     resources = _object(containers[0], "resources")
     for part in ("requests", "limits"):
@@ -156,22 +157,23 @@ def _ask_for_gpus(containers: list[dict[str, Any]], resource: str, devices: int)
 
 
 def _require_nodes(node_affinity: dict[str, Any], workspace: Workspace, instance_types: tuple[str, ...]) -> None:
-    """Adds the Workspace's nodes to whatever a template requires: every term of the one with every term of the other.
+    """Requires the Workspace's nodes besides what the template requires: each term of one is combined with each of the
+    other.
 
-    Provisioned nodes carry the ownership labels, however their cloud spells their type. Where the selector is not
-    empty, nodes of `instance_types` that were there before and that nobody provisioned count too.
+    Provisioned nodes have the ownership labels. If the selector is not empty, existing nodes of `instance_types` that
+    no autoscaler created match too.
     """
     selector = workspace.spec.resource.label_selector
     ours = [selector.node_selector_terms()]
     if instance_types:
         owned = [_is_in(key, value) for key, value in ownership_labels(workspace).items()]
-        brought = [
+        existing = [
             *selector.node_selector_terms(),
             {"key": NODEPOOL, "operator": "DoesNotExist"},
             {"key": WORKSPACE, "operator": "DoesNotExist"},
             _is_in(INSTANCE_TYPE, *instance_types),
         ]
-        ours = [owned] if selector.empty else [owned, brought]
+        ours = [owned] if selector.empty else [owned, existing]
         preferred = node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or []
         node_affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
             *preferred,
@@ -187,7 +189,7 @@ def _require_nodes(node_affinity: dict[str, Any], workspace: Workspace, instance
 
 
 def _object(parent: dict[str, Any], key: str) -> dict[str, Any]:
-    """The object at the key, made where it is missing or null."""
+    """The object at the key, created where it is missing or null."""
     if not isinstance(parent.get(key), dict):
         parent[key] = {}
     value: dict[str, Any] = parent[key]

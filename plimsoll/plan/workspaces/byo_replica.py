@@ -1,8 +1,9 @@
-"""Nodes of one replica where nodes are brought: the raw sums of KAITO's proposal, with the estimate as a warning.
+"""Number of existing nodes that one replica needs: the GPU memory totals of KAITO's proposal, with the estimate as a
+warning.
 
-A model that cannot span nodes fits one node, one that may fits all that match; there is no least number of nodes. The
-estimator's formula (KV cache, utilization) says more than these sums: what it says is warned of, and sets how many
-nodes a replica takes that may span them.
+A model that cannot span nodes must fit one node; one that can must fit all matching nodes. There is no minimum number
+of nodes. The estimator's formula also counts KV cache and utilization: a higher result becomes a warning, and sets the
+number of nodes where a replica may span them.
 """
 
 import math
@@ -14,19 +15,19 @@ from plimsoll.plan.nodes import Offer
 from plimsoll.text import counted, shortlist
 
 MOST_NODES: Final = 10_000
-"""What `perReplicaNodeCount` may be at most: an estimate beyond it comes of GPUs with next to no room."""
+"""Upper limit of `perReplicaNodeCount`. A higher estimate means GPUs with almost no memory left."""
 
 
 def nodes_of_replica(
     need: ReplicaNeed, offer: Offer, names: tuple[str, ...], estimates: Estimates
 ) -> tuple[int, str] | Refusal:
-    """Nodes that one replica takes of such nodes, and a warning or an empty text; `names` are all that match."""
+    """Nodes that one replica needs, and a warning or an empty text; `names` are the nodes that match."""
     parted = bool(offer.pods)
     if (need.per_replica or 1) > 1 and (parted or offer.gpus.slices or not need.spans_nodes):
-        whose = "its pods ask for a part of a node" if parted else f"{need.subject} runs on one node only"
+        whose = "its pods request part of a node" if parted else f"{need.subject} runs on one node only"
         return Refusal(
             Reason.INVALID_SPEC,
-            f"inference.perReplicaNodeCount is {need.per_replica}, but {whose}: leave it out, or set it to 1",
+            f"inference.perReplicaNodeCount is {need.per_replica}, but {whose}: remove it, or set it to 1",
         )
     if need.need is None:
         return need.per_replica or 1, ""
@@ -51,7 +52,7 @@ def nodes_of_replica(
         if not isinstance(outcome, Estimate)
         else ""
     )
-    given = f"inference.perReplicaNodeCount is {need.per_replica}" if need.per_replica else f"{per_replica} is taken"
+    given = f"inference.perReplicaNodeCount is {need.per_replica}" if need.per_replica else f"{per_replica} is used"
     return per_replica, f"{need.subject} may run out of GPU memory: {said}, and {given}"
 
 
@@ -61,7 +62,7 @@ def _on_one(need: ReplicaNeed, offer: Offer, name: str) -> Refusal | None:
     return Refusal(
         Reason.INSUFFICIENT_GPU_MEMORY,
         f"Insufficient total GPU memory: {_has(offer, name)}, but {need.subject} requires at least {need.least_mib} "
-        f"MiB on one {_place(offer)}; take {_larger(offer)}",
+        f"MiB on one {_place(offer)}; use {_larger(offer)}",
     )
 
 
@@ -72,14 +73,14 @@ def _over_all(need: ReplicaNeed, offer: Offer, names: tuple[str, ...]) -> Refusa
             Reason.INSUFFICIENT_GPU_MEMORY,
             f"Insufficient total GPU memory: {counted(len(names), 'matching node')} ({shortlist(names)}) has a total "
             f"of {len(names) * each} MiB ({len(names)} x {offer}), but {need.subject} requires at least "
-            f"{need.least_mib} MiB; label more nodes, or take larger ones",
+            f"{need.least_mib} MiB; label more nodes, or use larger ones",
         )
     if need.per_replica is not None and need.per_replica * each < need.least_mib:
         return Refusal(
             Reason.INSUFFICIENT_GPU_MEMORY,
             f"Insufficient total GPU memory: {_has(offer, names[0])}, but {need.subject} requires at least "
             f"{need.least_mib} MiB over {counted(need.per_replica, 'node')}; raise inference.perReplicaNodeCount, or "
-            "take nodes with more GPU memory",
+            "use nodes with more GPU memory",
         )
     return None
 
@@ -93,12 +94,12 @@ def _too_small_slice(need: ReplicaNeed, offer: Offer, name: str, min_gpus: int |
     return Refusal(
         Reason.INSUFFICIENT_GPU_MEMORY,
         f"Insufficient total GPU memory: {_has(offer, name)}, but {need.subject} requires at least {need.least_mib} "
-        f"MiB and what it runs with: {said}; take {_larger(offer)}",
+        f"MiB besides runtime memory: {said}; use {_larger(offer)}",
     )
 
 
 def _mib(offer: Offer) -> int:
-    """MiB that one pod has."""
+    """GPU memory of one pod, MiB."""
     return offer.gpus.count * int(offer.gpus.memory_mib)
 
 

@@ -288,5 +288,5 @@ def test_overlapping_selectors_go_to_what_status_records_then_to_age_and_it_is_t
     _, plan = planned(tmp_path, older, *reversed(nodes), younger)
     first, second = plan["verdicts"]
     assert (first["allocatedNodes"], second["allocatedNodes"]) == (["n1"], ["n2"])
-    assert any("taken: n2 by Workspace team/younger" in warning for warning in first["warnings"])
-    assert any("taken: n1 by Workspace team/older" in warning for warning in second["warnings"])
+    assert any("in use: n2 by Workspace team/younger" in warning for warning in first["warnings"])
+    assert any("in use: n1 by Workspace team/older" in warning for warning in second["warnings"])

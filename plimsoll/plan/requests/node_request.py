@@ -1,4 +1,4 @@
-"""NodeAsk: a node as it is asked for, and how it is read back from what asks for it."""
+"""NodeRequest: the node that an object requests, and its annotation on that object."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,25 +14,25 @@ from plimsoll.model import DemandRef
 from plimsoll.model.meta import Observed, Placement, Terms
 from plimsoll.plan.demand import PlannedNode, Promise
 
-ASK: Final = f"{GROUP}/node"
-"""Annotation: the NodeAsk, as JSON."""
+NODE: Final = f"{GROUP}/node"
+"""Annotation: the NodeRequest, as JSON."""
 ATTEMPT: Final = f"{GROUP}/attempt"
-"""Annotation: 1 for what is asked for first, one more after each failure."""
-CAME: Final = f"{GROUP}/came"
-"""Annotation: names of the nodes that have come, as a JSON list."""
+"""Annotation: number of the attempt; 1 for the first request, one more after each failure."""
+REGISTERED: Final = f"{GROUP}/came"
+"""Annotation: names of the nodes that have registered, as a JSON list."""
 LOST: Final = f"{GROUP}/lost"
-"""Annotation: names of NodeClaims of which nothing is expected any more, as a JSON list."""
+"""Annotation: names of NodeClaims that failed and are no longer expected, as a JSON list."""
 GIVEN_UP: Final = f"{GROUP}/given-up"
-"""Annotation: how many of the nodes that were asked for are not awaited any more."""
+"""Annotation: number of requested nodes that are no longer expected."""
 NVIDIA: Final = "nvidia.com/"
 _GPU_TAINT: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _LEAST_CPU: Final = 100
 _SHORT: Final = 4096
-"""Characters of an annotation that is remembered: it may be anybody's."""
+"""Longest annotation that is cached, in characters: anyone may write annotations."""
 
 
-class NodeAsk(Observed):
-    """A node's whole GPUs, and the host resources of the pods that are to run on it."""
+class NodeRequest(Observed):
+    """A node's whole GPUs, and the CPU and memory of the pods that are planned on it."""
 
     model_config = ConfigDict(
         extra="ignore", frozen=True, alias_generator=to_camel, populate_by_name=True, str_max_length=253
@@ -47,7 +47,7 @@ class NodeAsk(Observed):
     memory_mib: Annotated[int, Field(ge=0)] = 0
 
     @classmethod
-    def of(cls, node: PlannedNode) -> "NodeAsk":
+    def of(cls, node: PlannedNode) -> "NodeRequest":
         return cls(
             instance_types=(node.instance_type, *node.alternatives),
             node_pool=node.node_pool,
@@ -57,8 +57,8 @@ class NodeAsk(Observed):
             memory_mib=node.memory_mib,
         )
 
-    def promise(self, name: str, demand: str, *, claimed: bool = False) -> Promise:
-        """Such a node, on its way for a demand."""
+    def requested_node(self, name: str, demand: str, *, claimed: bool = False) -> Promise:
+        """The requested node as supply for the demand planner."""
         return Promise(
             name=name,
             demand=demand,
@@ -72,62 +72,63 @@ class NodeAsk(Observed):
         )
 
     @classmethod
-    def said_by(cls, annotations: Mapping[str, str]) -> "NodeAsk | None":
-        """None where the annotation is not there or not ours."""
-        text = annotations.get(ASK, "")
-        return _said(text) if len(text) < _SHORT else _read(text)
+    def from_annotations(cls, annotations: Mapping[str, str]) -> "NodeRequest | None":
+        """Reads the annotation; None where it is missing or invalid."""
+        text = annotations.get(NODE, "")
+        return _read_cached(text) if len(text) < _SHORT else _read(text)
 
     @property
     def text(self) -> str:
-        """As the annotation has it."""
+        """The annotation's value."""
         return orjson.dumps(self.model_dump(mode="json", by_alias=True), option=orjson.OPT_SORT_KEYS).decode()
 
     @property
     def slug(self) -> str:
-        """The product as a part of names."""
+        """The GPU product as a part of object names."""
         return re.sub(r"[^a-z0-9]+", "-", self.kind.casefold())[:28].strip("-") or "gpu"
 
     def requests(self, gpu_resource: str) -> dict[str, str]:
-        """What a pod that stands for the node asks for."""
+        """Resource requests of the pod that stands for the node."""
         cpu = {"cpu": f"{self.cpu_milli or _LEAST_CPU}m"}
         memory = {"memory": f"{self.memory_mib}Mi"} if self.memory_mib else {}
         return {gpu_resource: str(self.gpus), **cpu, **memory}
 
 
-def _read(text: str) -> NodeAsk | None:
+def _read(text: str) -> NodeRequest | None:
     try:
-        return NodeAsk.model_validate(orjson.loads(text))
+        return NodeRequest.model_validate(orjson.loads(text))
     except (orjson.JSONDecodeError, ValidationError):
         return None
 
 
-_said = lru_cache(maxsize=1024)(_read)
-"""Thousands of nodes are asked for in a few words."""
+_read_cached = lru_cache(maxsize=1024)(_read)
+"""Cached, because thousands of requests have few different annotations."""
 
 
-def placing(ask: NodeAsk, placement: Placement) -> dict[str, Any]:
-    """The part of a pod's spec that holds it to the asked node, and to where the class's pods may run.
+def placing(node_request: NodeRequest, placement: Placement) -> dict[str, Any]:
+    """Node selector, affinity and tolerations of a pod that requests the node, including the placement of the class's
+    pods.
 
-    What a class says of labels of GPU Feature Discovery is left out: the type answers it, and an autoscaler knows those
-    labels of no node that it has yet to make.
+    Requirements on labels of GPU Feature Discovery are left out: the instance type implies them, and an autoscaler does
+    not know them for a new node.
     """
     selector = {key: value for key, value in placement.node_selector if not key.startswith(NVIDIA)}
-    held = []
-    if len(ask.instance_types) == 1:
-        selector[INSTANCE_TYPE] = ask.instance_types[0]
+    type_terms = []
+    if len(node_request.instance_types) == 1:
+        selector[INSTANCE_TYPE] = node_request.instance_types[0]
     else:
-        held.append({"key": INSTANCE_TYPE, "operator": "In", "values": list(ask.instance_types)})
-    if ask.node_pool:
-        selector[NODEPOOL] = ask.node_pool
+        type_terms.append({"key": INSTANCE_TYPE, "operator": "In", "values": list(node_request.instance_types)})
+    if node_request.node_pool:
+        selector[NODEPOOL] = node_request.node_pool
     spec: dict[str, Any] = {"nodeSelector": selector, "tolerations": _tolerations(placement)}
-    if terms := _terms(placement.affinity, held):
+    if terms := _terms(placement.affinity, type_terms):
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         spec["affinity"] = {"nodeAffinity": required}
     return spec
 
 
 def marks(owner: DemandRef, environment: str) -> dict[str, str]:
-    """Labels by which an object is found again: its demand and its environment."""
+    """Labels that identify the object's demand and environment."""
     return {DEMAND: as_label_value(owner.name), ENVIRONMENT: as_label_value(environment)}
 
 
@@ -149,16 +150,16 @@ def _tolerations(placement: Placement) -> list[dict[str, Any]]:
     return own if _GPU_TAINT in own else [*own, _GPU_TAINT]
 
 
-def _terms(affinity: Terms, held: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _terms(affinity: Terms, type_terms: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     terms = []
     for term in affinity or ((),):
         kept = [each for each in term if not each.key.startswith(NVIDIA)]
         fields = [_requirement(each.key, each.operator, each.values) for each in kept if each.field]
         labels = [_requirement(each.key, each.operator, each.values) for each in kept if not each.field]
-        parts = {"matchExpressions": [*labels, *held], "matchFields": fields}
+        parts = {"matchExpressions": [*labels, *type_terms], "matchFields": fields}
         found = {name: items for name, items in parts.items() if items}
         if not found:
-            return []  # alternatives, one of which asks for nothing more
+            return []  # terms are alternatives, and this one has no requirements
         if found not in terms:
             terms.append(found)
     return terms

@@ -1,7 +1,7 @@
-"""Workspaces on nodes that people bring (BYO): the selector's nodes, judged by their live GFD labels.
+"""Workspaces on existing nodes (BYO): the nodes that match the selector, checked by their live GFD labels.
 
-The algorithm is that of KAITO's cloud provider agnostic scheduling: at least one node matches, product, count and
-memory are the same on all of them, and a model that cannot span nodes fits one. Messages keep KAITO's known phrases.
+The algorithm is that of KAITO's cloud provider agnostic scheduling: at least one node matches; product, count and
+memory are the same on all of them; and a model that cannot span nodes fits one. Messages keep KAITO's known phrases.
 """
 
 import math
@@ -25,34 +25,35 @@ from plimsoll.plan.nodes import (
     short_of_devices,
     why_unusable,
 )
-from plimsoll.plan.workspaces.brought_replica import nodes_of_replica
+from plimsoll.plan.workspaces.byo_replica import nodes_of_replica
 from plimsoll.plan.workspaces.refusals import invalid_labels, none_matches, none_usable, not_uniform
 from plimsoll.plan.workspaces.refused_fields import template_devices
 from plimsoll.text import counted, shortlist
 
 
 class Survey(NamedTuple):
-    """What a selector finds."""
+    """The nodes that a selector matches."""
 
     offer: Offer
-    """The same on every node but for the number of devices; that of the node with the fewest."""
+    """The GPUs of a node: the same on every node except for the number of devices, here that of the node with the
+    fewest."""
     matching: tuple[str, ...]
-    """Nodes with labels, usable or not, sorted."""
+    """Matching nodes with GPU labels, usable or not, sorted."""
     usable: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
-class Ask(NamedTuple):
-    """What makes nodes usable for a Workspace, beside its selector."""
+class NodeCriteria(NamedTuple):
+    """What a node must meet for a Workspace, besides its selector."""
 
     tolerance: Tolerance
     partition: Partition | None
     devices: int
-    """That the template asks for by itself; 0: as many as its nodes have."""
+    """Devices that the template requests; 0: as many as the nodes have."""
 
 
-class BroughtNodes:
-    """Judges Workspaces against the nodes of one snapshot; what a selector finds is found once."""
+class ByoNodes:
+    """Checks Workspaces against the nodes of one snapshot; each selector is evaluated once."""
 
     def __init__(self, index: NodeIndex, environment: EnvironmentSpec) -> None:
         self._index = index
@@ -63,7 +64,7 @@ class BroughtNodes:
         self._estimates = Estimates(environment.estimator)
 
     def judge(self, workspace: Workspace) -> Sizing | Refusal:
-        """How many nodes the Workspace takes of those it matches, or why it may not."""
+        """The number of matching nodes that the Workspace needs, or a refusal."""
         resource = workspace.spec.resource
         forbidden = instance_type_violation(resource.instance_type, auto_provisioning=False)
         if forbidden:
@@ -71,28 +72,27 @@ class BroughtNodes:
         if resource.label_selector.empty:
             return Refusal(
                 Reason.SELECTOR_EMPTY,
-                "resource.labelSelector is empty and would match every node: name the nodes by matchLabels or "
-                "matchExpressions",
+                "resource.labelSelector is empty and would match every node: set matchLabels or matchExpressions",
             )
         devices = template_devices(workspace, self._environment.gpu_resource)
         if isinstance(devices, Refusal):
             return devices
-        ask = Ask(self._tolerances.of(workspace), resource.partition, devices)
-        survey = self._found(resource.label_selector, ask)
+        criteria = NodeCriteria(self._tolerances.of(workspace), resource.partition, devices)
+        survey = self._found(resource.label_selector, criteria)
         if isinstance(survey, Refusal):
             return survey
         pools = self._foreign_pools(workspace.namespace, survey.usable)
         return pools or _size(workspace, survey, devices, self._estimates)
 
-    def _found(self, selector: LabelSelector, ask: Ask) -> Survey | Refusal:
-        """What the selector finds for pods that ask for so much, or what is wrong with these nodes."""
-        key = (str(selector), ask.tolerance.key, ask.partition, ask.devices)
+    def _found(self, selector: LabelSelector, criteria: NodeCriteria) -> Survey | Refusal:
+        """The nodes that the selector matches, or a refusal if they cannot be used. Cached."""
+        key = (str(selector), criteria.tolerance.key, criteria.partition, criteria.devices)
         found = self._surveys.get(key)
         if found is None:
-            found = self._surveys[key] = self._survey(selector, key[0], ask)
+            found = self._surveys[key] = self._survey(selector, key[0], criteria)
         return found
 
-    def _survey(self, selector: LabelSelector, text: str, ask: Ask) -> Survey | Refusal:
+    def _survey(self, selector: LabelSelector, text: str, criteria: NodeCriteria) -> Survey | Refusal:
         matching = self._index.matching(selector)
         nodes = [node for node in matching if not node.deleting]
         if not nodes:
@@ -104,10 +104,10 @@ class BroughtNodes:
         elsewise: list[Unusable] = []
         invalid: list[tuple[Node, InvalidGpuLabel]] = []
         for node in nodes:
-            offer = self._offers.of(node, ask.partition)
-            problem = why_unusable(node, ask.tolerance)
+            offer = self._offers.of(node, criteria.partition)
+            problem = why_unusable(node, criteria.tolerance)
             if isinstance(offer, Offer):
-                # By identity: nodes that are alike have one offer, and to hash it for each takes longer than all else.
+                # By identity: equal nodes share one offer, and hashing it for each node is the slowest step.
                 by_offer.setdefault(id(offer), (offer, []))[1].append(node)
                 if not problem:
                     usable.append((node, offer))
@@ -130,7 +130,7 @@ class BroughtNodes:
         fewest = min(groups, key=lambda each: (each.devices, each.gpu_count), default=None)
         names = []
         for node, its in usable:
-            devices = ask.devices or (fewest or its).devices
+            devices = criteria.devices or (fewest or its).devices
             short = short_of_devices(node, its, devices, self._environment.gpu_resource)
             if short:
                 unusable[node.name] = short
@@ -138,7 +138,7 @@ class BroughtNodes:
                 names.append(node.name)
         if not names or fewest is None:
             said = [f"{name} ({problem})" for name, problem in unusable.items()]
-            return none_usable(text, len(nodes), said, elsewise, partitioned=ask.partition is not None)
+            return none_usable(text, len(nodes), said, elsewise, partitioned=criteria.partition is not None)
         return Survey(
             offer=fewest,
             matching=tuple(sorted(node.name for alike in groups.values() for node in alike)),
@@ -159,21 +159,21 @@ class BroughtNodes:
             return None
         return Refusal(
             Reason.NOT_ALLOWED,
-            f"namespace {namespace!r} may use the NodePools {shortlist(access.node_pools) or '(none)'} only, and the "
+            f"namespace {namespace!r} may use the NodePools {shortlist(access.node_pools) or '(none)'} only, but the "
             f"selector matches {shortlist(foreign)}: narrow resource.labelSelector",
         )
 
 
 def _warnings(groups: Mapping[Offer, list[Node]], unusable: Mapping[str, str], left_out: list[str]) -> Iterator[str]:
     if left_out:
-        yield f"left out, neither usable nor labelled: {shortlist(left_out)}"
+        yield f"skipped, neither usable nor with valid GPU labels: {shortlist(left_out)}"
     elif unusable:
-        yield f"not usable at present: {shortlist([f'{name} ({problem})' for name, problem in unusable.items()])}"
+        yield f"not usable now: {shortlist([f'{name} ({problem})' for name, problem in unusable.items()])}"
     for offer, nodes in groups.items():
         if offer.in_bytes:
             yield (
                 f"{GPU_MEMORY} on {shortlist([node.name for node in nodes])} is in bytes, as old releases of GPU "
-                f"Feature Discovery wrote it: read as {offer.memory_mib} MiB; update it"
+                f"Feature Discovery wrote it: read as {offer.memory_mib} MiB; update GPU Feature Discovery"
             )
     yield from dict.fromkeys(offer.warning for offer in groups if offer.warning)
 
@@ -207,7 +207,7 @@ def _size(workspace: Workspace, survey: Survey, own_devices: int, estimates: Est
         devices=offer.devices,
         resource=offer.resource,
         parallel=offer.gpus.count,
-        asked=own_devices or offer.devices,
+        requested=own_devices or offer.devices,
         pods_per_node=offer.pods,
         gpus=gpus,
         warnings=(*warnings, *deprecated),

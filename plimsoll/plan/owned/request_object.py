@@ -1,6 +1,6 @@
-"""What asks for the capacity of demand: trigger pods, CapacityBuffers, ProvisioningRequests and their PodTemplates.
+"""Objects that request capacity for demand: trigger pods, CapacityBuffers, ProvisioningRequests, PodTemplates.
 
-Each carries the label of its demand, so that it is found again after a restart and asked for once.
+Each has a label with its demand, so that a restarted controller finds it and does not request the capacity again.
 """
 
 from typing import Final
@@ -12,17 +12,18 @@ from plimsoll.model.karpenter import CapacityBuffer, PodTemplate, ProvisioningRe
 from plimsoll.model.meta import condition_of
 from plimsoll.plan.pods import marked_pods
 
-Asking = Pod | PodTemplate | CapacityBuffer | ProvisioningRequest
+RequestObject = Pod | PodTemplate | CapacityBuffer | ProvisioningRequest
 
 KINDS: Final = (Pod, PodTemplate, CapacityBuffer, ProvisioningRequest)
 
 
-def asking(snapshot: Snapshot) -> tuple[Asking, ...]:
-    """Every object that the environment's stacks own for demand or headroom, those under deletion too; by age.
+def request_objects(snapshot: Snapshot) -> tuple[RequestObject, ...]:
+    """The objects that the environment's stacks own for demand or headroom, including those being deleted, oldest
+    first.
 
-    Only the namespace that the settings name is looked at: whoever puts our labels on a pod elsewhere gets nothing.
+    Only the namespace `spec.demand.namespace` is read: labels on objects in other namespaces have no effect.
     """
-    things: list[Asking] = [
+    things: list[RequestObject] = [
         *marked_pods(snapshot.pods),
         *snapshot.pod_templates,
         *snapshot.capacity_buffers,
@@ -41,18 +42,18 @@ def asking(snapshot: Snapshot) -> tuple[Asking, ...]:
     return tuple(sorted(found, key=by_age))
 
 
-def by_age(thing: Asking) -> tuple[str, str]:
+def by_age(thing: RequestObject) -> tuple[str, str]:
     return (thing.creation_timestamp, thing.name)
 
 
-def demand_of(thing: Asking) -> DemandRef:
-    """What the labels name."""
+def demand_of(thing: RequestObject) -> DemandRef:
+    """The demand or Environment that the labels name."""
     if DEMAND in thing.labels:
         return DemandRef(name=thing.labels[DEMAND])
     return DemandRef(kind="Environment", name=thing.labels.get(ENVIRONMENT, ""))
 
 
-def signalled(thing: Asking) -> str:
-    """The reason in the condition PodScheduled of a trigger pod; empty for anything else."""
+def signalled(thing: RequestObject) -> str:
+    """The reason of a trigger pod's condition PodScheduled; empty for other objects."""
     condition = condition_of(thing.conditions, "PodScheduled") if isinstance(thing, Pod) else None
     return condition.reason if condition is not None else ""

@@ -1,7 +1,7 @@
-"""Disarms triggers whose nodes come while an update runs.
+"""Signals trigger pods whose nodes register while an update runs.
 
-An update takes seconds, and Karpenter looks again at what is armed: once pods have the GPUs of a node whose trigger
-is still armed, it buys another one.
+An update takes seconds, and Karpenter checks pending pods again meanwhile: once pods use the GPUs of a registered node
+whose trigger pod is still Unschedulable, Karpenter creates another node.
 """
 
 import threading
@@ -12,16 +12,16 @@ from typing import Final, Self
 
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Plan, Signal, SignalReason, Snapshot
-from plimsoll.plan.requests import any_came
+from plimsoll.plan.requests import any_registered
 
 LOOK_SECONDS: Final = 0.1
-"""Between looks at the snapshot in memory, which costs next to nothing while no node changes."""
+"""Interval between checks of the snapshot in memory; a check is cheap while no node changes."""
 
 
-class Disarming:
-    """Looks and disarms in a thread of its own as long as its context lasts; `sent` is what the cluster has taken.
+class ReadySignals:
+    """Checks and signals in a thread while its context lasts; `sent` are the signals that the cluster accepted.
 
-    `plan` is called there and nowhere else meanwhile. What cannot be observed or planned is left to the next round.
+    `plan` is called only in that thread meanwhile. Errors of observing and planning are left to the next round.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Disarming:
         self._plan = plan
         self._send = send
         self._over = threading.Event()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="disarming")
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="ready-signals")
         self.sent: list[Signal] = []
 
     def __enter__(self) -> Self:
@@ -61,8 +61,8 @@ class Disarming:
         if snapshot.nodes is self._nodes:
             return
         self._nodes = snapshot.nodes
-        if not any_came(snapshot):
+        if not any_registered(snapshot):
             return
-        told = {signal.key for signal in self.sent}
+        sent = {signal.key for signal in self.sent}
         due = [each for each in self._plan(snapshot).signals if each.reason == SignalReason.CAPACITY_READY]
-        self.sent += self._send([each for each in due if each.key not in told])
+        self.sent += self._send([each for each in due if each.key not in sent])

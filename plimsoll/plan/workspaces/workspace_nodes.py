@@ -1,4 +1,4 @@
-"""What each Workspace has: NodeClaims, nodes, workloads; and who holds a node."""
+"""The NodeClaims, nodes and workloads of each Workspace, and the users of each node."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -6,18 +6,18 @@ from datetime import datetime
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import ObjectKey, Plan, Snapshot, Verdict
 from plimsoll.model.api import Provisioning, Workspace, WorkspaceRef
-from plimsoll.plan.owned import Attempts, Trying
+from plimsoll.plan.owned import Attempts, AttemptTracker
 from plimsoll.plan.view import ClusterView
-from plimsoll.plan.workspaces.existing import brought_supply
+from plimsoll.plan.workspaces.existing import existing_nodes
 from plimsoll.plan.workspaces.replicas import Start, whole_replicas
 from plimsoll.text import counted
 
 
-class Made:
-    """What a plan has done about NodeClaims, of which the snapshot that it was made from shows nothing yet."""
+class AppliedClaims:
+    """NodeClaims that a plan created and deleted, which its snapshot does not show yet."""
 
     def __init__(self, plan: Plan, failures: Container[ObjectKey] = ()) -> None:
-        """`failures` are the keys of operations that were not done."""
+        """`failures` are the keys of operations that failed."""
         self._created: dict[WorkspaceRef, list[str]] = {}
         for creation in plan.creations:
             key = creation.key
@@ -32,17 +32,19 @@ class Made:
         return self._created.get(workspace.ref, [])
 
 
-class Holdings:
-    """Answers for the Workspaces of one snapshot; `made` is what a plan of it has done since."""
+class WorkspaceNodes:
+    """Nodes and NodeClaims of the Workspaces of one snapshot; `made` are the changes that a plan has applied since."""
 
-    def __init__(self, seen: Snapshot | ClusterView, verdicts: Sequence[Verdict], made: Made | None = None) -> None:
+    def __init__(
+        self, seen: Snapshot | ClusterView, verdicts: Sequence[Verdict], made: AppliedClaims | None = None
+    ) -> None:
         self._view = view = ClusterView.of(seen)
-        self._made = made or Made(Plan())
+        self._made = made or AppliedClaims(Plan())
         self.auto_provisioning = view.observed.environment.spec.auto_provisioning
         self.ownership = view.ownership
         self.nodes = view.index.by_name
-        self._trying: Trying | None = None
-        self._brought: Mapping[tuple[str, str], tuple[str, ...]] = {}
+        self._tracker: AttemptTracker | None = None
+        self._existing: Mapping[tuple[str, str], tuple[str, ...]] = {}
         self._starts: Mapping[tuple[str, str], Start] = {}
         if self.auto_provisioning:
             targets = {
@@ -50,19 +52,19 @@ class Holdings:
                 for verdict in verdicts
                 if verdict.accepted
             }
-            self._brought = brought_supply(view, targets)
+            self._existing = existing_nodes(view, targets)
         else:
             self._starts = whole_replicas(view, verdicts)
 
-    def brought(self, workspace: Workspace) -> tuple[str, ...]:
-        """Nodes that were there before and count for the Workspace, where nodes are provisioned."""
-        return self._brought.get(workspace.key, ())
+    def existing(self, workspace: Workspace) -> tuple[str, ...]:
+        """Existing nodes that count for the Workspace, with node auto-provisioning."""
+        return self._existing.get(workspace.key, ())
 
     def tries(self, workspace: Workspace, verdict: Verdict, previous: Provisioning, now: datetime) -> Attempts:
-        """What has become of the Workspace's NodeClaims; `previous` is what its status remembers."""
-        if self._trying is None or self._trying.now != now:
-            self._trying = Trying(self._view.snapshot, self._view.progress, now)
-        return self._trying.judge(
+        """The state of the Workspace's NodeClaims; `previous` is from its status."""
+        if self._tracker is None or self._tracker.now != now:
+            self._tracker = AttemptTracker(self._view.snapshot, self._view.progress, now)
+        return self._tracker.judge(
             previous,
             self.ownership.claims_of(workspace),
             gpus_known=verdict.gpus_per_node is not None,
@@ -71,32 +73,32 @@ class Holdings:
         )
 
     def start(self, workspace: Workspace) -> Start | None:
-        """How many replicas may start, where they span brought nodes."""
+        """How many replicas may start, where they span existing nodes; None otherwise."""
         return self._starts.get(workspace.key)
 
     def ready_nodes(self, names: Iterable[str]) -> list[str]:
-        """Those of the names that stand for a usable node, sorted."""
+        """The names that are usable nodes, sorted."""
         return sorted(name for name in set(names) if name in self.nodes and self.nodes[name].usable)
 
 
-class Holders:
-    """Of the nodes of one snapshot."""
+class NodeUsers:
+    """The users of the nodes of one snapshot."""
 
-    def __init__(self, view: ClusterView, verdicts: Sequence[Verdict], holdings: Holdings) -> None:
+    def __init__(self, view: ClusterView, verdicts: Sequence[Verdict], workspace_nodes: WorkspaceNodes) -> None:
         snapshot = view.observed
         self._resource = snapshot.environment.spec.gpu_resource
         self._usage = view.usage
-        self._nodes = holdings.nodes
+        self._nodes = workspace_nodes.nodes
         self._by_node: dict[str, list[str]] = {}
         for verdict in verdicts:
             for name in verdict.allocated_nodes:
                 self._by_node.setdefault(name, []).append(f"Workspace {verdict.workspace}")
         for workspace in snapshot.workspaces:
-            for name in holdings.brought(workspace):
+            for name in workspace_nodes.existing(workspace):
                 self._by_node.setdefault(name, []).append(f"Workspace {workspace.ref}")
 
     def of(self, name: str, workspace: Workspace) -> tuple[str, ...]:
-        """Workspaces that the node is given to or was made for, then pods of others than `workspace`; sorted."""
+        """Workspaces that the node is allocated to or was created for, then pods of others than `workspace`; sorted."""
         labels = self._nodes[name].labels
         made_for = f"Workspace {labels.get(WORKSPACE_NAMESPACE, '')}/{labels[WORKSPACE]}" if WORKSPACE in labels else ""
         given = {*self._by_node.get(name, ()), *([made_for] if made_for else ())}

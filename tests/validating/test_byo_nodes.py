@@ -241,7 +241,7 @@ def test_a_node_with_fewer_allocatable_devices_than_a_pod_asks_for_is_not_used()
     worn = a_node("worn", count=8, allocatable=7)
     refused = judged(a_workspace(), worn)
     assert refused.reason is Reason.NO_USABLE_NODES
-    assert "worn (7 nvidia.com/gpu allocatable, 8 wanted)" in refused.message
+    assert "worn (7 nvidia.com/gpu allocatable, 8 requested)" in refused.message
     accepted = judged(a_workspace(), worn, a_node("whole", count=8, allocatable=8))
     assert accepted.node_names == ("whole",)
     assert any("worn (7" in warning for warning in accepted.warnings)

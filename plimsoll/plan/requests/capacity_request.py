@@ -1,0 +1,221 @@
+"""CapacityRequest: nodes that an object requests from an autoscaler, and how many of them have registered."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Final
+
+import orjson
+
+from plimsoll.labels import DEMAND, NODEPOOL
+from plimsoll.model import SignalReason, Snapshot
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
+from plimsoll.model.meta import condition_of
+from plimsoll.plan.demand import Promise
+from plimsoll.plan.nodes import gpu_devices
+from plimsoll.plan.owned import RequestObject, parse_time, request_objects, signalled
+from plimsoll.plan.pods import nodes_in_use
+from plimsoll.plan.requests.node_request import ATTEMPT, GIVEN_UP, LOST, REGISTERED, NodeRequest
+
+READY_MESSAGE: Final = "the GPUs are allocatable on node "
+"""Prefix of the condition message of a trigger pod whose node is ready; the node's name follows."""
+UNREGISTERED: Final = "karpenter.sh/unregistered"
+"""Taint of a node that Karpenter has not registered yet."""
+_NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class CapacityRequest:
+    """One object that requests nodes, with the progress of its nodes."""
+
+    thing: Pod | CapacityBuffer | ProvisioningRequest
+    demand: str
+    node_request: NodeRequest
+    attempt: int
+    since: datetime
+    outstanding: int
+    """Nodes that have not registered yet."""
+    registered: tuple[str, ...] = ()
+    """Names of nodes that have registered for this request."""
+    lost: tuple[str, ...] = ()
+    """Names of NodeClaims that failed and are no longer expected."""
+    given_up: int = 0
+    """Number of nodes that are no longer expected."""
+    claimed: int = 0
+    """Number of outstanding nodes that have a NodeClaim."""
+
+    @property
+    def name(self) -> str:
+        return self.thing.name
+
+    @property
+    def requested_nodes(self) -> tuple[Promise, ...]:
+        """The outstanding nodes, as supply for the demand planner."""
+        return tuple(
+            self.node_request.requested_node(f"{self.name}/{number}", self.demand, claimed=number < self.claimed)
+            for number in range(self.outstanding)
+        )
+
+    def with_registered(self, nodes: Iterable[str]) -> "CapacityRequest":
+        """A copy in which these nodes have registered too."""
+        new = tuple(nodes)
+        return (
+            replace(self, outstanding=self.outstanding - len(new), registered=(*self.registered, *new)) if new else self
+        )
+
+    def with_reserved(self, nodes: Collection[str]) -> "CapacityRequest":
+        """A copy in which these registered nodes count as outstanding."""
+        registered = tuple(name for name in self.registered if name not in nodes)
+        return replace(
+            self, outstanding=self.outstanding + len(self.registered) - len(registered), registered=registered
+        )
+
+    def without(self, nodes: int, claims: Iterable[str] = ()) -> "CapacityRequest":
+        """A copy that no longer expects this many nodes, nor these NodeClaims."""
+        given = min(nodes, self.outstanding)
+        lost = (*self.lost, *claims)
+        return replace(self, outstanding=self.outstanding - given, given_up=self.given_up + given, lost=lost)
+
+    def deadline(self, seconds: int) -> datetime:
+        return self.since + timedelta(seconds=seconds)
+
+
+class CapacityRequests:
+    """The capacity requests of one snapshot; each part is read once."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    @cached_property
+    def things(self) -> tuple[RequestObject, ...]:
+        """All request objects, oldest first, including those that are being deleted."""
+        return request_objects(self._snapshot)
+
+    @cached_property
+    def found(self) -> tuple[CapacityRequest, ...]:
+        """What the objects request, without those that are being deleted."""
+        things = (thing for thing in self.things if not thing.deleting)
+        return tuple(each for thing in things if (each := read_request(thing)) is not None)
+
+    @cached_property
+    def registered(self) -> Mapping[str, list[str]]:
+        """Newly registered nodes by request; see `registered_since`."""
+        return registered_since(self.found, self._snapshot)
+
+
+def read_request(thing: RequestObject) -> CapacityRequest | None:
+    """Reads a request object. None for PodTemplates, for headroom, and for annotations that cannot be read."""
+    node_request = NodeRequest.from_annotations(thing.annotations)
+    since = parse_time(thing.creation_timestamp)
+    demand = thing.labels.get(DEMAND)
+    if node_request is None or since is None or demand is None:
+        return None
+    number = _number(thing.annotations.get(ATTEMPT, ""), 1)
+    if isinstance(thing, Pod):
+        node = ready_node(thing)
+        return CapacityRequest(thing, demand, node_request, number, since, 0 if node else 1, (node,) if node else ())
+    registered, lost = _names(thing.annotations, REGISTERED), _names(thing.annotations, LOST)
+    given_up = _number(thing.annotations.get(GIVEN_UP, ""))
+    if isinstance(thing, CapacityBuffer):
+        return CapacityRequest(
+            thing, demand, node_request, number, since, max(0, thing.replicas), registered, lost, given_up
+        )
+    if isinstance(thing, ProvisioningRequest):
+        outstanding = sum(_count(each) for each in thing.pod_sets) - len(registered) - given_up
+        return CapacityRequest(
+            thing, demand, node_request, number, since, max(0, outstanding), registered, lost, given_up
+        )
+    return None
+
+
+def ready_node(pod: Pod) -> str:
+    """The node that is ready for a trigger pod; empty while the pod waits for one."""
+    condition = condition_of(pod.conditions, "PodScheduled")
+    if condition is None or condition.reason != SignalReason.CAPACITY_READY:
+        return ""
+    node = condition.message.removeprefix(READY_MESSAGE)
+    return node if _NODE.fullmatch(node) else ""
+
+
+def any_registered(snapshot: Snapshot) -> bool:
+    """Whether a node has registered for a trigger pod that is still marked Unschedulable."""
+    things = (thing for thing in request_objects(snapshot) if signalled(thing) == SignalReason.UNSCHEDULABLE)
+    requests = [each for thing in things if not thing.deleting and (each := read_request(thing)) is not None]
+    return bool(registered_since(requests, snapshot))
+
+
+def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) -> Mapping[str, list[str]]:
+    """Nodes that registered for outstanding requests, by request name.
+
+    A node is assigned to the newest request that it fits: same NodePool and instance types, created after the request,
+    registered, GPUs allocatable, and not assigned to another request. Newest, because an older request may be served by
+    an earlier node that is still booting, which could not serve the newer request. Where a node has a NodeClaim, its
+    creation time is that of the NodeClaim. A node whose GPUs are in use is assigned to no request: the request that it
+    was created for is over.
+    """
+    waiting = [each for each in requests if each.outstanding]
+    if not waiting:
+        return {}
+    gpu_resource = snapshot.environment.spec.gpu_resource
+    ordered = {claim.node_name: claim.creation_timestamp for claim in snapshot.node_claims if claim.node_name}
+    born = {node.name: ordered.get(node.name, node.creation_timestamp) for node in snapshot.nodes}
+    first = min(each.thing.creation_timestamp for each in waiting)
+    there = (node for node in snapshot.nodes if born[node.name] >= first and _is_registered(node))
+    new = {node.name: node for node in there}
+    if not new:
+        return {}
+    for name in [
+        *(node for each in requests for node in each.registered),
+        *nodes_in_use(snapshot.pods, new, gpu_resource),
+    ]:
+        new.pop(name, None)
+    left = {each.name: each.outstanding for each in waiting}
+    by_kind = _by_kind(waiting)
+    found: dict[str, list[str]] = {}
+    for node in sorted(new.values(), key=lambda node: (born[node.name], node.name)):
+        of_kind = by_kind.get((node.labels.get(NODEPOOL, ""), node.instance_type), ())
+        open_ones = (each for each in reversed(of_kind) if left[each.name])
+        earlier = (each for each in open_ones if each.thing.creation_timestamp <= born[node.name])
+        answered = next(
+            (each for each in earlier if (gpu_devices(node, gpu_resource) or 0) >= each.node_request.gpus), None
+        )
+        if answered is not None:
+            left[answered.name] -= 1
+            found.setdefault(answered.name, []).append(node.name)
+    return found
+
+
+def _is_registered(node: Node) -> bool:
+    """Whether the node is ready and registered. It is assigned at once: otherwise other demand would be planned onto
+    it."""
+    unregistered = any(taint.key == UNREGISTERED for taint in node.taints)
+    return node.ready is not False and not node.deleting and not unregistered
+
+
+def _by_kind(waiting: Iterable[CapacityRequest]) -> Mapping[tuple[str, str], Sequence[CapacityRequest]]:
+    """Requests by (NodePool, instance type), in the order given."""
+    found: dict[tuple[str, str], list[CapacityRequest]] = {}
+    for each in waiting:
+        for instance_type in dict.fromkeys(each.node_request.instance_types):
+            found.setdefault((each.node_request.node_pool, instance_type), []).append(each)
+    return found
+
+
+def _number(text: str, otherwise: int = 0) -> int:
+    return int(text) if text.isdecimal() and len(text) < 5 else otherwise
+
+
+def _names(annotations: Mapping[str, str], key: str) -> tuple[str, ...]:
+    try:
+        names = orjson.loads(annotations.get(key, "[]"))
+    except orjson.JSONDecodeError:
+        return ()
+    return tuple(str(each) for each in names) if isinstance(names, list) else ()
+
+
+def _count(pod_set: Mapping[str, object]) -> int:
+    count = pod_set.get("count")
+    return count if isinstance(count, int) else 0
