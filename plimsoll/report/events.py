@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple
 
 from plimsoll.labels import API_VERSION, GROUP
@@ -17,6 +18,7 @@ from plimsoll.model.api import (
     WorkspaceStatus,
 )
 from plimsoll.model.meta import condition_of
+from plimsoll.plan.owned import Failed
 from plimsoll.text import counted, shortlist
 
 NOTE_LENGTH: Final = 1024
@@ -35,6 +37,30 @@ PHASE_NOTES: Final = {
     DemandPhase.FAILED: "what was asked for did not come",
 }
 _REFUSALS: Final = frozenset(reason.value for reason in Reason if reason is not Reason.ACCEPTED)
+
+
+class EventReason(StrEnum):
+    """The closed list of event reasons; those of provisioning are the reasons of the condition NodeClaimsReady."""
+
+    ACCEPTED = "Accepted"
+    REFUSED = "Refused"
+    NODE_CLAIM_LATE = Failed.LATE.value
+    NODE_CLAIM_LOST = Failed.LOST.value
+    INSUFFICIENT_CAPACITY = Failed.INSUFFICIENT_CAPACITY.value
+    CAPACITY_CREATED = "CapacityCreated"
+    CAPACITY_UPDATED = "CapacityUpdated"
+    CAPACITY_DELETED = "CapacityDeleted"
+    CAPACITY_CREATE_FAILED = "CapacityCreateFailed"
+    CAPACITY_UPDATE_FAILED = "CapacityUpdateFailed"
+    CAPACITY_DELETE_FAILED = "CapacityDeleteFailed"
+    DEMAND_PENDING = "DemandPending"
+    DEMAND_QUOTA_BLOCKED = "DemandQuotaBlocked"
+    DEMAND_SCHEDULED = "DemandScheduled"
+    DEMAND_NODE_READY = "DemandNodeReady"
+    DEMAND_COMPLETED = "DemandCompleted"
+    DEMAND_EXPIRED = "DemandExpired"
+    DEMAND_FAILED = "DemandFailed"
+    POLICY_VIOLATION = "PolicyViolation"
 
 
 class Event(NamedTuple):
@@ -92,10 +118,11 @@ def verdict_event(verdict: Verdict, previous: WorkspaceStatus) -> Event | None:
     if verdict.accepted:
         if before is not None and refused_for is None:
             return None
-        return Event(verdict.workspace, "Normal", "Accepted", "Validate", verdict.message)
+        return Event(verdict.workspace, "Normal", EventReason.ACCEPTED, "Validate", verdict.message)
     if refused_for == verdict.reason.value:
         return None
-    return Event(verdict.workspace, "Warning", "Refused", "Validate", f"{verdict.reason.value}: {verdict.message}")
+    note = f"{verdict.reason.value}: {verdict.message}"
+    return Event(verdict.workspace, "Warning", EventReason.REFUSED, "Validate", note)
 
 
 def provisioning_event(ref: WorkspaceRef, previous: WorkspaceStatus, status: WorkspaceStatus) -> Event | None:
@@ -120,12 +147,13 @@ def capacity_events(plan: Plan, failures: Mapping[ObjectKey, object]) -> Iterato
             key = operation.key
             if key in failures:
                 note = f"{action} of {key} failed and is tried again: {failures[key]}"
-                yield Event(operation.owner, "Warning", f"Capacity{action}Failed", action, note)
+                reason = EventReason(f"Capacity{action}Failed")
+                yield Event(operation.owner, "Warning", reason, action, note)
             else:
                 done.setdefault((operation.owner, action, key.kind, operation.reason), []).append(key.name)
     for (owner, action, kind, why), names in done.items():
         note = f"{action.lower()}d {counted(len(names), kind)} ({why}): {shortlist(names)}"
-        yield Event(owner, "Normal", f"Capacity{action}d", action, note)
+        yield Event(owner, "Normal", EventReason(f"Capacity{action}d"), action, note)
 
 
 def demand_events(reports: Iterable[DemandReport], statuses: Mapping[str, GPUDemandStatus]) -> Iterator[Event]:
@@ -137,14 +165,13 @@ def demand_events(reports: Iterable[DemandReport], statuses: Mapping[str, GPUDem
         phase = each.status.phase
         said = "; ".join(each.status.reasons) or PHASE_NOTES[phase]
         note = f"{counted(each.status.pod_count, 'pod')}, {counted(each.status.gpus, 'new GPU')}: {said}"
-        yield Event(
-            DemandRef(name=each.name), "Warning" if phase in UNMET else "Normal", f"Demand{phase}", "Provision", note
-        )
+        kind: Literal["Normal", "Warning"] = "Warning" if phase in UNMET else "Normal"
+        yield Event(DemandRef(name=each.name), kind, EventReason(f"Demand{phase}"), "Provision", note)
 
 
 def withheld_event(withheld: Withheld) -> Event:
     """An object that a rule refuses, with the rule and what to change."""
-    return Event(withheld.owner, "Warning", "PolicyViolation", "Apply", str(withheld))
+    return Event(withheld.owner, "Warning", EventReason.POLICY_VIOLATION, "Apply", str(withheld))
 
 
 def verdict_events(plan: Plan, statuses: Mapping[tuple[str, str], WorkspaceStatus]) -> Iterator[Event]:
