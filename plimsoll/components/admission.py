@@ -47,7 +47,7 @@ def _policy(subject: Subject, action: Setting) -> AdmissionPolicy:
     variables = _variables(cel for _, cel in rules)
     changing = _about_object(variables)
     before = {f"{name}{_BEFORE}": _before(variables[name], changing) for name in variables if name in changing}
-    variables |= {**before, "exempted": _exempted(subject.judged)}
+    variables |= {**before, "exempted": _exempted(subject.variable)}
     policy = {
         # A policy that only warns must not refuse where it cannot be evaluated.
         "failurePolicy": "Fail" if action == "deny" else "Ignore",
@@ -65,7 +65,7 @@ def _policy(subject: Subject, action: Setting) -> AdmissionPolicy:
         },
         "matchConditions": [
             {"name": "setting", "expression": in_force},
-            {"name": "stays", "expression": f"!has({subject.judged}.metadata.deletionTimestamp)"},
+            {"name": "stays", "expression": f"!has({subject.variable}.metadata.deletionTimestamp)"},
         ],
         "variables": [{"name": name, "expression": expression} for name, expression in variables.items()],
         "validations": [
@@ -118,25 +118,25 @@ def _same(field: str, actual: str) -> str:
     )
 
 
-def _exempted(judged: str) -> str:
+def _exempted(variable: str) -> str:
     """Rules that the object need not keep."""
     name = (
-        f"(has({judged}.metadata.name) ? {judged}.metadata.name :"
-        f" has({judged}.metadata.generateName) ? {judged}.metadata.generateName : '')"
+        f"(has({variable}.metadata.name) ? {variable}.metadata.name :"
+        f" has({variable}.metadata.generateName) ? {variable}.metadata.generateName : '')"
     )
     return (
         f"{value('params', 'spec.policies.exemptions', '[]')}.filter(each, "
         # Only a new object tells the time; one that exists keeps its exemption until the loop or a check says it ended.
         "(oldObject != null || timestamp(object.metadata.creationTimestamp) <= timestamp(each.until + 'T23:59:59Z'))"
-        f" && (!has(each.kind) || each.kind == {judged}.kind)"
-        f" && {_same('namespace', value(judged, 'metadata.namespace', text('')))} && {_same('name', name)}"
+        f" && (!has(each.kind) || each.kind == {variable}.kind)"
+        f" && {_same('namespace', value(variable, 'metadata.namespace', text('')))} && {_same('name', name)}"
         ").map(each, each.rule)"
     )
 
 
 def _as_before(cel: Cel, subject: Subject, changing: Collection[str]) -> str:
     """Whether what is wrong was so before an update; a deletion changes nothing that was right."""
-    if subject.judged == "oldObject":
+    if subject.variable == "oldObject":
         return "false"
     return f"oldObject != null && !({_before(cel.holds, changing)})"
 
