@@ -1,4 +1,4 @@
-"""What the engine found and did, said where people look: status, conditions, Kubernetes events."""
+"""Reports what the controller found and did: statuses, conditions, finalizers, events, metrics."""
 
 from plimsoll.report.conditions import ConditionReason, differs, refused_status, status_of
 from plimsoll.report.demands import KIND, DemandWriter

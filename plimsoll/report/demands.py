@@ -1,4 +1,4 @@
-"""Writes GPUDemands beside the loop: made with their demand, written when it changes, deleted after it."""
+"""Writes GPUDemands in background threads: creates each, updates its status, and deletes it when it is over."""
 
 import threading
 import time
@@ -16,26 +16,26 @@ from plimsoll.report.statuses import QUERY, TIMEOUT, path_of
 KIND: Final = "GPUDemand"
 WRITERS: Final = 4
 SHOWN_SECONDS: Final = 5.0
-"""How long a watch may take to show what was written."""
+"""How long a watch may take to deliver a write."""
 
 log = structlog.get_logger(__name__)
 
 
 class DemandWriter:
-    """Takes reports and writes the latest of each; what fails is logged, and taken again the next time."""
+    """Writes the latest report of each GPUDemand; a failure is logged, and the next report is written again."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        # Its threads are joined at the end of the process: what was taken by then is still written.
+        # Its threads are joined at the end of the process: everything queued by then is still written.
         self._threads = ThreadPoolExecutor(max_workers=WRITERS, thread_name_prefix="demands")
         self._lock = threading.Condition()
         self._waiting: dict[str, tuple[DemandReport, bool]] = {}
         self._busy: set[str] = set()
         self._written: dict[str, tuple[GPUDemandStatus | None, float]] = {}
-        """By name: what was written last, and when."""
+        """By name: the last written status, and when."""
 
     def write(self, reports: Iterable[DemandReport], known: Mapping[str, GPUDemandStatus]) -> None:
-        """Takes what differs from `known`, the statuses that the cluster shows, by name. Returns at once."""
+        """Queues the reports that differ from `known`, the statuses in the cluster by name. Returns at once."""
         now = time.monotonic()
         with self._lock:
             self._written = {name: each for name, each in self._written.items() if now - each[1] < SHOWN_SECONDS}
@@ -45,19 +45,19 @@ class DemandWriter:
             self._threads.submit(self._drain)
 
     def newest(self, known: Mapping[str, GPUDemandStatus]) -> Mapping[str, GPUDemandStatus]:
-        """`known`, with what was written and no watch has shown yet."""
+        """`known`, with the written statuses that no watch has delivered yet."""
         with self._lock:
             written = {name: each[0] for name, each in self._written.items()}
         found = {**known, **written}
         return {name: status for name, status in found.items() if status is not None}
 
     def flush(self) -> None:
-        """Returns when nothing waits or is under way."""
+        """Returns when nothing is queued or in progress."""
         with self._lock:
             self._lock.wait_for(lambda: not self._waiting and not self._busy)
 
     def close(self) -> None:
-        """Returns when what was taken is written; nothing may be written afterwards."""
+        """Returns when all queued reports are written; nothing may be written afterwards."""
         self._threads.shutdown(wait=True)
 
     def _differs(self, report: DemandReport, known: Mapping[str, GPUDemandStatus]) -> bool:
@@ -73,7 +73,7 @@ class DemandWriter:
                 self._write(report, new)
                 written = True
             except (RequestError, ConnectionFailedError) as error:
-                log.warning("demand is not written", demand=report.name, error=error.message)
+                log.warning("cannot write GPUDemand", demand=report.name, error=error.message)
             finally:
                 with self._lock:
                     self._busy.discard(report.name)
@@ -82,7 +82,7 @@ class DemandWriter:
                     self._lock.notify_all()
 
     def _next(self) -> tuple[DemandReport, bool] | None:
-        """One that no other thread is at."""
+        """One that no other thread is writing."""
         with self._lock:
             name = next((name for name in self._waiting if name not in self._busy), None)
             if name is None:

@@ -1,7 +1,7 @@
-"""Sets and removes our finalizer on Workspaces, beside the loop.
+"""Adds and removes our finalizer on Workspaces, in background threads.
 
-Set by server-side apply with a field manager of its own: finalizers are a set there, so nobody else's are touched.
-Removed by a merge patch at a known version. The UID makes sure that another object of the same name is left alone.
+It is added by server-side apply with a separate field manager, where finalizers are a set, so other finalizers do not
+change. It is removed by a merge patch with a resource version. The UID protects another object of the same name.
 """
 
 import threading
@@ -22,16 +22,16 @@ from plimsoll.report.statuses import TIMEOUT, path_of
 WRITERS: Final = 4
 TRIES: Final = 5
 SHOWN_SECONDS: Final = 5.0
-"""How long a watch may take to show what was written."""
+"""How long a watch may take to deliver a write."""
 QUERY: Final = {"fieldManager": f"{FIELD_MANAGER}-finalizer", "force": "true"}
 
 log = structlog.get_logger(__name__)
 
 
 class FinalizerWriter:
-    """Takes changes and writes each once; what fails is logged, and taken again when it is asked for again.
+    """Writes each change once; a failure is logged, and the change is written again when it is passed again.
 
-    `on_written` hears of each, on another thread: the object's UID, and its new resource version where it is known.
+    `on_written` is called for each on another thread, with the object's UID and its new resource version, if known.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class FinalizerWriter:
         self._lock = threading.Condition()
         self._under_way: set[str] = set()
         self._written: dict[str, tuple[bool, float]] = {}
-        """By UID: what was written last, and when."""
+        """By UID: the last written value, and when."""
 
     def due(self, changes: Iterable[Finalizing]) -> list[Finalizing]:
-        """Those that are not under way, nor written so lately that the watch may not show it yet."""
+        """Those that are neither in progress nor written so recently that the watch may not have delivered them."""
         now = time.monotonic()
         with self._lock:
             self._written = {uid: each for uid, each in self._written.items() if now - each[1] < SHOWN_SECONDS}
@@ -58,7 +58,7 @@ class FinalizerWriter:
             ]
 
     def write(self, changes: Iterable[Finalizing]) -> None:
-        """Takes changes that are due; returns at once."""
+        """Queues changes; returns at once."""
         taken = list(changes)
         with self._lock:
             self._under_way |= {each.ref.uid for each in taken}
@@ -66,12 +66,12 @@ class FinalizerWriter:
             self._threads.submit(self._change, change)
 
     def flush(self) -> None:
-        """Returns when nothing is under way."""
+        """Returns when nothing is in progress."""
         with self._lock:
             self._lock.wait_for(lambda: not self._under_way)
 
     def close(self) -> None:
-        """Returns when what was taken is written; nothing may be written afterwards."""
+        """Returns when all queued changes are written; nothing may be written afterwards."""
         self._threads.shutdown(wait=True)
 
     def _change(self, change: Finalizing) -> None:
@@ -83,10 +83,10 @@ class FinalizerWriter:
                 self._remove(change.ref)
             written = True
         except RequestError as error:
-            if error.code not in (404, 409):  # gone, or another one of its name
-                log.warning("finalizer is not written", workspace=str(change.ref), error=error.message)
+            if error.code not in (404, 409):  # deleted, or another object of the same name
+                log.warning("cannot write finalizer", workspace=str(change.ref), error=error.message)
         except ConnectionFailedError as error:
-            log.warning("finalizer is not written", workspace=str(change.ref), error=error.message)
+            log.warning("cannot write finalizer", workspace=str(change.ref), error=error.message)
         finally:
             with self._lock:
                 self._under_way.discard(change.ref.uid)
@@ -108,14 +108,14 @@ class FinalizerWriter:
         reraise=True,
     )
     def _remove(self, ref: WorkspaceRef) -> None:
-        """Whoever set it: it may have come with a copy of the object."""
+        """Regardless of who added it: it may be part of a copied manifest."""
         path = path_of("Workspace", ref.namespace, ref.name)
         metadata = self._connection.request("GET", path, timeout=TIMEOUT).get("metadata") or {}
         if metadata.get("uid") != ref.uid:
             return
-        kept = [each for each in metadata.get("finalizers") or () if each != CAPACITY_FINALIZER]
+        others = [each for each in metadata.get("finalizers") or () if each != CAPACITY_FINALIZER]
         seen = {"uid": ref.uid, "resourceVersion": metadata.get("resourceVersion")}
-        self._patch(ref, {"metadata": {**seen, "finalizers": kept}}, MERGE_PATCH, {})
+        self._patch(ref, {"metadata": {**seen, "finalizers": others}}, MERGE_PATCH, {})
 
     def _patch(
         self, ref: WorkspaceRef, body: dict[str, Any], content_type: str, query: dict[str, str]

@@ -1,6 +1,6 @@
-"""Writes statuses by server-side apply on the status subresource, beside the loop, several at a time.
+"""Writes statuses by server-side apply on the status subresource, in several background threads.
 
-An apiserver takes a hundred or two of them a second: a burst of a thousand Workspaces must not hold up the next delta.
+An apiserver accepts one or two hundred a second: a burst of a thousand Workspaces must not delay the next Plan.
 """
 
 import threading
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 
 class StatusWrite(NamedTuple):
-    """The status that an object of ours shall have."""
+    """The wanted status of an object of Plimsoll's kinds."""
 
     kind: str
     namespace: str
@@ -30,9 +30,9 @@ class StatusWrite(NamedTuple):
     name: str
     uid: str
     seen: str
-    """The resource version in the snapshot that the status was computed from."""
+    """The resource version in the snapshot that the status is computed from."""
     version: str
-    """The newest known: a write of the status ignores a wrong UID, but not a wrong version."""
+    """The newest known resource version: a status write ignores a wrong UID, but not a wrong version."""
     status: dict[str, Any]
 
     @property
@@ -51,67 +51,67 @@ class StatusWrite(NamedTuple):
 
 
 def path_of(kind: str, namespace: str, name: str) -> str:
-    """The address of an object of ours."""
+    """The path of an object of Plimsoll's kinds."""
     within = f"/namespaces/{namespace}" if namespace else ""
     return f"/apis/{API_VERSION}{within}/{kind.lower()}s/{name}"
 
 
 class StatusWriter:
-    """Takes statuses and writes the latest of each object; failures are logged, never raised."""
+    """Writes the latest status of each object; failures are logged, never raised."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        # Its threads are joined at the end of the process: what was taken by then is still written.
+        # Its threads are joined at the end of the process: everything queued by then is still written.
         self._threads = ThreadPoolExecutor(max_workers=WRITERS, thread_name_prefix="status")
         self._lock = threading.Condition()
         self._waiting: dict[str, StatusWrite] = {}
         self._busy: set[str] = set()
-        self._held: set[str] = set()
-        """UIDs of objects that another write of ours is about to change."""
-        self._promised: dict[str, StatusWrite] = {}
-        """By UID: what is written, or will be. A write that fails is no longer promised."""
+        self._deferred: set[str] = set()
+        """UIDs of objects that the finalizer's writer is about to change."""
+        self._latest: dict[str, StatusWrite] = {}
+        """By UID: the last queued or written status; without those that failed."""
 
-    def write(self, writes: Iterable[StatusWrite], held: Collection[str] = ()) -> None:
-        """Takes statuses; one that still waits for the same object is replaced. Returns at once.
+    def write(self, writes: Iterable[StatusWrite], deferred: Collection[str] = ()) -> None:
+        """Queues statuses; a queued status of the same object is replaced. Returns at once.
 
-        Those of the UIDs in `held` wait until `release`: before, they would meet a version that is about to change.
+        Those of the UIDs in `deferred` wait until `release`, because the resource version is about to change.
         """
         taken = {write.uid: write for write in writes}
         with self._lock:
-            self._held.update(held)
+            self._deferred.update(deferred)
             self._waiting.update(taken)
-            self._promised.update(taken)
+            self._latest.update(taken)
         for _ in range(min(len(taken), WRITERS)):
             self._threads.submit(self._drain)
 
     def release(self, uid: str, version: str) -> None:
-        """Lets a held status go, at the version that the object has now; an empty one is not known."""
+        """Writes a deferred status, with the object's new resource version; an empty one is not known."""
         with self._lock:
-            self._held.discard(uid)
-            write = self._promised.get(uid)
+            self._deferred.discard(uid)
+            write = self._latest.get(uid)
             if version and write is not None and uid not in self._busy:
-                self._promised[uid] = write._replace(version=version)
+                self._latest[uid] = write._replace(version=version)
                 if uid in self._waiting:
-                    self._waiting[uid] = self._promised[uid]
+                    self._waiting[uid] = self._latest[uid]
         self._threads.submit(self._drain)
 
-    def promised(self, uid: str) -> StatusWrite | None:
-        """The last status taken for the object, unless it could not be written."""
+    def latest(self, uid: str) -> StatusWrite | None:
+        """The last queued status of the object, unless writing it failed."""
         with self._lock:
-            return self._promised.get(uid)
+            return self._latest.get(uid)
 
     def forget_all_but(self, uids: Collection[str]) -> None:
-        """Drops what is known of objects that are gone."""
+        """Removes the statuses of deleted objects."""
         with self._lock:
-            self._promised = {uid: write for uid, write in self._promised.items() if uid in uids}
+            self._latest = {uid: write for uid, write in self._latest.items() if uid in uids}
 
     def flush(self) -> None:
-        """Returns when nothing waits or is under way."""
+        """Returns when nothing is queued or in progress."""
         with self._lock:
             self._lock.wait_for(lambda: not self._waiting and not self._busy)
 
     def close(self) -> None:
-        """Returns when what was taken is written; nothing may be written afterwards."""
+        """Returns when all queued statuses are written; nothing may be written afterwards."""
         self._threads.shutdown(wait=True)
 
     def _drain(self) -> None:
@@ -122,7 +122,7 @@ class StatusWriter:
             except ConnectionFailedError as error:
                 self._give_up(error)
             except RequestError as error:
-                if error.code not in (404, 409):  # gone, or changed again: the watch will tell
+                if error.code not in (404, 409):  # deleted, or changed again: the watch delivers it
                     log.warning("status is not written", object=identify(write.manifest), error=error.message)
             finally:
                 self._done(write, version)
@@ -130,7 +130,7 @@ class StatusWriter:
     def _next(self) -> StatusWrite | None:
         """One that no other thread is at: two statuses of an object go one after the other."""
         with self._lock:
-            free = (uid for uid in self._waiting if uid not in self._busy and uid not in self._held)
+            free = (uid for uid in self._waiting if uid not in self._busy and uid not in self._deferred)
             uid = next(free, None)
             if uid is None:
                 return None
@@ -141,21 +141,21 @@ class StatusWriter:
         with self._lock:
             self._busy.discard(write.uid)
             self._lock.notify_all()
-            if self._promised.get(write.uid) is not write:
+            if self._latest.get(write.uid) is not write:
                 return
             if version:
-                self._promised[write.uid] = write._replace(version=version)
+                self._latest[write.uid] = write._replace(version=version)
             else:
-                del self._promised[write.uid]
+                del self._latest[write.uid]
 
     def _give_up(self, error: ConnectionFailedError) -> None:
-        """Nobody there: the rest would fail as well, each after its time."""
+        """The apiserver cannot be reached: the other writes would also fail, each after its timeout."""
         with self._lock:
             dropped = len(self._waiting) + 1
             for uid in self._waiting:
-                self._promised.pop(uid, None)
+                self._latest.pop(uid, None)
             self._waiting.clear()
-        log.warning("statuses are not written", objects=dropped, error=error.message)
+        log.warning("cannot write statuses", objects=dropped, error=error.message)
 
     def _apply(self, write: StatusWrite) -> str:
         try:
@@ -163,7 +163,7 @@ class StatusWriter:
         except RequestError as error:
             if error.code != 409:
                 raise
-        # Changed since it was seen, or another one took the name, whose status is not ours to write.
+        # Changed since the snapshot, or replaced by another object of the same name, whose status is not this one.
         current = self._connection.request("GET", write.path, timeout=TIMEOUT).get("metadata") or {}
         if current.get("uid") != write.uid:
             return ""
