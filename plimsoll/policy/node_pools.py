@@ -162,7 +162,8 @@ def _limits(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
     replicas, nodes = spec.get("replicas"), _limit(manifest, "nodes")
     if isinstance(replicas, int) and nodes is not None and nodes < replicas:
         yield Fault(
-            "spec.limits.nodes", f"limits.nodes is {nodes} and replicas is {replicas}: raise the limit or lower replicas"
+            "spec.limits.nodes",
+            f"limits.nodes is {nodes} and replicas is {replicas}: raise the limit or lower replicas",
         )
     limit = _limit(manifest, world.gpu_resource)
     if not limit:  # 0 disables a NodePool on purpose

@@ -59,7 +59,10 @@ RULES: Final = (
         options=KnownQueues,
     ),
     _rule(
-        "queue-not-leaf", "The queue of an object is a leaf queue: KAI schedules only leaf queues.", "Use a leaf queue below it.", _USERS
+        "queue-not-leaf",
+        "The queue of an object is a leaf queue: KAI schedules only leaf queues.",
+        "Use a leaf queue below it.",
+        _USERS,
     ),
     _rule("queue-duplicate", "A queue is declared once.", "Remove all declarations but one."),
     _rule("queue-cycle", "The parents of queues form no cycle.", "Remove the parent of one of the queues."),
@@ -73,11 +76,19 @@ RULES: Final = (
         "The sum of the quotas of a queue's children does not exceed its own quota.",
         "Raise the parent's quota, or lower the children's.",
     ),
-    _rule("queue-limit-below-quota", "The limit of a queue is at least its quota.", "Raise the limit; -1 is unlimited."),
+    _rule(
+        "queue-limit-below-quota", "The limit of a queue is at least its quota.", "Raise the limit; -1 is unlimited."
+    ),
     _rule("queue-negative", "Amounts of a queue are not negative, except -1.", "Set 0 or more, or -1 for unlimited."),
-    _rule("queue-resources-missing", "A queue declares its resources.", "Set quota, limit and overQuotaWeight of each resource."),
+    _rule(
+        "queue-resources-missing",
+        "A queue declares its resources.",
+        "Set quota, limit and overQuotaWeight of each resource.",
+    ),
     _rule("queue-invalid-field", "Fields of a queue have the types that KAI reads.", "Correct the field."),
-    _rule("queue-unknown-field", "A queue has no unknown fields, which the cluster drops.", "Correct or remove the field."),
+    _rule(
+        "queue-unknown-field", "A queue has no unknown fields, which the cluster drops.", "Correct or remove the field."
+    ),
     _rule("queue-duration", "Runtimes of a queue are durations.", "Set a duration such as 10m."),
     _rule(
         "queue-deleted-with-children",

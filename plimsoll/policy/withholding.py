@@ -26,7 +26,9 @@ def withhold(plan: Plan, snapshot: Snapshot, now: datetime) -> Plan:
     try:
         checker = Checker(world, spec.policies, day)
     except InvalidPoliciesError as error:
-        warnings.append(f"Environment {snapshot.environment.name}: {error.message}: the default settings of the rules are used")
+        warnings.append(
+            f"Environment {snapshot.environment.name}: {error.message}: the default settings of the rules are used"
+        )
         checker = Checker(world, Policies(), day)
     warnings += (finding.message for finding in checker.expired())
 

@@ -179,7 +179,11 @@ def refused_status(
     workload: Finding | None = None,
 ) -> dict[str, Any]:
     """The status of a refused Workspace, or of one with invalid fields; a workload that still runs is reported."""
-    refused = Finding(False, ConditionReason.REFUSED, f"the Workspace is refused: {verdict.reason.value}, see the condition ResourceReady")
+    refused = Finding(
+        False,
+        ConditionReason.REFUSED,
+        f"the Workspace is refused: {verdict.reason.value}, see the condition ResourceReady",
+    )
     return _status(
         {
             ConditionType.RESOURCE_READY: Finding(False, verdict.reason.value, verdict.message),

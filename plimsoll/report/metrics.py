@@ -72,7 +72,9 @@ class Metrics:
         self._demand_least = Gauge(
             "plimsoll_demand_least_gpus", "Lower bound of the new GPUs that all GPUDemands need", registry=self.registry
         )
-        self._lifts = Counter("plimsoll_capacity_gates_lifted", "Capacity gates removed from pods", registry=self.registry)
+        self._lifts = Counter(
+            "plimsoll_capacity_gates_lifted", "Capacity gates removed from pods", registry=self.registry
+        )
         self._last_plan = Gauge("plimsoll_last_plan_timestamp_seconds", "Time of the last Plan", registry=self.registry)
         self._unfinished: dict[str, NodeClaim] | None = None
         """NodeClaims that are not Ready yet, by UID; None before the first snapshot, which counts nothing."""

@@ -80,7 +80,9 @@ class Reporter:
         writes = list(_workspaces(snapshot, plan, holdings, now, known))
         withheld = [each for each in plan.withheld if each not in self._withheld]
         for each in withheld:
-            log.warning("object withheld by policy", object=str(each.key), rules=[finding.rule for finding in each.findings])
+            log.warning(
+                "object withheld by policy", object=str(each.key), rules=[finding.rule for finding in each.findings]
+            )
         self._withheld = frozenset(plan.withheld)
         events = (
             *verdict_events(plan, {key: each.status for key, each in known.items()}),
