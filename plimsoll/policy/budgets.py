@@ -111,7 +111,7 @@ class _Holdings:
         amount: Callable[[Sequence[Holding]], float | None],
         world: World,
     ) -> Iterator[_Total]:
-        """What each budget is compared with. An environment: the larger of what workloads request and what nodes have."""
+        """What each budget is compared with. An environment: the larger of what workloads request and nodes have."""
         for pool, budget in sorted(options.pools.items()):
             there = [each for each in self._pools if each.pool == pool]
             if there:

@@ -1,4 +1,4 @@
-"""Rules on pods that represent capacity: trigger pods, which request a node, and reservation pods, which reserve a GPU."""
+"""Rules on pods that represent capacity: trigger pods request a node, reservation pods reserve a GPU."""
 
 import re
 from collections.abc import Iterator
@@ -71,16 +71,16 @@ def _never_bound(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
     if text(spec, "nodeName"):
         yield Fault(
             "spec.nodeName",
-            f"spec.nodeName is {text(spec, 'nodeName')!r}: a trigger pod that runs occupies the GPUs that it requested; "
-            "remove the field",
+            f"spec.nodeName is {text(spec, 'nodeName')!r}: a trigger pod that runs occupies the GPUs that it "
+            "requested; remove the field",
         )
         return
     scheduler = text(spec, "schedulerName") or DEFAULT_SCHEDULER
     if scheduler in _serving(world):
         yield Fault(
             "spec.schedulerName",
-            f"schedulerName is {scheduler!r}, which would bind the trigger pod to the GPUs that it requested: set the name "
-            "of a scheduler that does not exist, such as 'plimsoll-trigger'",
+            f"schedulerName is {scheduler!r}, which would bind the trigger pod to the GPUs that it requested: "
+            "set the name of a scheduler that does not exist, such as 'plimsoll-trigger'",
         )
 
 
@@ -103,8 +103,8 @@ def _trigger_names(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
 
 def _foreign(namespace: str) -> str:
     return (
-        f"the namespace {namespace} belongs to KAI: a pod there that is not scheduled blocks every new reservation, and "
-        "KAI deletes pods that it did not create; use another namespace"
+        f"the namespace {namespace} belongs to KAI: a pod there that is not scheduled blocks every new "
+        "reservation, and KAI deletes pods that it did not create; use another namespace"
     )
 
 
@@ -121,8 +121,8 @@ def _reservation_nodes(manifest: Manifest, world: World, _: Any) -> Iterator[Fau
     if is_reservation(manifest) and not text(section(manifest, "spec"), "nodeName"):
         yield Fault(
             "spec.nodeName",
-            "spec.nodeName is not set: a reservation pod reserves a GPU of one node and is not scheduled; set the name of "
-            "the node",
+            "spec.nodeName is not set: a reservation pod reserves a GPU of one node and is not scheduled; set "
+            "the name of the node",
         )
 
 
@@ -235,7 +235,8 @@ RULES: Final = (
         "trigger-pod-never-bound",
         Family.PODS,
         "A trigger pod is never bound: it has no node name, and the name of a scheduler that does not exist.",
-        "Remove spec.nodeName, and set spec.schedulerName to a scheduler that does not exist, such as plimsoll-trigger.",
+        "Remove spec.nodeName, and set spec.schedulerName to a scheduler that does not exist, such as "
+        "plimsoll-trigger.",
         _READS,
         _never_bound,
         cel=_cel(
@@ -306,7 +307,8 @@ RULES: Final = (
         "reservation-pod-name",
         Family.PODS,
         "A reservation pod has the name and namespace that KAI expects, and the label of its GPU group.",
-        f"Use the name gpu-reservation- and 16 hexadecimal digits, in {RESERVATION_APP}, and set the label {GPU_GROUP}.",
+        f"Use the name gpu-reservation- and 16 hexadecimal digits, in {RESERVATION_APP}, and set the label "
+        f"{GPU_GROUP}.",
         _READS,
         _reservation_names,
         cel=_cel(

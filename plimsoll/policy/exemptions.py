@@ -34,6 +34,6 @@ def expired(policies: Policies, today: datetime.date, severity: Severity) -> Ite
                 field=f"exemptions[{number}].until",
                 rule=EXPIRED,
                 severity=severity,
-                message=f"the exemption from {each.rule} expired on {each.until} ({each.reason}): fix the objects that it "
-                "covers and remove it, or set a later date",
+                message=f"the exemption from {each.rule} expired on {each.until} ({each.reason}): fix the "
+                "objects that it covers and remove it, or set a later date",
             )

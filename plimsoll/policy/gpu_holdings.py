@@ -116,7 +116,7 @@ def _gpus(template: PodTemplate, resource: str) -> Decimal:
 
 
 def _copies(manifest: Manifest, path: str) -> int:
-    """Pods of a template: the product of `replicas`, `parallelism` and the group size of everything that contains it."""
+    """Pods of a template: the product of `replicas`, `parallelism` and group size of everything that contains it."""
     copies = 1
     value: Any = manifest
     for step in ["", *path.replace("[", ".[").split(".")]:

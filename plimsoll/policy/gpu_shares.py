@@ -39,8 +39,8 @@ def _fractions(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         if not fits:
             yield Fault(
                 field,
-                f"{GPU_FRACTION} is {value!r:.60}, and a fraction must be above 0 and below 1: set one such as '0.5', or "
-                f"request whole GPUs with {world.gpu_resource}",
+                f"{GPU_FRACTION} is {value!r:.60}, and a fraction must be above 0 and below 1: set one such as "
+                f"'0.5', or request whole GPUs with {world.gpu_resource}",
             )
         elif not isinstance(value, str):
             yield _number(field, GPU_FRACTION, value)
@@ -51,8 +51,8 @@ def _memories(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         if not re.fullmatch(_MEMORY, str(value)):
             yield Fault(
                 field,
-                f"{GPU_MEMORY_SHARE} is {value!r:.60}, and it must be a whole number of MiB above 0, without a unit: set "
-                "one such as '2000'",
+                f"{GPU_MEMORY_SHARE} is {value!r:.60}, and it must be a whole number of MiB above 0, without a "
+                "unit: set one such as '2000'",
             )
         elif not isinstance(value, str):
             yield _number(field, GPU_MEMORY_SHARE, value)
@@ -63,14 +63,14 @@ def _devices(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         if not template.wants_share:
             yield Fault(
                 field,
-                f"{GPU_FRACTION_DEVICES} is {value!r:.60}, and neither {GPU_FRACTION} nor {GPU_MEMORY_SHARE} is set: set "
-                f"one of them, or request whole GPUs with {world.gpu_resource}",
+                f"{GPU_FRACTION_DEVICES} is {value!r:.60}, and neither {GPU_FRACTION} nor {GPU_MEMORY_SHARE} is "
+                f"set: set one of them, or request whole GPUs with {world.gpu_resource}",
             )
         elif not re.fullmatch(_DEVICES, str(value)) or int(value) > MAX_DEVICES:
             yield Fault(
                 field,
-                f"{GPU_FRACTION_DEVICES} is {value!r:.60}: set a whole number from 1 to {MAX_DEVICES}, the number of GPUs "
-                "of one node that the pod uses",
+                f"{GPU_FRACTION_DEVICES} is {value!r:.60}: set a whole number from 1 to {MAX_DEVICES}, the "
+                "number of GPUs of one node that the pod uses",
             )
         elif not isinstance(value, str):
             yield _number(field, GPU_FRACTION_DEVICES, value)
@@ -136,7 +136,8 @@ RULES: Final = (
     Rule(
         "gpu-share-devices",
         Family.SHARES,
-        f"The annotation {GPU_FRACTION_DEVICES} is a whole number from 1 to {MAX_DEVICES}, and the pod requests a share.",
+        f"The annotation {GPU_FRACTION_DEVICES} is a whole number from 1 to {MAX_DEVICES}, and the pod requests "
+        "a share.",
         f"Set {GPU_FRACTION} or {GPU_MEMORY_SHARE}, and the number of GPUs of one node that the pod uses, such as '2'.",
         _READS,
         _devices,

@@ -100,8 +100,8 @@ def _tags(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         if not image.pinned:
             yield Fault(
                 image.field,
-                f"the image is {image.name!r:.200}, which can change between pulls: set a version, such as 'name:1.2.3', "
-                "or a digest",
+                f"the image is {image.name!r:.200}, which can change between pulls: set a version, such as "
+                "'name:1.2.3', or a digest",
             )
 
 

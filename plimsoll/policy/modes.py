@@ -60,8 +60,8 @@ def _selectors(manifest: Manifest, world: World, options: ModeOptions) -> Iterat
     if mode is None or not mode.auto_provisioning:
         yield Fault(
             workspace.selector_path,
-            f"{workspace.selector_path} is empty and no instance type is set, so every node of the cluster matches: select "
-            "nodes with matchLabels or matchExpressions",
+            f"{workspace.selector_path} is empty and no instance type is set, so every node of the cluster "
+            "matches: select nodes with matchLabels or matchExpressions",
         )
 
 
@@ -102,7 +102,8 @@ def _deprecated(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
     elif count > 1 and is_kind(manifest, KAITO_GROUP, "Workspace"):
         yield Fault(
             join(path, "count"),
-            f"resource.count is {count}, and it is deprecated and ignored: KAITO computes the number of nodes; remove it",
+            f"resource.count is {count}, and it is deprecated and ignored: KAITO computes the number of nodes; "
+            "remove it",
         )
 
 

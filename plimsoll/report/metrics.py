@@ -32,7 +32,7 @@ class Metrics:
             ["kind"], registry=self.registry,
         )  # fmt: skip
         self._triggers_active = Gauge(
-            "plimsoll_triggers_active", "Trigger pods, CapacityBuffers and ProvisioningRequests that still request capacity", ["kind"],
+            "plimsoll_triggers_active", "Objects of these kinds that still request capacity", ["kind"],
             registry=self.registry,
         )  # fmt: skip
         self._oldest_trigger = Gauge(
@@ -40,7 +40,8 @@ class Metrics:
             registry=self.registry,
         )  # fmt: skip
         self._scaling = Histogram(
-            "plimsoll_scaling_duration_seconds", "From the creation of a trigger pod until the GPUs of its node are allocatable",
+            "plimsoll_scaling_duration_seconds", "From the creation of a trigger pod until the GPUs of its node "
+            "are allocatable",
             buckets=_NODES, registry=self.registry,
         )  # fmt: skip
         self._provision = Histogram(
@@ -52,7 +53,8 @@ class Metrics:
             ["result"], registry=self.registry,
         )  # fmt: skip
         self._success = Gauge(
-            "plimsoll_scaling_success_rate", "Share of Ready NodeClaims among those Ready or failed; 1 before the first",
+            "plimsoll_scaling_success_rate", "Share of Ready NodeClaims among those Ready or failed; 1 before "
+            "the first",
             registry=self.registry,
         )  # fmt: skip
         self._plan_seconds = Histogram(
