@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+ROOT = Path(__file__).parents[1]
 UPDATE = "PLIMSOLL_UPDATE_GOLDEN"
 """Environment variable: `PLIMSOLL_UPDATE_GOLDEN=1 pytest tests/messages` writes the golden files of these tests."""
 
@@ -14,6 +15,7 @@ def assert_golden(path: Path, documents: list[Any]) -> None:
     """Compares with the YAML documents of the file, or writes them; the file's diff is what a reviewer reads."""
     if os.environ.get(UPDATE):
         path.write_text(yaml.safe_dump_all(documents, width=120, allow_unicode=True, sort_keys=True))
-    update = f"{UPDATE}=1 pytest {path.parent} writes it anew"
+    tests = "/".join(path.relative_to(ROOT).parts[:2])
+    update = f"{UPDATE}=1 pytest {tests} writes it anew"
     assert path.exists(), f"{path.name} is missing: {update}"
     assert documents == list(yaml.safe_load_all(path.read_text())), f"{path.name} differs: {update}; review its diff"
