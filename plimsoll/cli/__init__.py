@@ -16,25 +16,31 @@ from plimsoll.cli.shared import FAILED, INTERRUPTED, print_error
 from plimsoll.errors import PlimsollError
 
 COMMANDS = {
-    "plan": ("plimsoll.cli.plan", "What the next delta would be, from the cluster or from files; nothing is applied."),
-    "run": ("plimsoll.cli.run", "Keep the capacity: as a controller, or once for a job."),
-    "estimate": ("plimsoll.cli.estimate", "How many GPUs and nodes a model takes, line by line."),
-    "demand": ("plimsoll.cli.demand", "What GPUs unschedulable pods need, and what would be asked for."),
-    "status": ("plimsoll.cli.status", "Workspaces, their nodes and what the engine made for them."),
-    "explain": ("plimsoll.cli.explain", "The whole story of one decision."),
+    "plan": ("plimsoll.cli.plan", "Preview the next Plan, from a cluster or from files; nothing is applied."),
+    "run": ("plimsoll.cli.run", "Run the controller, or one run for a job (--once)."),
+    "estimate": ("plimsoll.cli.estimate", "Estimate the GPUs and nodes that a model needs, line by line."),
+    "demand": (
+        "plimsoll.cli.demand",
+        "Show the GPUs that unschedulable pods need, and the capacity that would be requested.",
+    ),
+    "status": ("plimsoll.cli.status", "Show Workspaces, their nodes, NodeClaims and workloads."),
+    "explain": ("plimsoll.cli.explain", "Explain a decision in full."),
     "queues": (
         "plimsoll.cli.queues",
-        "KAI's Queues: the tree with what is allocated and asked, and checks of manifests.",
+        "Show the tree of KAI's Queues with allocated and requested resources, and check manifests.",
     ),
-    "import": ("plimsoll.cli.import_", "Manifests of other systems as ours."),
-    "policy": ("plimsoll.cli.policy", "The rules on plain manifests, without Pulumi and without a cluster."),
-    "destroy": ("plimsoll.cli.destroy", "Drain capacity, then environment, then foundation."),
-    "gpus": ("plimsoll.cli.gpus", "What is taken and free of every GPU."),
-    "bind": ("plimsoll.cli.bind", "Bind share pods to parts of GPUs, where no KAI does."),
-    "probe": ("plimsoll.cli.probe", "What runs in a reservation: find its GPU, and say which one it is."),
-    "sandbox": ("plimsoll.cli.sandbox", "A real control plane on this machine."),
+    "import": ("plimsoll.cli.import_", "Convert manifests of other systems to Plimsoll's."),
+    "policy": (
+        "plimsoll.cli.policy",
+        "Check manifests against the policy rules, without Pulumi and without a cluster.",
+    ),
+    "destroy": ("plimsoll.cli.destroy", "Delete the capacity, then the environment, then the foundation."),
+    "gpus": ("plimsoll.cli.gpus", "Show what is allocated and free on each GPU."),
+    "bind": ("plimsoll.cli.bind", "Bind pods with GPU shares, in a cluster without KAI."),
+    "probe": ("plimsoll.cli.probe", "Find the GPU of a reservation pod and write its UUID to the pod."),
+    "sandbox": ("plimsoll.cli.sandbox", "Run a real control plane on this machine."),
 }
-"""Each command's module, which has `app`, and its line of help."""
+"""The module of each command, which has `app`, and its one-line help."""
 
 
 class LazyGroup(TyperGroup):
@@ -62,7 +68,7 @@ app = typer.Typer(cls=LazyGroup, pretty_exceptions_enable=False, rich_markup_mod
 
 @app.callback(invoke_without_command=True)
 def _plimsoll(ctx: typer.Context) -> None:
-    """GPU capacity on Kubernetes, declared and kept by Pulumi."""
+    """GPU capacity on Kubernetes, declared and maintained with Pulumi."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
 
@@ -70,7 +76,7 @@ def _plimsoll(ctx: typer.Context) -> None:
 def main() -> None:
     """Runs the command line and exits.
 
-    0: done; 1: an error, printed for people, one in the command's use included; 2: an intent is refused.
+    0: done; 1: an error, including a usage error; 2: something is refused.
     """
     try:
         code = app(standalone_mode=False)
@@ -78,13 +84,15 @@ def main() -> None:
         print_error(error)
         code = FAILED
     except TyperException as error:
-        print_error(PlimsollError(error.format_message(), "--help after the command says how it is used"))
+        print_error(PlimsollError(error.format_message(), "run the command with --help for its usage"))
         code = FAILED
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
-    except Exception as error:  # a defect of ours: people get a sentence, developers the traceback on request
+    except Exception as error:  # a bug: users get one sentence, developers the traceback on request
         if os.environ.get("PLIMSOLL_DEBUG"):
             raise
-        print_error(PlimsollError(f"internal error: {type(error).__name__}: {error}", "PLIMSOLL_DEBUG=1 shows where"))
+        print_error(
+            PlimsollError(f"internal error: {type(error).__name__}: {error}", "set PLIMSOLL_DEBUG=1 for the traceback")
+        )
         code = FAILED
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""`plimsoll bind`: makes share pods run where no KAI does."""
+"""`plimsoll bind`: binds pods with GPU shares, in a cluster without KAI."""
 
 import signal
 from pathlib import Path
@@ -23,16 +23,16 @@ LEASE = "plimsoll-bind"
 
 @app.command()
 def bind(  # noqa: PLR0917 - options of a command, each given by name
-    image: Annotated[str | None, typer.Option(help="image of reservations: Plimsoll's own, or KAI's")] = None,
+    image: Annotated[str | None, typer.Option(help="image of reservation pods: Plimsoll's or KAI's")] = None,
     scheduler_name: Annotated[str | None, typer.Option(help="schedulerName of the pods to bind")] = None,
-    settings: Annotated[Path | None, typer.Option(help="YAML file of all settings")] = None,
-    namespace: Annotated[str, typer.Option(help="where its Lease is kept")] = "plimsoll-system",
+    settings: Annotated[Path | None, typer.Option(help="YAML file with all settings")] = None,
+    namespace: Annotated[str, typer.Option(help="namespace of its Lease")] = "plimsoll-system",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Bind the share pods of one scheduler's name to parts of GPUs, until it is stopped.
+    """Bind the pods with GPU shares of one schedulerName, until stopped.
 
-    Refuses to run where KAI's binder does. Exit code 0: stopped; 1: an error, KAI's binder among them.
+    Does not run in a cluster with KAI's binder. Exit code 0: stopped; 1: an error, including a running binder of KAI.
     """
     from plimsoll.apply import Lease, LeaseSettings
     from plimsoll.bind import ShareBinder, refuse_beside_kai
@@ -56,7 +56,7 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
 
 
 def read_settings(file: Path | None, image: str | None, scheduler_name: str | None) -> "BinderSettings":
-    """The file's, with what the options say instead. Raises PlimsollError naming each wrong field."""
+    """The settings of the file, with the options on top. Raises PlimsollError that names each invalid field."""
     import yaml
     from pydantic import ValidationError
 
@@ -76,9 +76,7 @@ def read_settings(file: Path | None, image: str | None, scheduler_name: str | No
     if scheduler_name is not None:
         given = {**given, "schedulerName": scheduler_name}
     if not (given.get("reservation") or {}).get("image"):
-        raise PlimsollError(
-            "no image for reservations", "name one with --image, or as reservation.image in the file of --settings"
-        )
+        raise PlimsollError("no image for reservations", "set --image, or reservation.image in the file of --settings")
     try:
         return BinderSettings.model_validate(given)
     except ValidationError as error:
@@ -86,7 +84,7 @@ def read_settings(file: Path | None, image: str | None, scheduler_name: str | No
 
 
 def _go_on(binder: "ShareBinder") -> None:
-    """Ends the wait for the Lease once it was stopped."""
+    """Ends the wait for the Lease when the binder is stopped."""
     if binder.stopping:
         raise typer.Exit(SETTLED)
 

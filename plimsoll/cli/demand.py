@@ -1,4 +1,4 @@
-"""`plimsoll demand`: what GPUs unschedulable pods need, and what would be asked for; nothing is applied."""
+"""`plimsoll demand`: the GPUs that unschedulable pods need, and the capacity that would be requested."""
 
 import time
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ Files = Annotated[
 ]
 Plot = Annotated[bool, typer.Option("--plot", help="draw GPUs as bars filled with shares, before and after")]
 PlotTo = Annotated[
-    Path | None, typer.Option("--plot-to", metavar="PATH", help="draw the same into an .html or .svg file")
+    Path | None, typer.Option("--plot-to", metavar="PATH", help="write the same drawing to an .html or .svg file")
 ]
 
 
@@ -37,10 +37,9 @@ def demand(
     context: Context = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """What GPUs unschedulable pods need, and what would be asked for; nothing is applied.
+    """Show the GPUs that unschedulable pods need, and the capacity that would be requested; nothing is applied.
 
-    Exit code 2 when something cannot be provided: a request that cannot be read, that fits nowhere, or that its queue
-    would not admit.
+    Exit code 2 if a pod's request is invalid, fits no node, or would not be admitted by its queue.
     """
     from plimsoll.cli.demand_report import as_json, print_demands
     from plimsoll.cli.picture import as_html, as_svg, gpu_picture, print_picture
@@ -52,7 +51,7 @@ def demand(
     from plimsoll.plan.view import ClusterView
 
     if plot_to is not None and plot_to.suffix not in _DRAWN:
-        raise PlimsollError(f"--plot-to {plot_to}: is no .html or .svg file", "give it one of these two endings")
+        raise PlimsollError(f"--plot-to {plot_to}: is not an .html or .svg file", "use one of these file extensions")
     view = ClusterView(_snapshot(file, kubeconfig, context))
     snapshot = view.observed
     requesting = RequestRound(
@@ -95,4 +94,4 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise PlimsollError(f"--plot-to {path}: {error.strerror}", "give a path that can be written") from None
+        raise PlimsollError(f"--plot-to {path}: {error.strerror}", "set a path that can be written") from None

@@ -1,4 +1,4 @@
-"""Demands as a table for people and as JSON for scripts."""
+"""Demands as a table and as JSON."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,8 +31,8 @@ def print_demands(found: Sequence[Demand], phases: Phases, warnings: Iterable[st
     if found:
         OUT.print(table)
         OUT.print(
-            "FREE: pods that free GPUs have room for. GPUS: of new nodes, and BOUND the fewest possible.\n"
-            "SEEN: pods whose whole GPUs an autoscaler sees by itself.\n",
+            "FREE: pods that fit on free GPUs. GPUS: GPUs of new nodes. BOUND: lower bound of GPUS.\n"
+            "SEEN: pods that request whole GPUs, which an autoscaler provisions without Plimsoll.\n",
             style="dim",
         )
     for each in found:
@@ -53,17 +53,19 @@ def _nodes(nodes: Iterable[PlannedNode]) -> Iterable[str]:
 
 def _summary(found: Sequence[Demand]) -> str:
     if not any(each.pods or each.refused for each in found):
-        spoken = sum(len(each.spoken_for) for each in found)
-        return "no demand" + (f"; {counted(spoken, 'pod')} whose GPUs an autoscaler sees by itself" if spoken else "")
+        seen = sum(len(each.spoken_for) for each in found)
+        return "no demand" + (
+            f"; {counted(seen, 'pod')} whose GPUs an autoscaler provisions without Plimsoll" if seen else ""
+        )
     nodes = [node for each in found for node in each.nodes]
     return (
         f"{counted(sum(len(each.pods) for each in found), 'pod')} in {len(found)} {_classes(len(found))}: "
-        f"{counted(len(nodes), 'node')} with {counted(sum(node.gpus for node in nodes), 'GPU')} to ask for"
+        f"{counted(len(nodes), 'node')} with {counted(sum(node.gpus for node in nodes), 'GPU')} to request"
     )
 
 
 def as_json(found: Sequence[Demand], phases: Phases, warnings: Iterable[str]) -> dict[str, Any]:
-    """`demands` with what each needs, has room for and is refused; `warnings`."""
+    """`demands`, each with its pods, nodes and refusals; `warnings`."""
     return {"demands": [_demand(each, phases[each.name]) for each in found], "warnings": list(warnings)}
 
 

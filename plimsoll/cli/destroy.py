@@ -1,4 +1,4 @@
-"""`plimsoll destroy`: capacity first, then the environment, then the foundation, and nothing is left."""
+"""`plimsoll destroy`: deletes the capacity, then the environment, then the foundation."""
 
 import time
 from datetime import UTC, datetime
@@ -31,18 +31,18 @@ from plimsoll.text import shortlist
 app = typer.Typer(add_completion=False)
 
 GONE_SECONDS = 900.0
-"""Karpenter drains a node before its NodeClaim goes."""
+"""Karpenter drains a node before it deletes its NodeClaim."""
 
 
 @app.command()
 def destroy(  # noqa: PLR0917 - options of a command, each given by name
     environment: EnvironmentName = None,
-    project: Annotated[Path, typer.Option(help="folder of Pulumi.yaml")] = Path(),
-    stack: Annotated[str | None, typer.Option(help="stack of the environment; else its name")] = None,
+    project: Annotated[Path, typer.Option(help="folder with Pulumi.yaml")] = Path(),
+    stack: Annotated[str | None, typer.Option(help="stack of the environment [the Environment's name]")] = None,
     foundation: Annotated[
-        str | None, typer.Option(help="stack of the foundation; else that of the environment and -foundation")
+        str | None, typer.Option(help="stack of the foundation [the environment's stack with the suffix -foundation]")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask for confirmation")] = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     backend: Backend = "",
@@ -50,9 +50,11 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
     provider: Provider = "plugin",
     work_folder: WorkFolder = None,
 ) -> None:
-    """Drain capacity, then environment, then foundation."""
+    """Delete the capacity, then the environment, then the foundation."""
     if not (project / "Pulumi.yaml").is_file():
-        raise PlimsollError(f"{project / 'Pulumi.yaml'}: no such file", "name the project's folder with --project")
+        raise PlimsollError(
+            f"{project / 'Pulumi.yaml'}: no such file", "set the folder of the Pulumi project with --project"
+        )
     options = WriterOptions(
         environment, kubeconfig, context, backend, passphrase_file, provider, armed=0, work_folder=work_folder
     )
@@ -64,7 +66,7 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
         of_environment = stack or name
         writer.applier.start()
         with Progress(*columns, console=ERR) as progress:
-            progress.add_task(f"draining the capacity of {name}", total=None)
+            progress.add_task(f"deleting the capacity of {name}", total=None)
             writer.applier.drain()
             _await_no_capacity(writer)
             progress.add_task(f"destroying the stack {of_environment}", total=None)
@@ -78,9 +80,7 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
 
 
 def _await_no_capacity(writer: Writer) -> None:
-    """Returns when the cluster holds no object of ours, no Workspace waits for one, and the Environment's status
-    says so.
-    """
+    """Returns when no capacity exists, no Workspace has our finalizer, and the Environment's status is updated."""
     deadline = time.monotonic() + GONE_SECONDS
     while True:
         snapshot = writer.observer.snapshot()
@@ -90,24 +90,24 @@ def _await_no_capacity(writer: Writer) -> None:
         left += [f"{each.kind} {each.namespace}/{each.name}" for each in ownership.workloads]
         left += [str(key_of(each)) for each in request_objects(snapshot)]
         if not left:
-            # Nobody else would take the finalizers off, once the loop has ended.
+            # The controller does not run, so the finalizers are removed here.
             now = datetime.now(UTC)
-            held = [str(each.ref) for each in finalizing(snapshot, Plan(), (), now) if not each.wanted]
+            finalized = [str(each.ref) for each in finalizing(snapshot, Plan(), (), now) if not each.wanted]
             writer.reporter.report(snapshot, Plan(verdicts=validate(snapshot)), now)
             writer.reporter.flush()
-            if not held:
+            if not finalized:
                 return
-            left = [f"the finalizer of Workspace {each}" for each in held]
+            left = [f"the finalizer of Workspace {each}" for each in finalized]
         if time.monotonic() > deadline:
             raise PlimsollError(
-                f"still there after {GONE_SECONDS:g} s: {shortlist(left)}",
-                "see what holds them with `kubectl describe`; then run `plimsoll destroy` again",
+                f"not deleted after {GONE_SECONDS:g} s: {shortlist(left)}",
+                "run `kubectl describe` to see what blocks their deletion; then run `plimsoll destroy` again",
             )
         writer.observer.wait(0.1, 1.0, 1.0)
 
 
 def _destroy_stack(project: Path, name: str) -> None:
-    """Destroys and removes a stack of the project; one that does not exist is done already."""
+    """Destroys and removes a stack of the project; a stack that does not exist is skipped."""
     try:
         stack = auto.select_stack(stack_name=name, work_dir=str(project))
     except auto.StackNotFoundError:
@@ -117,16 +117,16 @@ def _destroy_stack(project: Path, name: str) -> None:
     except auto.CommandError as error:
         lines = [line.strip() for line in str(error).splitlines() if "error" in line.lower()]
         raise PlimsollError(
-            f"stack {name} is not destroyed: {' '.join(dict.fromkeys(lines))[:1000] or error}",
-            "mend what it names; then run `plimsoll destroy` again",
+            f"cannot destroy stack {name}: {' '.join(dict.fromkeys(lines))[:1000] or error}",
+            "correct the cause; then run `plimsoll destroy` again",
         ) from None
 
 
 def _refuse_leftovers(writer: Writer) -> None:
-    """Workspaces that no stack declared would go with the foundation's CRDs."""
+    """Refuses to go on while Workspaces exist that no stack declares: deleting the CRDs would delete them."""
     left = [str(workspace.ref) for workspace in writer.observer.snapshot().workspaces if not workspace.deleting]
     if left:
         raise PlimsollError(
-            f"Workspaces that the environment's stack did not declare are left: {shortlist(left)}",
-            "their capacity is drained; delete them with kubectl, then run `plimsoll destroy` again",
+            f"Workspaces exist that the environment's stack does not declare: {shortlist(left)}",
+            "their capacity is deleted; delete them with kubectl, then run `plimsoll destroy` again",
         )

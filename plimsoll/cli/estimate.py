@@ -28,16 +28,20 @@ def command(
     ] = None,
     *,
     instance_type: Annotated[
-        str | None, typer.Option("--instance-type", "-t", help="estimate for this type; else list those that fit")
+        str | None, typer.Option("--instance-type", "-t", help="instance type to estimate for [lists all that fit]")
     ] = None,
     context_length: Annotated[int | None, typer.Option(help="tokens whose KV cache must fit [2048]")] = None,
     utilization: Annotated[
         list[str] | None,
-        typer.Option(help="share of a GPU's memory to use, such as 0.9, or H100=0.92 for one product; may be repeated"),
+        typer.Option(
+            help="fraction of a GPU's memory to use, such as 0.9, or H100=0.92 for one product; can be repeated"
+        ),
     ] = None,
-    overhead_gib: Annotated[float | None, typer.Option(help="GiB of each GPU beside model and cache [2.3]")] = None,
+    overhead_gib: Annotated[
+        float | None, typer.Option(help="GiB of each GPU in addition to model and KV cache [2.3]")
+    ] = None,
     activation_factor: Annotated[
-        float | None, typer.Option(help="what activations add to a GPU's share of the weights [1.05]")
+        float | None, typer.Option(help="factor for activations on a GPU's share of the weights [1.05]")
     ] = None,
     weight_factor: Annotated[
         float | None, typer.Option(help="weights in memory, as a multiple of their files [1.02]")
@@ -54,11 +58,15 @@ def command(
     gpus_per_node: Annotated[int | None, typer.Option(help="GPUs of one node, instead of a type [1]")] = None,
     mig_profile: Annotated[str | None, typer.Option(help="one MIG slice, such as 3g.40gb, instead of a type")] = None,
     cloud: Annotated[list[str] | None, typer.Option(help="list types of this cloud only: azure, aws, arc")] = None,
-    aws_region: Annotated[str | None, typer.Option(help="ask the EC2 API of this region for its types")] = None,
-    prices: Annotated[Path | None, typer.Option(help="CSV with name,price_per_hour to rank types by")] = None,
+    aws_region: Annotated[
+        str | None, typer.Option(help="query the EC2 API of this region for its instance types")
+    ] = None,
+    prices: Annotated[Path | None, typer.Option(help="CSV file with name,price_per_hour to rank types by")] = None,
     file: Annotated[
         list[str] | None,
-        typer.Option("--file", "-f", metavar="FILE_OR_DIR", help="start from the Environment of these manifests"),
+        typer.Option(
+            "--file", "-f", metavar="FILE_OR_DIR", help="use the settings of the Environment in these manifests"
+        ),
     ] = None,
     output: Output = Format.TEXT,
 ) -> None:
@@ -78,7 +86,7 @@ def command(
     subject = _model(model, size_gib, bytes_per_token, one_node)
     gpus = _explicit_gpus(gpu_memory_gib, gpus_per_node, mig_profile)
     if gpus is not None and instance_type is not None:
-        raise PlimsollError("--instance-type and explicit GPUs exclude each other", "keep one of them")
+        raise PlimsollError("--instance-type and explicit GPUs exclude each other", "remove one of them")
     warnings = _over_limit(model, settings.context_length)
     kind: InstanceType | None = None
     if gpus is None:
@@ -92,14 +100,14 @@ def command(
         if kind is None:
             raise UnknownInstanceTypeError(instance_type, catalog.near(instance_type))
         if not kind.nvidia:
-            warnings.append(f"{kind.name} has {kind.product}: the formula was made for NVIDIA GPUs")
+            warnings.append(f"{kind.name} has {kind.product}: the formula is for NVIDIA GPUs")
         gpus = kind.node_gpus
     outcome = estimate(subject.need, gpus, settings)
     show_estimate(subject, gpus, kind, outcome, warnings=warnings, output=output)
 
 
 def _environment(files: list[str]) -> EnvironmentSpec:
-    """Of the manifests; the defaults where there are none."""
+    """The Environment of the manifests, or the defaults."""
     if not files:
         return EnvironmentSpec()
     from plimsoll.observe.files import snapshot_from_files
@@ -108,7 +116,7 @@ def _environment(files: list[str]) -> EnvironmentSpec:
 
 
 def _settings(declared: Settings, given: Mapping[str, float | None], utilization: list[str]) -> Settings:
-    """What is declared, with what the command line gives over it."""
+    """The declared settings, with the command line's on top."""
     shares: dict[str, float] = {}
     for text in utilization:
         product, _, share = text.rpartition("=")
@@ -116,7 +124,7 @@ def _settings(declared: Settings, given: Mapping[str, float | None], utilization
             shares[product.strip()] = float(share)
         except ValueError:
             raise InvalidFigureError(
-                f"utilization {text!r} is no number", "write a share such as 0.9, or H100=0.92 for one product"
+                f"utilization {text!r} is not a number", "set a fraction such as 0.9, or H100=0.92 for one product"
             ) from None
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if "" in shares:
@@ -126,14 +134,14 @@ def _settings(declared: Settings, given: Mapping[str, float | None], utilization
 
 
 def _model(name: str | None, size: float | None, token: float | None, one_node: bool | None) -> Model:
-    """The preset, the files or the figures that are given; figures win over what a preset or files say."""
+    """The given preset, files or figures; figures take precedence over those of a preset or of files."""
     if name is None:
         if size is None or token is None:
             given = {"--size-gib": size, "--bytes-per-token": token}
             missing = [option for option, value in given.items() if value is None]
             raise PlimsollError(
                 f"{missing[0]} is missing" if len(missing) == 1 else "no model is given",
-                "name a preset or a config.json, or give --size-gib and --bytes-per-token",
+                "set a preset or a config.json, or --size-gib and --bytes-per-token",
             )
         return Model("the model", ModelNeed(size, token, spans_nodes=not one_node), "figures as given")
     known = preset(name)
@@ -149,8 +157,8 @@ def _model(name: str | None, size: float | None, token: float | None, one_node: 
     path = Path(name).expanduser()
     if not path.exists():
         raise PlimsollError(
-            f"{name!r} is neither a preset nor a file or folder here",
-            did_you_mean(near(name)) or "name a preset, or a path to a model's config.json",
+            f"{name!r} is neither a preset nor an existing file or folder",
+            did_you_mean(near(name)) or "set a preset, or the path of a model's config.json",
         )
     return _from_files(path, size, token, one_node)
 
@@ -162,8 +170,8 @@ def _from_files(path: Path, size: float | None, token: float | None, one_node: b
     weights = files.size_gib if size is None else size
     if weights is None:
         raise PlimsollError(
-            f"{path}: neither a safetensors index nor safetensors files lie beside the config, so its size is unknown",
-            "give --size-gib, the weights as files in GiB",
+            f"{path}: the size is not known: no safetensors index or files are next to the config",
+            "set --size-gib, the size of the weight files in GiB",
         )
     need = ModelNeed(weights, files.config.bytes_per_token if token is None else token, spans_nodes=not one_node)
     return Model(files.name, need, f"{files.config.shape}; size from {files.size_source or 'the option'}")
@@ -173,15 +181,13 @@ def _over_limit(name: str | None, context_length: int) -> list[str]:
     known = preset(name) if name else None
     if known is None or known.context_limit is None or context_length <= known.context_limit:
         return []
-    return [f"{known.name} was made for {known.context_limit} tokens at most, and {context_length} are asked for"]
+    return [f"{known.name} supports at most {known.context_limit} tokens, and the context length is {context_length}"]
 
 
 def _explicit_gpus(memory_gib: float | None, per_node: int | None, mig_profile: str | None) -> NodeGpus | None:
     if mig_profile is not None:
         if memory_gib is not None or per_node is not None:
-            raise PlimsollError(
-                "--mig-profile says the memory itself", "leave out --gpu-memory-gib and --gpus-per-node"
-            )
+            raise PlimsollError("--mig-profile already sets the memory", "remove --gpu-memory-gib and --gpus-per-node")
         return mig_slice(mig_profile)
     if memory_gib is None:
         if per_node is not None:
@@ -191,7 +197,7 @@ def _explicit_gpus(memory_gib: float | None, per_node: int | None, mig_profile: 
 
 
 def _catalog(environment: EnvironmentSpec, aws_region: str | None, prices: Path | None) -> tuple[Catalog, list[str]]:
-    """The built-in table with what is asked for on top, and what is to be told of it."""
+    """The built-in catalog with the options' types and prices on top, and warnings about them."""
     catalog, warnings = Catalog.builtin(), []
     region = aws_region or environment.catalog.aws_region
     if region is not None:
@@ -213,5 +219,7 @@ def _clouds(wanted: list[str], catalog: Catalog) -> set[str] | None:
     known = {each.cloud for each in catalog.types}
     for cloud in wanted:
         if cloud.casefold() not in known:
-            raise PlimsollError(f"no type of cloud {cloud!r} is known", f"name one of {', '.join(sorted(known))}")
+            raise PlimsollError(
+                f"no instance type of cloud {cloud!r} is known", f"use one of {', '.join(sorted(known))}"
+            )
     return {cloud.casefold() for cloud in wanted} or None

@@ -1,4 +1,4 @@
-"""How `plimsoll estimate` tells its outcome: the sum line by line, or a table of the types that fit."""
+"""The output of `plimsoll estimate`: the sum line by line, or a table of the instance types that fit."""
 
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ def show_estimate(
     warnings: list[str],
     output: Format,
 ) -> None:
-    """Prints the outcome on one kind of node; raises Exit(2) where the model does not fit."""
+    """Prints the estimate for one kind of node; raises Exit(2) if the model does not fit."""
     reason = outcome.reason if isinstance(outcome, Infeasible) else None
     if output is Format.JSON:
         print_json(
@@ -86,8 +86,8 @@ def _print_sum(model: Model, gpus: NodeGpus, kind: InstanceType | None, outcome:
 
 
 def show_candidates(model: Model, candidates: tuple[Candidate, ...], warnings: list[str], output: Format) -> None:
-    """Prints the types that one replica fits, cheapest first; raises Exit(2) where there is none."""
-    reason = None if candidates else "no instance type of the catalog fits one replica"
+    """Prints the instance types that one replica fits, cheapest first; raises Exit(2) if there is none."""
+    reason = None if candidates else "one replica fits no instance type of the catalog"
     if output is Format.JSON:
         print_json(
             {

@@ -13,7 +13,8 @@ from plimsoll.model.api import WorkspaceRef
 app = typer.Typer(add_completion=False)
 
 Namespace = Annotated[
-    str | None, typer.Option("--namespace", "-n", help="its namespace; else that of the only one of the name")
+    str | None,
+    typer.Option("--namespace", "-n", help="namespace of the Workspace [that of the only one with the name]"),
 ]
 Files = Annotated[
     list[str] | None,
@@ -25,12 +26,12 @@ Files = Annotated[
 
 @app.callback()
 def _explain() -> None:
-    """The whole story of one decision."""
+    """Explain a decision in full."""
 
 
 @app.command()
 def workspace(
-    name: Annotated[str, typer.Argument(help="the Workspace's name, or NAMESPACE/NAME as other commands print it")],
+    name: Annotated[str, typer.Argument(help="name of the Workspace, or NAMESPACE/NAME")],
     *,
     namespace: Namespace = None,
     file: Files = None,
@@ -38,9 +39,9 @@ def workspace(
     context: Context = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Why a Workspace has its verdict, what it has, and what would be made or deleted for it; nothing is applied.
+    """Explain the verdict of a Workspace, its nodes, and what would be created or deleted; nothing is applied.
 
-    Exit code 2 when it is refused.
+    Exit code 2 if it is refused.
     """
     from plimsoll.cli.story import as_json, print_story
     from plimsoll.observe.cloud_types import with_cloud_types
@@ -80,7 +81,9 @@ def _find(snapshot: Snapshot, name: str, namespace: str | None) -> WorkspaceRef:
         return found[0]
     if found:
         namespaces = ", ".join(sorted(ref.namespace for ref in found))
-        raise PlimsollError(f"{len(found)} Workspaces are named {name!r}", f"name one of {namespaces} by --namespace")
+        raise PlimsollError(f"{len(found)} Workspaces are named {name!r}", f"set --namespace to one of {namespaces}")
     there = ", ".join(sorted(map(str, refs))[:5])
     where = f" in namespace {namespace!r}" if namespace else ""
-    raise PlimsollError(f"there is no Workspace {name!r}{where}", f"there are {there}" if there else "there are none")
+    raise PlimsollError(
+        f"Workspace {name!r} not found{where}", f"existing Workspaces: {there}" if there else "no Workspaces exist"
+    )

@@ -1,4 +1,4 @@
-"""`plimsoll gpus`: the ledger of GPUs, node by node; it reads alone, so it may be run beside KAI."""
+"""`plimsoll gpus`: the ledger of GPUs, node by node; it is read-only, so it can run in a cluster with KAI."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ def gpus(
     context: Context = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """What is taken and free of every GPU: shares by group, whole GPUs, and what contradicts itself.
+    """Show what is allocated and free on each GPU: shares by GPU group, whole GPUs, and discrepancies.
 
     Exit code 2 where something does.
     """

@@ -1,4 +1,4 @@
-"""How the ledger of GPUs is shown."""
+"""The ledger of GPUs as text and as JSON."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from plimsoll.plan.ledger import GpuAccount, GpuGroup
 
 
 def as_json(accounts: Sequence[GpuAccount]) -> dict[str, Any]:
-    """Memory in MiB, parts of GPUs in thousandths."""
+    """Memory in MiB, fractions of GPUs in thousandths."""
     return {"nodes": [_node(account) for account in accounts]}
 
 
@@ -48,7 +48,7 @@ def _group(group: GpuGroup) -> dict[str, Any]:
 
 
 def print_ledger(accounts: Sequence[GpuAccount]) -> None:
-    """One line a group, and one for what is whole; then what contradicts itself."""
+    """One line for each GPU group, one for whole GPUs; then the discrepancies."""
     table = Table(box=box.SIMPLE)
     for title in ("NODE", "PRODUCT", "GPU", "USED", "FREE", "PODS"):
         table.add_column(title, overflow="fold")

@@ -1,4 +1,4 @@
-"""`plimsoll import kaito`: KAITO's manifests as ours, with each loss by name."""
+"""`plimsoll import kaito`: converts KAITO's manifests, and names each field that is lost."""
 
 import sys
 from enum import StrEnum
@@ -21,49 +21,47 @@ class Written(StrEnum):
 
 @app.callback()
 def _import() -> None:
-    """Manifests of other systems as ours."""
+    """Convert manifests of other systems to Plimsoll's."""
 
 
 @app.command()
 def kaito(
     files: Annotated[list[str], typer.Argument(metavar="FILE_OR_DIR...", help="manifests; - is standard input")],
-    output: Annotated[Written, typer.Option("--output", "-o", help="how the Workspaces are written")] = Written.YAML,
+    output: Annotated[Written, typer.Option("--output", "-o", help="output format")] = Written.YAML,
 ) -> None:
-    """KAITO's Workspaces and InferenceSets (kaito.sh/v1beta1, v1alpha1) as Workspaces of ours, on standard output.
+    """Convert KAITO's Workspaces and InferenceSets (kaito.sh/v1beta1, v1alpha1), to standard output.
 
-    Each loss is named on standard error. Exit codes: 0 converted, 2 something is refused by name, 1 a bad file.
+    Standard error names each field that is lost. Exit code 0: converted; 2: a field is refused; 1: an invalid file.
     """
     from plimsoll.observe.files import ManifestError, objects_of, read_documents
 
     found: list[Conversion] = []
-    passed_over = 0
+    skipped = 0
     for document in read_documents(files):
         for place, manifest in objects_of(document):
             version = manifest.get("apiVersion")
             if not isinstance(version, str) or not isinstance(manifest.get("kind"), str):
-                raise ManifestError(f"{place}: apiVersion and kind are needed")
+                raise ManifestError(f"{place}: apiVersion and kind are required")
             if version.startswith("kaito.sh/"):
                 found.append(convert(manifest))
             else:
-                passed_over += 1
+                skipped += 1
     if not found:
         raise ManifestError(
-            f"{', '.join(files)}: no objects of kaito.sh there", "Workspaces and InferenceSets are read"
+            f"{', '.join(files)}: no objects of kaito.sh", "only Workspaces and InferenceSets are converted"
         )
-    _tell(found, passed_over)
+    _tell(found, skipped)
     _write([each.workspace for each in found if each.workspace is not None], output)
     raise typer.Exit(REFUSED if any(each.losses.refused for each in found) else SETTLED)
 
 
-def _tell(found: list[Conversion], passed_over: int) -> None:
+def _tell(found: list[Conversion], skipped: int) -> None:
     for each in found:
         for loss in each.losses.found:
             label, style = ("refused", "bold red") if loss.refused else ("warning", "yellow")
             ERR.print(f"{label}: {each.source}: {loss}", style=style, markup=False, highlight=False, soft_wrap=True)
-    if passed_over:
-        ERR.print(
-            f"warning: {counted(passed_over, 'object')} of other groups passed over", style="yellow", soft_wrap=True
-        )
+    if skipped:
+        ERR.print(f"warning: {counted(skipped, 'object')} of other API groups skipped", style="yellow", soft_wrap=True)
 
 
 def _write(manifests: list[dict[str, Any]], output: Written) -> None:

@@ -1,4 +1,4 @@
-"""`plimsoll plan`: what the next delta would be; nothing is applied."""
+"""`plimsoll plan`: a preview of the next Plan; nothing is applied."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -32,7 +32,7 @@ Files = Annotated[
 def plan(
     file: Files = None, kubeconfig: Kubeconfig = None, context: Context = None, output: Output = Format.TEXT
 ) -> None:
-    """What the next delta would be, from the cluster or from files; nothing is applied.
+    """Preview the next Plan, from a cluster or from files; nothing is applied.
 
     Exit code 2 when an intent is refused.
     """
@@ -51,7 +51,7 @@ def plan(
 
 
 def decide(snapshot: Snapshot) -> Plan:
-    """The plan for a snapshot at this moment."""
+    """The Plan for a snapshot at the current time."""
     now = datetime.now(UTC)
     return withhold(plan_round(snapshot, validate(snapshot), now), snapshot, now)
 
@@ -144,7 +144,7 @@ def _print_change(sign: str, style: str, change: Change) -> None:
 
 
 def _telling(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The few fields that tell one object from another."""
+    """The fields that distinguish objects of a kind."""
     ask = NodeRequest.from_annotations(manifest["metadata"].get("annotations") or {})
     if ask is not None:
         return {

@@ -1,4 +1,4 @@
-"""`plimsoll policy check | list`: the rules on plain manifests, without Pulumi and without a cluster."""
+"""`plimsoll policy check | list`: the policy rules, without Pulumi and without a cluster."""
 
 import datetime
 import sys
@@ -34,25 +34,23 @@ class Listed(StrEnum):
 
 @app.callback()
 def _policy() -> None:
-    """The rules on plain manifests, without Pulumi and without a cluster."""
+    """Check manifests against the policy rules, without Pulumi and without a cluster."""
 
 
 @app.command()
 def check(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE_OR_DIR...", help="manifests, anybody's; - is standard input")
-    ],
+    files: Annotated[list[str], typer.Argument(metavar="FILE_OR_DIR...", help="manifests; - is standard input")],
     config: Annotated[
         Path | None, typer.Option("--config", "-c", help="YAML with environment, rules and exemptions")
     ] = None,
     date: Annotated[
-        str | None, typer.Option(metavar="YYYY-MM-DD", help="the day that exemptions are judged on [today, UTC]")
+        str | None, typer.Option(metavar="YYYY-MM-DD", help="date on which exemptions are checked [today, UTC]")
     ] = None,
     output: Annotated[
         Written, typer.Option("--output", "-o", help="text for people, json for scripts, sarif and junit for CI")
     ] = Written.TEXT,
 ) -> None:
-    """What manifests break of the rules: Pods, NodePools, Queues, Workspaces, whoever made them, and charts' values.
+    """Check manifests against the rules: Pods, NodePools, Queues, Workspaces, and values of charts.
 
     Objects of kinds that no rule reads are passed over and counted. Exit codes: 0 clean, 2 findings, 1 a bad file.
     """
@@ -85,11 +83,11 @@ def check(
 
 @app.command("list")
 def list_rules(
-    output: Annotated[Listed, typer.Option("--output", "-o", help="json and markdown have the options, too")] = (
+    output: Annotated[Listed, typer.Option("--output", "-o", help="json and markdown include the options")] = (
         Listed.TEXT
     ),
 ) -> None:
-    """The rules, with what each asks and where it is enforced."""
+    """List the rules, with what each requires and where it is enforced."""
     from plimsoll.policy import RULES, described, markdown
 
     rules = [described(rule) for rule in RULES.values()]
@@ -111,7 +109,7 @@ def _day(text: str | None) -> datetime.date:
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:
-        raise PlimsollError(f"--date {text}: is no day", "write one as 2027-01-31") from None
+        raise PlimsollError(f"--date {text}: not a date", "use the format 2027-01-31") from None
 
 
 def _place(place: Any, config: Path | None) -> tuple[str, int]:
@@ -119,8 +117,8 @@ def _place(place: Any, config: Path | None) -> tuple[str, int]:
 
 
 def _tell(passed_over: Mapping[str, int], checked: int, exempted: int) -> None:
-    """What was checked and what was not, beside the output."""
+    """Prints what is checked and what is not, to standard error."""
     ERR.print(f"{counted(checked, 'object')} checked, {counted(exempted, 'finding')} exempted", soft_wrap=True)
     if passed_over:
         kinds = ", ".join(f"{number} {kind}" for kind, number in passed_over.items())
-        ERR.print(f"passed over, as no rule reads them: {kinds}", style="yellow", markup=False, soft_wrap=True)
+        ERR.print(f"skipped, because no rule reads them: {kinds}", style="yellow", markup=False, soft_wrap=True)

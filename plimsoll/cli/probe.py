@@ -1,4 +1,4 @@
-"""`plimsoll probe`: what runs in a reservation."""
+"""`plimsoll probe`: the program in a reservation pod."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,14 +12,16 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def probe(
-    show: Annotated[bool, typer.Option("--print", help="print the UUID; needs no cluster")] = False,
-    once: Annotated[bool, typer.Option("--once", help="end when it is written, rather than hold the GPU")] = False,
-    root: Annotated[Path, typer.Option(help="folder that has proc/driver/nvidia")] = Path("/"),
+    show: Annotated[bool, typer.Option("--print", help="print the UUID; requires no cluster")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="exit when the UUID is written, instead of reserving the GPU")
+    ] = False,
+    root: Annotated[Path, typer.Option(help="folder with proc/driver/nvidia")] = Path("/"),
     account: Annotated[Path, typer.Option(help="folder of the pod's service account")] = ACCOUNT,
-    patience: Annotated[float, typer.Option(help="seconds in which the GPU may appear")] = 10.0,
+    patience: Annotated[float, typer.Option(help="seconds to wait for the GPU")] = 10.0,
 ) -> None:
-    """Find the one GPU that this pod was given, write its UUID on the pod, and hold it.
+    """Find the one GPU of this pod, write its UUID to the pod, and reserve the GPU.
 
-    Exit code 0: written; 1: the pod or the cluster refuses; 3: no GPU; 4: several GPUs; 5: a GPU cut by MIG.
+    Exit code 0: written; 1: the pod cannot be written; 3: no GPU; 4: several GPUs; 5: a GPU partitioned by MIG.
     """
     raise typer.Exit(run(show=show, once=once, root=root, account=account, patience=patience))

@@ -1,4 +1,4 @@
-"""`plimsoll queues`: the tree of KAI's Queues; `plimsoll queues check`: its checks, before anything is applied."""
+"""`plimsoll queues`: the tree of KAI's Queues; `plimsoll queues check`: checks of Queues."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ def queues(
     context: Context = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """KAI's Queues: quota, limit, fair share, what is allocated and asked, and which queue is next.
+    """Show KAI's Queues: quota, limit, fair share, allocated and requested resources, and the next queue.
 
     Without a command: the tree, of a cluster or of files.
     """
@@ -58,18 +58,18 @@ def queues(
 def check(  # noqa: PLR0917 - options of a command, each given by name
     file: Files = None,
     known: Annotated[
-        list[str] | None, typer.Option("--known", metavar="QUEUE", help="a leaf queue that is declared elsewhere")
+        list[str] | None, typer.Option("--known", metavar="QUEUE", help="leaf queue that is declared elsewhere")
     ] = None,
     delete: Annotated[
-        list[str] | None, typer.Option("--delete", metavar="QUEUE", help="judge this queue as if it were deleted")
+        list[str] | None, typer.Option("--delete", metavar="QUEUE", help="check as if this queue were deleted")
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """What is wrong with the Queues of files or of a cluster, and with what names them; nothing is applied.
+    """Check the Queues of files or of a cluster, and the objects that use them; nothing is applied.
 
-    Exit code 2 where something is.
+    Exit code 2 if there are findings.
     """
     from plimsoll.cli.shared import print_findings
     from plimsoll.plan.queues import check_queues, is_queue
@@ -78,7 +78,7 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
     there = {each["metadata"].get("name") for each in manifests if is_queue(each)}
     for name in delete or ():
         if name not in there:
-            raise PlimsollError(f"--delete {name}: there is no Queue of that name")
+            raise PlimsollError(f"--delete {name}: Queue not found")
     raise typer.Exit(print_findings(check_queues(manifests, known or (), delete or ()), output))
 
 

@@ -1,4 +1,4 @@
-"""How `plimsoll queues` prints the tree of queues: a table for people, one object for scripts."""
+"""The output of `plimsoll queues`: the tree of queues as a table and as JSON."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -23,7 +23,7 @@ _COLUMNS: Final = {
 
 
 def as_json(usage: QueueUsage, following: NextGpu | None) -> dict[str, Any]:
-    """`queues` with GPUs, millicores and MB (10^6 bytes), -1 standing for unlimited; `total`, `next`, `warnings`."""
+    """`queues` with GPUs, millicores and MB (10^6 bytes), -1 for unlimited; `total`, `next`, `warnings`."""
     return {
         "queues": [
             {
@@ -62,14 +62,16 @@ def print_tree(usage: QueueUsage, following: NextGpu | None) -> None:
     for name in usage.tree:
         broken = usage.tree.broken_at(name)
         if broken:
-            OUT.print(Text.assemble(("warning: ", "yellow"), f"Queue {name} hangs nowhere: {broken}"), soft_wrap=True)
+            OUT.print(
+                Text.assemble(("warning: ", "yellow"), f"Queue {name} is not in the tree: {broken}"), soft_wrap=True
+            )
     for warning in usage.warnings:
         OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
     OUT.print(Text(next_line(following), style="bold"), soft_wrap=True)
 
 
 def next_line(following: NextGpu | None) -> str:
-    """Who gets the next GPU and who pays for it, in one sentence."""
+    """Which queue gets the next GPU, and from which pods it would be reclaimed, in one sentence."""
     if following is None:
         return "no pending pod that its queue would admit"
     pod = following.pod
@@ -77,9 +79,9 @@ def next_line(following: NextGpu | None) -> str:
     if following.free:
         return f"{head}, free now"
     if not following.victims:
-        return f"{head}, by new capacity: no queue has more than its own to give back"
+        return f"{head}, with new capacity: no queue is above its fair share, so nothing can be reclaimed"
     taken = [f"{pod.pod.namespace}/{pod.pod.name} of Queue {pod.queue}" for pod in following.victims]
-    return f"{head}, by new capacity or reclaimed from {shortlist(taken)}"
+    return f"{head}, with new capacity or reclaimed from {shortlist(taken)}"
 
 
 def _amounts(usage: QueueUsage, name: str, resource: Resource) -> dict[str, float]:
@@ -100,7 +102,7 @@ def _amounts(usage: QueueUsage, name: str, resource: Resource) -> dict[str, floa
 
 
 def next_as_json(following: NextGpu | None) -> dict[str, Any] | None:
-    """The pod that would be placed next, whether its GPUs are free, and whose would be taken back for it."""
+    """The pod that would be placed next, whether its GPUs are free, and the pods that would be reclaimed for it."""
     if following is None:
         return None
     reclaimed = [_pod(each) for each in following.victims]
@@ -117,7 +119,7 @@ def _gpus(pod: QueuedPod) -> str:
 
 
 def _in_order(usage: QueueUsage) -> Iterator[tuple[str, int]]:
-    """Each queue with its depth, after its parent; those that reach no root at the end."""
+    """Each queue with its depth, after its parent; queues without a path to a root come last."""
     tree = usage.tree
     left = [(name, 0) for name in reversed(tree.roots)]
     while left:

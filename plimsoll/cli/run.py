@@ -1,4 +1,4 @@
-"""`plimsoll run`: the loop as a controller, or once for a job."""
+"""`plimsoll run`: the controller, or one run for a job."""
 
 import signal
 from types import FrameType
@@ -35,28 +35,30 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def run(  # noqa: PLR0917 - options of a command, each given by name
-    once: Annotated[bool, typer.Option("--once", help="end when nothing is left to do: for a job")] = False,
-    timeout: Annotated[float, typer.Option(help="seconds that --once may take, nodes on their way included")] = 900.0,
+    once: Annotated[bool, typer.Option("--once", help="exit when nothing is left to do, for a job")] = False,
+    timeout: Annotated[
+        float, typer.Option(help="seconds that --once may take, including the provisioning of nodes")
+    ] = 900.0,
     environment: EnvironmentName = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     backend: Backend = "",
     passphrase_file: PassphraseFile = None,
     provider: Provider = "plugin",
-    shards: Annotated[int, typer.Option(help="capacity stacks that new Workspaces are spread over")] = 4,
-    armed: Annotated[int, typer.Option(help="updates started ahead of need; about 110 MB each")] = 1,
+    shards: Annotated[int, typer.Option(help="number of capacity stacks for new Workspaces")] = 4,
+    armed: Annotated[int, typer.Option(help="number of pre-started updates; about 110 MB each")] = 1,
     work_folder: WorkFolder = None,
     metrics_port: Annotated[
         int | None, typer.Option(envvar="PLIMSOLL_METRICS_PORT", help="serve metrics for Prometheus on this port")
     ] = None,
     metrics_host: Annotated[
-        str, typer.Option(envvar="PLIMSOLL_METRICS_HOST", help="address to serve them on; 0.0.0.0 in a pod")
+        str, typer.Option(envvar="PLIMSOLL_METRICS_HOST", help="address for metrics; 0.0.0.0 in a pod")
     ] = "127.0.0.1",
     output: Output = Format.TEXT,
 ) -> None:
-    """Keep the capacity: as a controller until it is stopped, or once for a job.
+    """Run the controller until it is stopped, or one run for a job.
 
-    With --once: exit code 0 settled, 2 an intent is refused, 1 failed or not settled in time.
+    With --once: exit code 0: settled; 2: a Workspace or an object is refused; 1: failed, or not settled in time.
     """
     from plimsoll.cli.plan import render
     from plimsoll.cli.writing import Settling, WriterOptions, open_writer, serving_metrics
@@ -89,13 +91,13 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
 
 
 def _take_lease(writer: "Writer", wait_seconds: float | None) -> None:
-    """Becomes the one writer of the environment; says so where another one has to end first."""
+    """Acquires the Lease of the environment; logs if another process has it."""
     from plimsoll.apply import LeaseHeldError
 
     try:
         writer.applier.start()
-    except LeaseHeldError as held:
-        log.warning("waiting for the Lease", environment=writer.environment, held=held.message)
+    except LeaseHeldError as error:
+        log.warning("waiting for the Lease", environment=writer.environment, holder=error.message)
         writer.applier.start(wait_seconds)
     log.info("at work", environment=writer.environment, identity=writer.applier.identity)
 

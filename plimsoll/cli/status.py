@@ -1,4 +1,4 @@
-"""`plimsoll status`: what the cluster says of Workspaces and of what was made for them."""
+"""`plimsoll status`: Workspaces and the objects that Plimsoll created for them, as the cluster reports them."""
 
 from typing import Annotated, Any
 
@@ -19,7 +19,7 @@ from plimsoll.text import shortlist
 SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet", "GPUDemand")
 """Condition types of a NodeClaim, the last step first."""
 
-Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="only Workspaces of this namespace")]
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="show only Workspaces of this namespace")]
 
 app = typer.Typer(add_completion=False)
 
@@ -31,7 +31,7 @@ def status(
     namespace: Namespace = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Workspaces, their nodes and what the engine made for them, as the cluster has it now."""
+    """Show Workspaces, their nodes, NodeClaims and workloads, as the cluster reports them now."""
     from plimsoll.kube import Connection
     from plimsoll.observe.cluster import read_cluster
 
@@ -83,7 +83,7 @@ def _workspace(workspace: Workspace) -> dict[str, Any]:
         "name": workspace.name,
         "accepted": None if resource is None else resource.reason not in refusals,
         "reason": resource.reason if resource is not None else "",
-        "message": resource.message if resource is not None else "not judged yet: is `plimsoll run` at work?",
+        "message": resource.message if resource is not None else "no verdict yet: is `plimsoll run` running?",
         "deleting": workspace.deleting,
         "outdated": resource is not None and workspace.status.observed_generation != workspace.generation,
         "replicas": workspace.replicas,
@@ -187,7 +187,7 @@ def _print(shown: dict[str, Any]) -> None:
             table.add_row(Text(f"{each['kind']} {each['namespace']}/{each['name']}"), Text(ready))
         OUT.print(table)
     if shown["demands"]:
-        table = _table("Demand", "Phase", "Pods", "New GPUs", "At least", "CapacityRequest by", "Until")
+        table = _table("Demand", "Phase", "Pods", "New GPUs", "At least", "Requests", "Until")
         for each in shown["demands"]:
             style = {"Failed": "red", "Expired": "red", "Completed": "green"}.get(each["phase"], "yellow")
             counts = [str(each[key]) for key in ("pods", "gpus", "leastGpus", "objects")]
@@ -215,7 +215,7 @@ def _name(shown: dict[str, Any]) -> Text:
 
 def _verdict(shown: dict[str, Any]) -> Text:
     if shown["accepted"] is None:
-        return Text("not judged yet", style="yellow")
+        return Text("no verdict yet", style="yellow")
     if shown["outdated"]:
         return Text("outdated", style="yellow")
     return Text("Accepted", style="green") if shown["accepted"] else Text(shown["reason"], style="red")

@@ -1,4 +1,4 @@
-"""Pulumi components: what people declare, as objects of a cluster."""
+"""Pulumi components: each declares the Kubernetes objects of one kind of setting."""
 
 from pulumi import ComponentResource
 

@@ -1,4 +1,4 @@
-"""Who may do what: the controller's rights, and those that users get on our kinds."""
+"""RBAC rules of the controller, and of users on Plimsoll's kinds."""
 
 from typing import Any, Final
 
@@ -21,13 +21,13 @@ def _rule(group: str, resources: list[str], verbs: list[str]) -> Rule:
 
 CONTROLLER: Final[list[Rule]] = [
     _rule("", ["nodes", "pods"], _READ),
-    # The cost of a deletion, on pods of Workspaces whose node is to go. Who may create Deployments gains nothing by it.
+    # For the pod deletion cost. It gives no more rights than creating Deployments does.
     _rule("", ["pods"], ["patch"]),
     _rule("scheduling.run.ai", ["queues", "podgroups"], _READ),
     _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
     _rule("karpenter.sh", ["nodepools", "nodeclaims"], _OWN),
     _rule("apps", ["deployments", "statefulsets"], _OWN),
-    # What they take of each new node.
+    # For the resources that DaemonSets request on each new node.
     _rule("apps", ["daemonsets"], _READ),
     _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _OWN),
     _rule("autoscaling", ["horizontalpodautoscalers"], _READ),
@@ -42,19 +42,19 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("", ["podtemplates"], _READ),
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], _READ),
 ]
-"""What a tick reads, what it owns, and where it reports."""
+"""In all namespaces: what the controller reads, owns and reports to."""
 
 CONTROLLER_IN_ITS_NAMESPACE: Final[list[Rule]] = [
     _rule("coordination.k8s.io", ["leases"], [*_READ, "create", "update", "patch"]),
 ]
-"""One writer for each environment."""
+"""In its own namespace: the Lease, so that each environment has one writer."""
 
 CONTROLLER_FOR_DEMAND: Final[list[Rule]] = [
     _rule("", ["pods", "podtemplates"], ["create", "patch", "delete"]),
     _rule("", ["pods/status"], ["patch"]),
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], ["create", "patch", "delete"]),
 ]
-"""In the namespace of trigger pods alone: pods that others made are nobody's to delete."""
+"""In the namespace of trigger pods only, so that the controller cannot delete other pods."""
 
 VIEW: Final[list[Rule]] = [_rule(GROUP, [*_KINDS, "gpudemands"], _READ)]
 EDIT: Final[list[Rule]] = [
@@ -62,7 +62,7 @@ EDIT: Final[list[Rule]] = [
 ]
 
 AGGREGATED: Final[dict[str, list[Rule]]] = {"view": VIEW, "edit": EDIT}
-"""Added by the cluster to its own roles of that name: `edit` includes `view`, `admin` includes `edit`."""
+"""Aggregated to the cluster's roles of these names: `edit` includes `view`, `admin` includes `edit`."""
 
 
 def controller_subject() -> dict[str, Any]:

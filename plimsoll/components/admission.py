@@ -1,4 +1,4 @@
-"""Admission: the rules that CEL can say, kept by the cluster itself.
+"""Admission: the rules that have a CEL expression, enforced by the apiserver.
 
 ValidatingAdmissionPolicies with the Environment object as their parameter, so that no webhook server runs and a change
 of a setting counts at once. What was wrong before and is left as it is refuses no update: an object from before a rule,
@@ -36,7 +36,7 @@ def rule_policies() -> dict[str, AdmissionPolicy]:
 
 
 def rules_on(subject: Subject) -> list[tuple[Rule, Cel]]:
-    """The rules that the cluster keeps of a subject."""
+    """The rules on a subject that admission enforces."""
     return [(rule, rule.cel) for rule in RULES.values() if rule.cel is not None and subject in rule.cel.subjects]
 
 
@@ -47,9 +47,9 @@ def _policy(subject: Subject, action: Setting) -> AdmissionPolicy:
     variables = _variables(cel for _, cel in rules)
     changing = _about_object(variables)
     before = {f"{name}{_BEFORE}": _before(variables[name], changing) for name in variables if name in changing}
-    variables |= {**before, "exempted": _exempted(subject.judged)}
+    variables |= {**before, "exempted": _exempted(subject.variable)}
     policy = {
-        # A policy that only warns must not refuse where it cannot be evaluated.
+        # A policy that only warns must not deny if it cannot be evaluated.
         "failurePolicy": "Fail" if action == "deny" else "Ignore",
         "paramKind": {"apiVersion": API_VERSION, "kind": "Environment"},
         "matchConstraints": {
@@ -65,7 +65,7 @@ def _policy(subject: Subject, action: Setting) -> AdmissionPolicy:
         },
         "matchConditions": [
             {"name": "setting", "expression": in_force},
-            {"name": "stays", "expression": f"!has({subject.judged}.metadata.deletionTimestamp)"},
+            {"name": "stays", "expression": f"!has({subject.variable}.metadata.deletionTimestamp)"},
         ],
         "variables": [{"name": name, "expression": expression} for name, expression in variables.items()],
         "validations": [
@@ -77,14 +77,14 @@ def _policy(subject: Subject, action: Setting) -> AdmissionPolicy:
 
 
 def _admission(subject: Subject) -> str:
-    """What the Environment says of a subject: deny, audit or off."""
+    """The Environment's setting for a subject: deny, audit or off."""
     if subject is Subject.WORKSPACES:
         return setting("admission")
     return value("params", "spec.policies.admission", text("audit"))
 
 
 def _variables(rules: Iterable[Cel]) -> dict[str, str]:
-    """Of all rules, each after those that it names."""
+    """The variables of all rules, each after those that it uses."""
     found: dict[str, str] = {}
     for cel in rules:
         for name, expression in cel.variables.items():
@@ -93,7 +93,7 @@ def _variables(rules: Iterable[Cel]) -> dict[str, str]:
 
 
 def _about_object(variables: Mapping[str, str]) -> set[str]:
-    """Those that have another value for another object."""
+    """The variables whose value depends on the object."""
     found: set[str] = set()
     for name, expression in variables.items():
         if "object" in _WORD.findall(expression) or found.intersection(_VARIABLE.findall(expression)):
@@ -111,32 +111,32 @@ def _before(expression: str, about_object: Collection[str]) -> str:
 
 
 def _same(field: str, actual: str) -> str:
-    """Whether an exemption's field, absent or ending in `*`, fits."""
+    """Whether an exemption's field matches; it may be absent, or end in `*`."""
     return (
         f"(!has(each.{field}) || each.{field} == {actual} || (each.{field}.endsWith('*')"
         f" && {actual}.startsWith(each.{field}.substring(0, size(each.{field}) - 1))))"
     )
 
 
-def _exempted(judged: str) -> str:
-    """Rules that the object need not keep."""
+def _exempted(variable: str) -> str:
+    """The rules that the object is exempted from."""
     name = (
-        f"(has({judged}.metadata.name) ? {judged}.metadata.name :"
-        f" has({judged}.metadata.generateName) ? {judged}.metadata.generateName : '')"
+        f"(has({variable}.metadata.name) ? {variable}.metadata.name :"
+        f" has({variable}.metadata.generateName) ? {variable}.metadata.generateName : '')"
     )
     return (
         f"{value('params', 'spec.policies.exemptions', '[]')}.filter(each, "
         # Only a new object tells the time; one that exists keeps its exemption until the loop or a check says it ended.
         "(oldObject != null || timestamp(object.metadata.creationTimestamp) <= timestamp(each.until + 'T23:59:59Z'))"
-        f" && (!has(each.kind) || each.kind == {judged}.kind)"
-        f" && {_same('namespace', value(judged, 'metadata.namespace', text('')))} && {_same('name', name)}"
+        f" && (!has(each.kind) || each.kind == {variable}.kind)"
+        f" && {_same('namespace', value(variable, 'metadata.namespace', text('')))} && {_same('name', name)}"
         ").map(each, each.rule)"
     )
 
 
 def _as_before(cel: Cel, subject: Subject, changing: Collection[str]) -> str:
-    """Whether what is wrong was so before an update; a deletion changes nothing that was right."""
-    if subject.judged == "oldObject":
+    """Whether the object broke the rule before an update, too; always false for a deletion."""
+    if subject.variable == "oldObject":
         return "false"
     return f"oldObject != null && !({_before(cel.holds, changing)})"
 

@@ -1,4 +1,4 @@
-"""CapacityGate: share pods are held by a scheduling gate until their GPUs are there."""
+"""CapacityGate: a scheduling gate on pods with GPU shares, until their GPUs are allocatable."""
 
 from collections.abc import Sequence
 from typing import Any, Final, TypedDict
@@ -14,7 +14,7 @@ from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, CapacityGateSpec
 
 GATE_NAME: Final = "plimsoll-capacity-gate"
 LIFTING: Final[list[Rule]] = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}]
-"""What the controller needs to take the gate off again."""
+"""The RBAC rule for removing the gate."""
 
 _SCHEDULER: Final = "kai-scheduler"
 """Of the sample: the policies of queues have nothing against it."""
@@ -28,9 +28,9 @@ class CapacityGateArgs(TypedDict, total=False):
     """At least one of both."""
 
     namespaces: Sequence[str]
-    """Whose share pods are held."""
+    """Namespaces whose pods with GPU shares get the gate."""
     queues: Sequence[str]
-    """Whose share pods are held in every namespace, by their own label."""
+    """Queues whose pods with GPU shares get the gate, in every namespace."""
 
 
 def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
@@ -69,7 +69,7 @@ class CapacityGate(pulumi.ComponentResource):
         super().__init__("plimsoll:index:CapacityGate", name, {}, opts)
         spec = valid(CapacityGateSpec, "CapacityGate", name, fields_of(args))
         access = self._access(spec)
-        # Nothing is held before it may be let go.
+        # The gate is added only when it can be removed.
         self.mutations = [declare_mutation(each, made, self, *access) for each, made in gate_policies(spec).items()]
         self.register_outputs({})
 
@@ -108,7 +108,7 @@ def _policy(
     selector = {"matchExpressions": [{"key": _NAMESPACE_NAME, "operator": operator, "values": list(namespaces)}]}
     return MutationPolicy(
         policy={
-            # A pod that cannot be judged is let through: it waits without a gate, as it would without us.
+            # A pod that cannot be evaluated gets no gate, and stays pending without one.
             "failurePolicy": "Ignore",
             "reinvocationPolicy": "Never",
             "matchConstraints": {"resourceRules": [rule]},

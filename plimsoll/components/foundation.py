@@ -1,4 +1,4 @@
-"""Foundation: what a cluster needs before anything is declared in it."""
+"""Foundation: CRDs, RBAC rules and deletion protection of a cluster."""
 
 from typing import Any, Final, TypedDict
 
@@ -41,7 +41,7 @@ class FoundationArgs(TypedDict, total=False):
 
 
 class Foundation(pulumi.ComponentResource):
-    """The kinds, the controller's account with what it may do, and the guard.
+    """The CRDs, the controller's service account with its RBAC rules, and deletion protection.
 
     While an Environment exists, the cluster refuses to delete the guard and the kinds, so a destroy ends at its first
     step. The policies that refuse stand between the guard and the kinds: nothing is refused to a cluster without

@@ -53,7 +53,7 @@ class AdmissionPolicy(TypedDict):
 
 
 def admission_policies() -> dict[str, AdmissionPolicy]:
-    """By name: what the cluster refuses to delete, and when."""
+    """By name: the admission policies that deny deletions."""
     living = "(has({0}.status) && has({0}.status.{1}) ? {0}.status.{1} : 0)"
 
     def environment(of: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Monitoring: alerts on the metrics of the loop, for the Prometheus operator."""
+"""Monitoring: alerts on the controller's metrics, for the Prometheus operator."""
 
 from typing import Any, Final, TypedDict
 

@@ -1,4 +1,4 @@
-"""NodePool: nodes that Karpenter may launch."""
+"""NodePool: the nodes that Karpenter may launch."""
 
 from typing import Any, TypedDict
 

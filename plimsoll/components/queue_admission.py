@@ -34,9 +34,9 @@ _OWNED_BY_TRAIN_JOB: Final = (
 
 class QueueAdmissionArgs(TypedDict):
     leaves: Iterable[str]
-    """Queues that schedule."""
+    """Leaf queues."""
     parents: Iterable[str]
-    """Queues that have child queues and schedule nothing themselves."""
+    """Queues with child queues, which pods cannot use."""
     action: Literal["deny", "audit"]
 
 

@@ -1,4 +1,4 @@
-"""What `plimsoll bind` and its reservations may do. Only for clusters without KAI, which brings its own."""
+"""RBAC rules of `plimsoll bind` and of its reservation pods, for clusters without KAI."""
 
 from typing import Any, Final, TypedDict
 

@@ -98,7 +98,7 @@ class WorkspaceArgs(TypedDict, total=False):
 
 
 class Workspace(pulumi.ComponentResource):
-    """A Workspace (plimsoll.dev/v1alpha1). Its status is the engine's: no update waits for it.
+    """A Workspace (plimsoll.dev/v1alpha1). The controller writes its status; no Pulumi update waits for it.
 
     Raises InvalidObjectError where an argument does not fit.
     """

@@ -20,7 +20,7 @@ class SignalReason(StrEnum):
 
 
 class Change(Observed):
-    """An object to create, or one of our objects to change in place; never a changed NodeClaim, whose spec is immutable.
+    """An object to create, or one of our objects to change in place; a NodeClaim is never changed.
 
     The name of a new object depends only on the snapshot, so a repeated plan creates nothing twice.
     """

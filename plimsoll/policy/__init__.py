@@ -1,6 +1,7 @@
-"""Policies: one set of rules on manifests, enforced by the pack, the loop, the cluster and `plimsoll policy check`.
+"""Policies: one set of rules on manifests, enforced by the policy pack, the controller, admission and `plimsoll policy
+check`.
 
-Pure, as `plimsoll.plan` is: the date and everything else that a rule judges by come in as arguments.
+Pure, as `plimsoll.plan` is: the date and everything else that a rule depends on are arguments.
 """
 
 from plimsoll.policy.cel import has, setting, text, value

@@ -1,6 +1,6 @@
-"""Rules on what an Environment lets the Workspaces of a namespace use, as far as a Workspace alone says it.
+"""The rule on which queues and instance types an Environment allows the Workspaces of a namespace to use.
 
-NodePools and GPUs in all depend on nodes: the loop alone judges them.
+Allowed NodePools and total GPUs depend on nodes: only the controller checks them.
 """
 
 from collections.abc import Iterator
@@ -35,28 +35,28 @@ _VARIABLES: Final = {
     "access": "variables.accessEntries.filter(each, object.metadata.namespace in each.namespaces)"
     " + variables.accessEntries.filter(each, '*' in each.namespaces)",
     "namespaceNamed": "size(variables.accessEntries) == 0 || size(variables.access) > 0",
-    "askedQueue": value("object", "spec.queue", "''"),
-    "queueAllowed": f"variables.askedQueue == '' || size(variables.access) == 0 || !has({_ENTRY}.queues)"
-    f" || variables.askedQueue in {_ENTRY}.queues",
-    "askedType": value("object", "spec.resource.instanceType", "''"),
-    "typeAllowed": f"{setting('node_auto_provisioning')} != 'enabled' || variables.askedType == ''"
+    "requestedQueue": value("object", "spec.queue", "''"),
+    "queueAllowed": f"variables.requestedQueue == '' || size(variables.access) == 0 || !has({_ENTRY}.queues)"
+    f" || variables.requestedQueue in {_ENTRY}.queues",
+    "requestedType": value("object", "spec.resource.instanceType", "''"),
+    "typeAllowed": f"{setting('node_auto_provisioning')} != 'enabled' || variables.requestedType == ''"
     f" || size(variables.access) == 0 || !has({_ENTRY}.instanceTypes)"
-    f" || {_ENTRY}.instanceTypes.exists(each, each.lowerAscii() == variables.askedType.lowerAscii())",
+    f" || {_ENTRY}.instanceTypes.exists(each, each.lowerAscii() == variables.requestedType.lowerAscii())",
 }
 
 
-def _said(template: str, listed: str, **asked: str) -> str:
-    """The message with what the entry allows."""
+def _said(template: str, listed: str, **values: str) -> str:
+    """The message, with what the entry allows."""
     allowed = f"(size({_ENTRY}.{listed}) == 0 ? {quoted(NONE_ALLOWED)} : {_ENTRY}.{listed}.join(', '))"
-    return message(template, namespace="object.metadata.namespace", allowed=allowed, **asked)
+    return message(template, namespace="object.metadata.namespace", allowed=allowed, **values)
 
 
 RULES: Final = (
     Rule(
         "workspace-access",
         Family.QUEUES,
-        "A Workspace uses only the queues and instance types that the Environment's access lets its namespace use.",
-        "Ask for what is allowed, or have the Environment's access changed.",
+        "A Workspace uses only queues and instance types that the Environment's `access` allows its namespace.",
+        "Use an allowed queue and instance type, or change the Environment's `access`.",
         ("Workspace",),
         _allowed,
         needs=Needs.ENVIRONMENT,
@@ -65,8 +65,8 @@ RULES: Final = (
             "variables.namespaceNamed && variables.queueAllowed && variables.typeAllowed",
             _VARIABLES,
             f"!variables.namespaceNamed ? ({message(NAMESPACE_NOT_NAMED, namespace='object.metadata.namespace')})"
-            f" : !variables.queueAllowed ? ({_said(QUEUE_NOT_ALLOWED, 'queues', queue='variables.askedQueue')})"
-            f" : ({_said(TYPE_NOT_ALLOWED, 'instanceTypes', instance_type='variables.askedType')})",
+            f" : !variables.queueAllowed ? ({_said(QUEUE_NOT_ALLOWED, 'queues', queue='variables.requestedQueue')})"
+            f" : ({_said(TYPE_NOT_ALLOWED, 'instanceTypes', instance_type='variables.requestedType')})",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Rules on totals: the GPUs and the price of an environment, of each queue and of each pool."""
+"""Rules on totals: the GPUs and the price of an environment, of each queue and of each NodePool."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -16,14 +16,14 @@ from plimsoll.policy.world import World
 
 GPU_RULE: Final = "gpu-budget"
 PRICE_RULE: Final = "price-budget"
-_READS: Final = ("Workspace", "InferenceSet", "NodePool", "NodeClaim", "whatever has a pod template")
+_READS: Final = ("Workspace", "InferenceSet", "NodePool", "NodeClaim", "objects with a pod template")
 
 Devices = Annotated[float, Field(ge=0)]
 Price = Annotated[float, Field(ge=0)]
 
 
 class GpuBudget(Declared):
-    """GPU devices, shares counted by their part."""
+    """GPU devices; a share counts as its fraction."""
 
     environment: Devices | None = None
     """Absent: the Environment's `limits.gpus`."""
@@ -32,7 +32,7 @@ class GpuBudget(Declared):
 
 
 class PriceBudget(Declared):
-    """Prices of an hour, in one currency."""
+    """Prices per hour, in one currency."""
 
     environment: Price | None = None
     queues: dict[str, Price] = Field(default_factory=dict)
@@ -48,7 +48,7 @@ class _Total(NamedTuple):
     budget: float
     what: str
     amount: float | None
-    """None: nobody can tell."""
+    """None: not known."""
 
 
 def gpu_findings(manifests: Sequence[Manifest], world: World, options: GpuBudget) -> Iterator[Finding]:
@@ -59,13 +59,14 @@ def gpu_findings(manifests: Sequence[Manifest], world: World, options: GpuBudget
             yield _finding(
                 GPU_RULE,
                 each,
-                f"{each.what} no limit of GPUs, and the budget is {each.budget:g}: set one of at most that",
+                f"{each.what} an unlimited number of GPUs, and the budget is {each.budget:g}: set a limit of at most "
+                f"{each.budget:g}",
             )
         elif each.amount > each.budget:
             yield _finding(
                 GPU_RULE,
                 each,
-                f"{each.what} {each.amount:g} GPUs, and the budget is {each.budget:g}: ask for "
+                f"{each.what} {each.amount:g} GPUs, and the budget is {each.budget:g}: request "
                 f"{each.amount - each.budget:g} fewer, or raise the budget",
             )
 
@@ -78,13 +79,13 @@ def price_findings(manifests: Sequence[Manifest], world: World, options: PriceBu
                 PRICE_RULE,
                 each,
                 f"{each.what} instance types without a known price, or no limit, and the budget is {each.budget:g} an "
-                "hour: name their prices in the option `prices`, and set a limit",
+                "hour: add their prices to the option `prices`, and set a limit",
             )
         elif each.amount > each.budget:
             yield _finding(
                 PRICE_RULE,
                 each,
-                f"{each.what} {each.amount:.2f} an hour, and the budget is {each.budget:g}: ask for less, or raise the "
+                f"{each.what} {each.amount:.2f} an hour, and the budget is {each.budget:g}: request less, or raise the "
                 "budget",
             )
 
@@ -94,9 +95,9 @@ class _Holdings:
         known = Prices(_catalog(prices))
         resource = world.gpu_resource
         self._environment = next((name_of(each) for each in manifests if is_kind(each, GROUP, "Environment")), "")
-        self._asked = [each for one in manifests for each in demand(one, known, resource)]
+        self._demand = [each for one in manifests for each in demand(one, known, resource)]
         self._pools = [each for one in manifests for each in supply(one, known, resource)]
-        self._held = [
+        self._supply = [
             each
             for one in manifests
             if is_kind(one, "karpenter.sh", "NodeClaim") or "replicas" in (one.get("spec") or {})
@@ -110,21 +111,21 @@ class _Holdings:
         amount: Callable[[Sequence[Holding]], float | None],
         world: World,
     ) -> Iterator[_Total]:
-        """What each budget is compared with. An environment: the larger of what is asked for and what nodes hold."""
+        """What each budget is compared with. An environment: the larger of what workloads request and nodes have."""
         for pool, budget in sorted(options.pools.items()):
             there = [each for each in self._pools if each.pool == pool]
             if there:
                 field = join("spec.limits", world.gpu_resource)
-                yield _Total("NodePool", pool, field, budget, "it may hold", amount(there))
+                yield _Total("NodePool", pool, field, budget, "its limits allow", amount(there))
         for queue, budget in sorted(options.queues.items()):
-            there = [each for each in self._asked if each.queue == queue]
+            there = [each for each in self._demand if each.queue == queue]
             if there:
-                yield _Total("Queue", queue, "", budget, "the workloads that name it ask for", amount(there))
-        if environment is not None and (self._asked or self._held):
-            both = [amount(self._asked), amount(self._held)]
+                yield _Total("Queue", queue, "", budget, "its workloads request", amount(there))
+        if environment is not None and (self._demand or self._supply):
+            both = [amount(self._demand), amount(self._supply)]
             known = [each for each in both if each is not None]
             largest = max(known) if len(known) == len(both) else None
-            yield _Total("Environment", self._environment, "", environment, "its objects ask for", largest)
+            yield _Total("Environment", self._environment, "", environment, "its objects request", largest)
 
 
 def _gpus(holdings: Sequence[Holding]) -> float | None:
@@ -152,7 +153,7 @@ def _rule(name: str, summary: str, options: type[Declared], check_all: Any) -> R
         name,
         Family.BUDGETS,
         summary,
-        "Ask for less, or raise the budget in the rule's options.",
+        "Request less, or raise the budget in the rule's options.",
         _READS,
         check_all=check_all,
         options=options,

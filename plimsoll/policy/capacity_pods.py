@@ -1,4 +1,4 @@
-"""Pods that stand for capacity: triggers that call for a node, and reservations that hold a GPU."""
+"""Rules on pods that represent capacity: trigger pods request a node, reservation pods reserve a GPU."""
 
 import re
 from collections.abc import Iterator
@@ -24,14 +24,14 @@ from plimsoll.policy.world import KAI_SCHEDULER, World
 from plimsoll.quantity import parse_quantity
 
 TRIGGER_LABEL: Final = "/trigger-type"
-"""How the label of a trigger pod ends, ours and TensorFusion's."""
+"""The suffix of the label of trigger pods, Plimsoll's and TensorFusion's."""
 GPU_GROUP: Final = "runai-gpu-group"
 RESERVATION_APP: Final = "kai-resource-reservation"
 FORMER_APP: Final = "runai-reservation"
 FORMER_LABEL: Final = "app.runai.resource.reservation"
 SCALING_NAMESPACE: Final = "kai-scale-adjust"
 SCALING_APP: Final = "scaling-pod"
-"""KAI's own triggers, which its adjuster makes."""
+"""KAI's own trigger pods, which its node scale adjuster creates."""
 
 _NAME: Final = r"gpu-reservation-[0-9a-f]{16}"
 _FORMER_NAME: Final = r"(?:runai-reservation-gpu|gpu-reservation)-[a-z0-9.-]+"
@@ -43,7 +43,7 @@ def is_trigger(manifest: Manifest) -> bool:
 
 
 def is_reservation(manifest: Manifest) -> bool:
-    """By its labels: share pods carry the label of the group, too, and are none."""
+    """Decided by the labels of reservations: pods with a share also have the label of the GPU group."""
     if not is_kind(manifest, "", "Pod"):
         return False
     labels = labels_of(manifest)
@@ -59,8 +59,8 @@ def _deadlines(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
     if is_trigger(manifest) and not section(manifest, "spec").get("activeDeadlineSeconds"):
         yield Fault(
             "spec.activeDeadlineSeconds",
-            "spec.activeDeadlineSeconds is not set, so that a trigger pod that is left behind calls for its node for "
-            "ever: set it, for instance to 600",
+            "spec.activeDeadlineSeconds is not set, and a trigger pod that is never deleted requests its node forever: "
+            "set it, for example to 600",
         )
 
 
@@ -71,16 +71,16 @@ def _never_bound(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
     if text(spec, "nodeName"):
         yield Fault(
             "spec.nodeName",
-            f"spec.nodeName is {text(spec, 'nodeName')!r}: a trigger pod that runs takes the GPUs it called for; "
-            "remove it",
+            f"spec.nodeName is {text(spec, 'nodeName')!r}: a trigger pod that runs occupies the GPUs that it "
+            "requested; remove the field",
         )
         return
     scheduler = text(spec, "schedulerName") or DEFAULT_SCHEDULER
     if scheduler in _serving(world):
         yield Fault(
             "spec.schedulerName",
-            f"schedulerName is {scheduler!r}, which would bind the trigger pod to the GPUs it called for: name a "
-            "scheduler that nobody runs, such as 'plimsoll-trigger'",
+            f"schedulerName is {scheduler!r}, which would bind the trigger pod to the GPUs that it requested: "
+            "set the name of a scheduler that does not exist, such as 'plimsoll-trigger'",
         )
 
 
@@ -95,8 +95,7 @@ def _trigger_names(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
     if len(name) > 63 or "." in name:
         yield Fault(
             "metadata.name",
-            f"the name {name!r:.100} is no label value of at most 63 characters without dots, which what looks for it "
-            "by label needs: shorten it",
+            f"the name {name!r:.100} cannot be used as a label value: use at most 63 characters and no dots",
         )
     if namespace in (SCALING_NAMESPACE, *_NAMESPACES):
         yield Fault("metadata.namespace", _foreign(namespace))
@@ -104,8 +103,8 @@ def _trigger_names(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
 
 def _foreign(namespace: str) -> str:
     return (
-        f"the namespace {namespace} is KAI's own: a pod there that is not scheduled blocks every new reservation, and "
-        "KAI deletes what it did not make; use a namespace of your own"
+        f"the namespace {namespace} belongs to KAI: a pod there that is not scheduled blocks every new "
+        "reservation, and KAI deletes pods that it did not create; use another namespace"
     )
 
 
@@ -122,8 +121,8 @@ def _reservation_nodes(manifest: Manifest, world: World, _: Any) -> Iterator[Fau
     if is_reservation(manifest) and not text(section(manifest, "spec"), "nodeName"):
         yield Fault(
             "spec.nodeName",
-            "spec.nodeName is not set: a reservation holds a GPU of one node and is put there without a scheduler; "
-            "name the node",
+            "spec.nodeName is not set: a reservation pod reserves a GPU of one node and is not scheduled; set "
+            "the name of the node",
         )
 
 
@@ -141,12 +140,12 @@ def _reservation_gpus(manifest: Manifest, world: World, _: Any) -> Iterator[Faul
     if shares:
         yield Fault(
             join("metadata.annotations", shares[0]),
-            f"{shares[0]} stands on a reservation, which holds a whole GPU for the shares: remove it",
+            f"{shares[0]} is set on a reservation pod, which reserves a whole GPU for shares: remove it",
         )
     elif amount != 1:
         yield Fault(
             join(path, resource),
-            f"the limits ask for {amount} {resource}, and a reservation holds exactly one GPU: set it to 1",
+            f"the limit is {amount} {resource}, and a reservation pod reserves exactly one GPU: set it to 1",
         )
 
 
@@ -163,7 +162,7 @@ def _do_not_disrupt(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]
         shown = "is not set" if given is None else f"is {given!r:.60}"
         yield Fault(
             join("metadata.annotations", DO_NOT_DISRUPT),
-            f"{DO_NOT_DISRUPT} {shown}: Karpenter may take the node from under the shares of its GPU; set it to 'true'",
+            f"{DO_NOT_DISRUPT} {shown}: Karpenter may delete the node while shares of its GPU run; set it to 'true'",
         )
 
 
@@ -174,19 +173,19 @@ def _reservation_names(manifest: Manifest, world: World, _: Any) -> Iterator[Fau
     if namespace not in _NAMESPACES:
         yield Fault(
             "metadata.namespace",
-            f"the namespace is {namespace!r:.80}, and reservations are looked for in {RESERVATION_APP} (formerly in "
-            f"{FORMER_APP}): put it there",
+            f"the namespace is {namespace!r:.80}, and KAI looks for reservation pods in {RESERVATION_APP} (formerly in "
+            f"{FORMER_APP}): move it there",
         )
     elif not re.fullmatch(_NAME if namespace == RESERVATION_APP else _FORMER_NAME, name):
         yield Fault(
             "metadata.name",
-            f"the name is {name!r:.80}: write gpu-reservation- and 16 hexadecimal digits, so that one group on one "
-            "node has one reservation",
+            f"the name is {name!r:.80}: use gpu-reservation- and 16 hexadecimal digits, so that each GPU group has one "
+            "reservation on a node",
         )
     if not text(labels_of(manifest), GPU_GROUP):
         yield Fault(
             join("metadata.labels", GPU_GROUP),
-            f"the label {GPU_GROUP} is not set, which names the shares that the GPU is held for: set it",
+            f"the label {GPU_GROUP} is not set: set it to the GPU group whose shares use the GPU",
         )
 
 
@@ -200,7 +199,7 @@ CAPACITY_POD: Final = (
     f"object.kind == 'Pod' && (variables.trigger || variables.reservation"
     f" || ('app' in variables.ownLabels && variables.ownLabels['app'] == '{SCALING_APP}'))"
 )
-"""In CEL: whether the object stands for capacity."""
+"""In CEL: whether the object represents capacity."""
 CAPACITY_VARIABLES: Final = {
     **POD_VARIABLES,
     "ownLabels": value("object", "metadata.labels", "{}"),
@@ -235,8 +234,9 @@ RULES: Final = (
     Rule(
         "trigger-pod-never-bound",
         Family.PODS,
-        "A trigger pod is never bound: it names no node, and a scheduler that nobody runs.",
-        "Remove spec.nodeName, and set spec.schedulerName to one that nobody runs, such as plimsoll-trigger.",
+        "A trigger pod is never bound: it has no node name, and the name of a scheduler that does not exist.",
+        "Remove spec.nodeName, and set spec.schedulerName to a scheduler that does not exist, such as "
+        "plimsoll-trigger.",
         _READS,
         _never_bound,
         cel=_cel(
@@ -247,8 +247,8 @@ RULES: Final = (
     Rule(
         "trigger-pod-name",
         Family.PODS,
-        "A trigger pod has a name of at most 63 characters, and a namespace that is not KAI's.",
-        "Shorten the name; use a namespace of your own.",
+        "A trigger pod has a name of at most 63 characters, and is not in a namespace of KAI.",
+        "Shorten the name; use another namespace.",
         _READS,
         _trigger_names,
         cel=_cel(
@@ -259,8 +259,8 @@ RULES: Final = (
     Rule(
         "kai-namespace",
         Family.PODS,
-        "Only KAI's own pods are in its namespaces.",
-        "Use a namespace of your own.",
+        "The namespaces of KAI contain only KAI's own pods.",
+        "Use another namespace.",
         _READS,
         _foreign_pods,
         cel=_cel(
@@ -273,7 +273,7 @@ RULES: Final = (
     Rule(
         "reservation-pod-node",
         Family.PODS,
-        "A reservation names its node.",
+        "A reservation pod has a node name.",
         "Set spec.nodeName.",
         _READS,
         _reservation_nodes,
@@ -282,8 +282,8 @@ RULES: Final = (
     Rule(
         "reservation-pod-gpu",
         Family.PODS,
-        "A reservation holds exactly one whole GPU.",
-        "Ask for one device in the limits, and remove annotations of shares.",
+        "A reservation pod reserves exactly one whole GPU.",
+        "Set the limit to one device, and remove the annotations of GPU shares.",
         _READS,
         _reservation_gpus,
         cel=_cel(
@@ -294,7 +294,7 @@ RULES: Final = (
     Rule(
         "reservation-pod-do-not-disrupt",
         Family.PODS,
-        f"A reservation has the annotation {DO_NOT_DISRUPT}: 'true'.",
+        f"A reservation pod has the annotation {DO_NOT_DISRUPT}: 'true'.",
         "Set the annotation.",
         _READS,
         _do_not_disrupt,
@@ -306,8 +306,9 @@ RULES: Final = (
     Rule(
         "reservation-pod-name",
         Family.PODS,
-        "A reservation has the names that KAI looks for, and the label of its group.",
-        f"Write gpu-reservation- and 16 hexadecimal digits in {RESERVATION_APP}, and set the label {GPU_GROUP}.",
+        "A reservation pod has the name and namespace that KAI expects, and the label of its GPU group.",
+        f"Use the name gpu-reservation- and 16 hexadecimal digits, in {RESERVATION_APP}, and set the label "
+        f"{GPU_GROUP}.",
         _READS,
         _reservation_names,
         cel=_cel(

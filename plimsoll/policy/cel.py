@@ -1,4 +1,4 @@
-"""Expressions in CEL that several rules share; each is about `object`, which an update's old object may stand for."""
+"""CEL expressions that several rules share; each reads `object`, which may be replaced by an update's `oldObject`."""
 
 import re
 from collections.abc import Iterable
@@ -20,31 +20,31 @@ def texts(values: Iterable[str]) -> str:
 
 
 def matches(value: str, pattern: str) -> str:
-    """Whether a pattern that Python and RE2 read alike fits the whole of a text."""
+    """Whether a pattern with the same meaning in Python and RE2 matches the whole text."""
     flags = "(?i)" if pattern.startswith("(?i)") else ""
     return f"{value}.matches({text(f'{flags}^(?:{pattern.removeprefix(flags)})$')})"
 
 
 def has(whole: str, path: str) -> str:
-    """That every step of a path is there."""
+    """Whether every step of a path exists."""
     steps = path.split(".")
     return " && ".join(f"has({whole}.{'.'.join(steps[: end + 1])})" for end in range(len(steps)))
 
 
 def value(whole: str, path: str, otherwise: str) -> str:
-    """What stands at a path, else another expression."""
+    """The value at a path, or another expression if there is none."""
     return f"({has(whole, path)} ? {whole}.{path} : {otherwise})"
 
 
 def setting(field: str) -> str:
-    """The Environment's value of a field, else the model's default."""
+    """The Environment's value of a field, or the model's default."""
     alias, default = _FIELDS[field].alias, _FIELDS[field].default
     otherwise = texts(default) if isinstance(default, tuple) else text(default)
     return f"(has(params.spec.{alias}) ? params.spec.{alias} : {otherwise})"
 
 
 def option(rule: str, name: str, otherwise: str) -> str:
-    """An option that the Environment sets for a rule, else an expression."""
+    """An option that the Environment sets for a rule, or an expression."""
     found = f"params.spec.policies.rules[{text(rule)}]"
     return (
         f"({has('params', 'spec.policies.rules')} && {text(rule)} in params.spec.policies.rules"
@@ -53,13 +53,13 @@ def option(rule: str, name: str, otherwise: str) -> str:
 
 
 def message(template: str, **expressions: str) -> str:
-    """An expression that fills a message's `{fields}` with what the expressions of that name say."""
+    """An expression that fills a message's `{fields}` with the values of the expressions of the same names."""
     parts = re.split(r"\{(\w+)\}", template)
     return " + ".join(expressions[part] if odd % 2 else text(part) for odd, part in enumerate(parts) if part)
 
 
 def literal(found: Any) -> str:
-    """A number or a truth value."""
+    """A number or a boolean."""
     return str(found).lower()
 
 
@@ -75,4 +75,4 @@ POD_VARIABLES: Final = {
     "owned": "has(object.metadata.ownerReferences)"
     " && object.metadata.ownerReferences.exists(each, has(each.controller) && each.controller)",
 }
-"""Of every rule on pods: the pod or template, and what is read of it."""
+"""Variables of every rule on pods: the pod or pod template, and the parts that rules read."""

@@ -21,7 +21,7 @@ class Chart(NamedTuple):
 
 
 def charts(manifest: Manifest) -> Iterator[Chart]:
-    """Every chart from a repository that the object names; those of local folders have no version to name."""
+    """Every chart from a repository that the object uses; charts from local folders have no version."""
     spec = section(manifest, "spec")
     kind, group = kind_of(manifest), group_of(manifest)
     if kind == CHART_FILE_KIND:
@@ -56,8 +56,8 @@ def _versions(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
             shown = f"is {chart.version!r:.60}" if chart.version else "is not set"
             yield Fault(
                 chart.field,
-                f"the version of chart {chart.name or '(no name)'} {shown}, so that another one may come by itself: "
-                "write one exact version, such as 0.17.2",
+                f"the version of chart {chart.name or '(no name)'} {shown}, so a newer version can be installed "
+                "without a change here: set one exact version, such as 0.17.2",
             )
 
 
@@ -65,8 +65,8 @@ RULES: Final = (
     Rule(
         "chart-version-pinned",
         Family.SUPPLY_CHAIN,
-        "Charts have one exact version: no range, and no missing version.",
-        "Write the version in full, such as 0.17.2.",
+        "A chart has one exact version, not a range.",
+        "Set the full version, such as 0.17.2.",
         ("Chart and Release of Pulumi", "Chart.yaml", "Application", "HelmRelease", "HelmChart"),
         _versions,
     ),

@@ -1,4 +1,4 @@
-"""Checking: what manifests break of the rules, as settings and exemptions have it."""
+"""Checks manifests against the rules, with their settings and exemptions."""
 
 import datetime
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from plimsoll.policy.world import World
 
 @dataclass(frozen=True)
 class Exempted:
-    """A finding that an exemption takes away."""
+    """A finding that an exemption suppresses."""
 
     finding: Finding
     exemption: Exemption
@@ -26,14 +26,14 @@ class Report:
     """What one check found."""
 
     findings: tuple[tuple[int | None, Finding], ...] = ()
-    """Each with the position of the object that it is about; None: it is about the settings."""
+    """Each with the position of its object; None: the finding is about the settings."""
     exempted: tuple[Exempted, ...] = ()
 
 
 class Checker:
-    """The rules with their settings, for the objects of one world on one day.
+    """The rules with their settings, for the objects of one environment on one day.
 
-    Raises InvalidPoliciesError where the settings do not fit the rules.
+    Raises InvalidPoliciesError if the settings do not match the rules.
     """
 
     def __init__(self, world: World, policies: Policies, today: datetime.date) -> None:
@@ -43,9 +43,9 @@ class Checker:
         self._rules = {name: each for name, each in settled(policies).items() if each.severity is not None}
 
     def check(self, manifests: Sequence[Manifest]) -> Report:
-        """Everything that is wrong with the objects, each by itself and all together.
+        """Every finding about the objects, each alone and all together.
 
-        Raises InvalidObjectError where one lacks the parts of a Kubernetes object.
+        Raises InvalidObjectError if one is not a Kubernetes object.
         """
         found: list[tuple[int | None, Finding]] = []
         exempted: list[Exempted] = []
@@ -59,14 +59,14 @@ class Checker:
         return Report(tuple(found), tuple(exempted))
 
     def broken_by(self, manifest: Manifest) -> Iterator[Finding]:
-        """What one object breaks by itself, but for what it is exempted from."""
+        """The findings about one object alone, without those that it is exempted from."""
         for each in self._rules.values():
             for finding in self._by_rule(each, manifest):
                 if self._exemption(finding) is None:
                     yield finding
 
     def of_all(self, manifests: Sequence[Manifest]) -> Iterator[tuple[int | None, Finding]]:
-        """What the objects break together, exemptions apart."""
+        """The findings about the objects together; exemptions are not applied."""
         places = {(kind_of(each), namespace_of(each), name_of(each)): number for number, each in enumerate(manifests)}
         unknown = self._rules.get(queue_tree.UNKNOWN_RULE)
         known = unknown.options if unknown is not None else queue_tree.KnownQueues()
@@ -82,7 +82,7 @@ class Checker:
                 yield place, replace(finding, severity=rule.severity or finding.severity)
 
     def expired(self) -> Iterator[Finding]:
-        """One finding for each exemption that is past its date."""
+        """One finding for each expired exemption."""
         each = self._rules.get(EXPIRED)
         if each is not None and each.severity is not None:
             yield from expired(self._policies, self._today, each.severity)
@@ -108,7 +108,7 @@ class Checker:
             )
 
     def _exemption(self, finding: Finding) -> Exemption | None:
-        """The exemption in force that takes the finding away."""
+        """The exemption in force that covers the finding."""
         for each in self._policies.exemptions:
             covers = each.covers(finding.rule, finding.kind, finding.namespace, finding.name)
             if covers and each.until >= self._today:

@@ -1,4 +1,4 @@
-"""The rule on exemptions themselves: each ends, and says so when it has."""
+"""The rule on exemptions: each has an end date, and an expired exemption is reported."""
 
 import datetime
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ RULES: Final = (
     Rule(
         EXPIRED,
         Family.EXEMPTIONS,
-        "No exemption is past its date.",
-        "Mend what it covered and remove it, or agree on another date.",
+        "No exemption is expired.",
+        "Fix the objects that it covers and remove it, or set a later date.",
         ("the exemptions of the settings",),
         severity=Severity.WARNING,
         loop=False,
@@ -24,7 +24,7 @@ RULES: Final = (
 
 
 def expired(policies: Policies, today: datetime.date, severity: Severity) -> Iterator[Finding]:
-    """One finding for each exemption that is past its date."""
+    """One finding for each expired exemption."""
     for number, each in enumerate(policies.exemptions):
         if each.until < today:
             yield Finding(
@@ -34,6 +34,6 @@ def expired(policies: Policies, today: datetime.date, severity: Severity) -> Ite
                 field=f"exemptions[{number}].until",
                 rule=EXPIRED,
                 severity=severity,
-                message=f"the exemption from {each.rule} ended on {each.until} ({each.reason}): mend what it covered "
-                "and remove it, or agree on another date",
+                message=f"the exemption from {each.rule} expired on {each.until} ({each.reason}): fix the "
+                "objects that it covers and remove it, or set a later date",
             )

@@ -1,4 +1,4 @@
-"""Fields of manifests that nobody has checked yet: a part of another type than expected counts as absent."""
+"""Reads fields of unvalidated manifests: a field with an unexpected type counts as absent."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How many GPUs objects ask for or may hold, and what they cost: what budgets are compared with."""
+"""How many GPUs objects request or may have, and what they cost: what budgets are compared with."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -16,20 +16,20 @@ from plimsoll.quantity import parse_devices, parse_quantity
 
 
 class Holding(NamedTuple):
-    """What one object asks for, or may hold."""
+    """What one object requests, or may have."""
 
     gpus: Decimal | None
-    """None: without a bound."""
+    """None: unlimited."""
     price: float | None
-    """For an hour, in the currency of the prices; None: not known."""
+    """Per hour, in the currency of the prices; None: not known."""
     queue: str = ""
     pool: str = ""
     of_nodes: bool = True
-    """Whether it is nodes, which have a price; pods cost what their nodes do."""
+    """Whether it is nodes, which have a price; the price of pods is the price of their nodes."""
 
 
 class Prices(NamedTuple):
-    """Instance types with what one instance costs for an hour."""
+    """Instance types with the price of one instance per hour."""
 
     catalog: Catalog
 
@@ -39,7 +39,7 @@ class Prices(NamedTuple):
 
 
 def demand(manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE) -> Iterator[Holding]:
-    """What a Workspace or a workload asks for; nothing of pods that stand for capacity."""
+    """What a Workspace or a workload requests; nothing for pods that represent capacity."""
     workspace = workspace_of(manifest)
     if workspace is not None:
         kind = prices.catalog.lookup(text(workspace.resource, "instanceType"))
@@ -59,7 +59,7 @@ def demand(manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE) -> 
 
 
 def supply(manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE) -> Iterator[Holding]:
-    """What a NodeClaim or a static NodePool holds, and what another NodePool may hold at most."""
+    """The GPUs of a NodeClaim or a static NodePool, or the limit of another NodePool."""
     spec = section(manifest, "spec")
     if is_kind(manifest, "karpenter.sh", "NodeClaim"):
         kinds = _types(spec, prices)
@@ -84,7 +84,7 @@ def supply(manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE) -> 
 
 
 def _types(spec: Mapping[str, Any], prices: Prices) -> list[InstanceType]:
-    """The types of GPU nodes that requirements name."""
+    """The GPU instance types that the requirements list."""
     found: list[InstanceType] = []
     for _, each in items(spec, "requirements"):
         values = each.get("values")
@@ -101,7 +101,7 @@ def _dearest(kinds: list[InstanceType], nodes: int, prices: Prices) -> float | N
 
 
 def _gpus(template: PodTemplate, resource: str) -> Decimal:
-    """Of one pod: whole devices, else its share of GPUs."""
+    """Of one pod: whole devices, or its share of GPUs."""
     whole = sum(
         _devices(section(container, "resources", "limits").get(resource)) or 0
         for _, container in items(template.spec, "containers")
@@ -116,7 +116,7 @@ def _gpus(template: PodTemplate, resource: str) -> Decimal:
 
 
 def _copies(manifest: Manifest, path: str) -> int:
-    """Pods of a template: `replicas`, `parallelism` and the size of a group, of everything that holds it."""
+    """Pods of a template: the product of `replicas`, `parallelism` and group size of everything that contains it."""
     copies = 1
     value: Any = manifest
     for step in ["", *path.replace("[", ".[").split(".")]:

@@ -1,4 +1,4 @@
-"""Rules on KAI's GPU sharing annotations: what its admission asks of them."""
+"""Rules on KAI's GPU sharing annotations: what KAI's admission requires."""
 
 import re
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ from plimsoll.policy.world import World
 
 _NUMBER: Final = r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?"
 _MEMORY: Final = r"0{0,3}[1-9][0-9]{0,11}"
-"""MiB; more digits than any GPU's."""
+"""MiB; more digits than the memory of any GPU has."""
 _DEVICES: Final = r"0{0,3}[1-9][0-9]{0,3}"
-_READS: Final = ("Pod", "whatever has a pod template")
+_READS: Final = ("Pod", "objects with a pod template")
 
 
 def _annotation(template: PodTemplate, name: str) -> str:
@@ -30,7 +30,7 @@ def _annotated(manifest: Manifest, name: str) -> Iterator[tuple[PodTemplate, str
 
 
 def _number(field: str, name: str, value: Any) -> Fault:
-    return Fault(field, f"{name} is the number {value}, and annotations are text: put it in quotes")
+    return Fault(field, f"{name} is the number {value}, and the value of an annotation is a string: put it in quotes")
 
 
 def _fractions(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
@@ -39,8 +39,8 @@ def _fractions(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         if not fits:
             yield Fault(
                 field,
-                f"{GPU_FRACTION} is {value!r:.60}, and a share is above 0 and below 1: write one such as '0.5', or ask "
-                f"for whole GPUs with {world.gpu_resource}",
+                f"{GPU_FRACTION} is {value!r:.60}, and a fraction must be above 0 and below 1: set one such as "
+                f"'0.5', or request whole GPUs with {world.gpu_resource}",
             )
         elif not isinstance(value, str):
             yield _number(field, GPU_FRACTION, value)
@@ -51,8 +51,8 @@ def _memories(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         if not re.fullmatch(_MEMORY, str(value)):
             yield Fault(
                 field,
-                f"{GPU_MEMORY_SHARE} is {value!r:.60}, and it is a whole number of MiB above 0, without a unit: write "
-                "one such as '2000'",
+                f"{GPU_MEMORY_SHARE} is {value!r:.60}, and it must be a whole number of MiB above 0, without a "
+                "unit: set one such as '2000'",
             )
         elif not isinstance(value, str):
             yield _number(field, GPU_MEMORY_SHARE, value)
@@ -63,14 +63,14 @@ def _devices(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         if not template.wants_share:
             yield Fault(
                 field,
-                f"{GPU_FRACTION_DEVICES} is {value!r:.60} and stands without {GPU_FRACTION} or {GPU_MEMORY_SHARE}: add "
-                f"the part of each GPU, or ask for whole GPUs with {world.gpu_resource}",
+                f"{GPU_FRACTION_DEVICES} is {value!r:.60}, and neither {GPU_FRACTION} nor {GPU_MEMORY_SHARE} is "
+                f"set: set one of them, or request whole GPUs with {world.gpu_resource}",
             )
         elif not re.fullmatch(_DEVICES, str(value)) or int(value) > MAX_DEVICES:
             yield Fault(
                 field,
-                f"{GPU_FRACTION_DEVICES} is {value!r:.60}: write a whole number from 1 to {MAX_DEVICES}, the GPUs of "
-                "one node",
+                f"{GPU_FRACTION_DEVICES} is {value!r:.60}: set a whole number from 1 to {MAX_DEVICES}, the "
+                "number of GPUs of one node that the pod uses",
             )
         elif not isinstance(value, str):
             yield _number(field, GPU_FRACTION_DEVICES, value)
@@ -82,8 +82,8 @@ def _both(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         if GPU_FRACTION in given and GPU_MEMORY_SHARE in given:
             yield Fault(
                 _annotation(template, GPU_MEMORY_SHARE),
-                f"{GPU_MEMORY_SHARE} {given[GPU_MEMORY_SHARE]!r:.60} stands beside {GPU_FRACTION} "
-                f"{given[GPU_FRACTION]!r:.60}: keep one of the two",
+                f"{GPU_MEMORY_SHARE} is {given[GPU_MEMORY_SHARE]!r:.60} and {GPU_FRACTION} is "
+                f"{given[GPU_FRACTION]!r:.60}: remove one of them",
             )
 
 
@@ -97,8 +97,8 @@ def _whole(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
             field, resource, amount = first
             yield Fault(
                 field,
-                f"{resource} is {amount!r:.60} beside {annotation} {template.annotations[annotation]!r:.60}: a pod "
-                "takes a share or whole devices; keep the annotation or the resource",
+                f"{resource} is {amount!r:.60} and {annotation} is {template.annotations[annotation]!r:.60}: a pod "
+                "requests a share or whole devices; remove the resource or the annotation",
             )
 
 
@@ -110,7 +110,7 @@ RULES: Final = (
         "gpu-share-fraction",
         Family.SHARES,
         f"The annotation {GPU_FRACTION} is a number above 0 and below 1.",
-        "Write a fraction such as '0.5', or ask for whole GPUs.",
+        "Set a fraction such as '0.5', or request whole GPUs.",
         _READS,
         _fractions,
         cel=Cel(
@@ -124,7 +124,7 @@ RULES: Final = (
         "gpu-share-memory",
         Family.SHARES,
         f"The annotation {GPU_MEMORY_SHARE} is a whole number of MiB above 0.",
-        "Write MiB without a unit, such as '2000'.",
+        "Set MiB without a unit, such as '2000'.",
         _READS,
         _memories,
         cel=Cel(
@@ -136,8 +136,9 @@ RULES: Final = (
     Rule(
         "gpu-share-devices",
         Family.SHARES,
-        f"The annotation {GPU_FRACTION_DEVICES} is a whole number from 1 to {MAX_DEVICES}, beside a share.",
-        f"Add {GPU_FRACTION} or {GPU_MEMORY_SHARE}, and write on how many GPUs of one node the pod runs, such as '2'.",
+        f"The annotation {GPU_FRACTION_DEVICES} is a whole number from 1 to {MAX_DEVICES}, and the pod requests "
+        "a share.",
+        f"Set {GPU_FRACTION} or {GPU_MEMORY_SHARE}, and the number of GPUs of one node that the pod uses, such as '2'.",
         _READS,
         _devices,
         cel=Cel(
@@ -152,7 +153,7 @@ RULES: Final = (
         "gpu-share-one-amount",
         Family.SHARES,
         f"A pod has {GPU_FRACTION} or {GPU_MEMORY_SHARE}, not both.",
-        "Keep one of the two annotations.",
+        "Remove one of the annotations.",
         _READS,
         _both,
         cel=Cel(
@@ -164,8 +165,8 @@ RULES: Final = (
     Rule(
         "gpu-share-no-whole-gpu",
         Family.SHARES,
-        f"A pod that shares GPUs asks for no whole {NVIDIA}... devices beside it.",
-        "Keep the annotation or the resource.",
+        f"A pod that requests a GPU share requests no whole {NVIDIA}... devices.",
+        "Remove the resource or the annotation.",
         _READS,
         _whole,
         cel=Cel((Subject.PODS,), f"!{_SHARES} || !variables.wantsDevices", POD_VARIABLES),

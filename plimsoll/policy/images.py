@@ -1,4 +1,4 @@
-"""Rules on images: pinned tags everywhere, digests where they are asked for."""
+"""Rules on images: pinned tags everywhere, digests where an option requires them."""
 
 import re
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ from plimsoll.policy.workspaces import workspace_of
 from plimsoll.policy.world import World
 
 VALUES_KIND: Final = "Values"
-"""A chart's values, which have no kind of their own."""
+"""Values of a chart, which have no kind."""
 TAG_RULE: Final = "image-tag-pinned"
 DIGEST_RULE: Final = "image-digest"
 
 _DIGEST: Final = r".+@sha(?:256:[0-9a-f]{64}|512:[0-9a-f]{128})"
 _TAGGED: Final = r"(?:.*/)?[^/:@]+:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(?:@.*)?"
 _LATEST: Final = r"(?:.*/)?[^/:@]+:latest(?:-[A-Za-z0-9_.-]*)?(?:@.*)?"
-_READS: Final = ("Pod", "whatever has a pod template", "Workspace", "InferenceSet", "Environment", "chart values")
+_READS: Final = ("Pod", "objects with a pod template", "Workspace", "InferenceSet", "Environment", "chart values")
 
 
 class Image(NamedTuple):
@@ -34,7 +34,7 @@ class Image(NamedTuple):
 
     @property
     def pinned(self) -> bool:
-        """By a digest, or by a tag that is not `latest` and does not begin with `latest-`."""
+        """Has a digest, or a tag that is not `latest` and does not begin with `latest-`."""
         return self.has_digest or (
             re.fullmatch(_TAGGED, self.name) is not None and re.fullmatch(_LATEST, self.name) is None
         )
@@ -43,11 +43,11 @@ class Image(NamedTuple):
 class DigestOptions(Declared):
     required: bool = False
     namespaces: tuple[str, ...] = ()
-    """Where it is asked for; empty: everywhere."""
+    """Where a digest is required; empty: everywhere."""
 
 
 def images(manifest: Manifest) -> Iterator[Image]:
-    """Every image that the object names."""
+    """Every image that the object uses."""
     for template in pod_templates(manifest):
         for path, container in template.containers():
             if text(container, "image"):
@@ -76,7 +76,7 @@ def _image(parent: Manifest, name: str, path: str) -> Iterator[Image]:
 def _of_values(values: Manifest, path: str) -> Iterator[Image]:
     """`image: name:tag`, and `image: {registry, repository, tag, digest}`, however deep.
 
-    A chart takes its own version where no tag is given, so that only a tag that is given is judged.
+    Without a tag a chart uses its own version, so only a given tag is checked.
     """
     for name, item in values.items():
         here = join(path, name)
@@ -100,8 +100,8 @@ def _tags(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         if not image.pinned:
             yield Fault(
                 image.field,
-                f"the image is {image.name!r:.200}, which is another one when it is pulled again: name a version, as "
-                "in 'name:1.2.3', or a digest",
+                f"the image is {image.name!r:.200}, which can change between pulls: set a version, such as "
+                "'name:1.2.3', or a digest",
             )
 
 
@@ -109,10 +109,10 @@ def _digests(manifest: Manifest, world: World, options: DigestOptions) -> Iterat
     if not options.required or (options.namespaces and namespace_of(manifest) not in options.namespaces):
         return
     for image in images(manifest):
-        # An image that has no version is the other rule's.
+        # An image without a version is a finding of the other rule.
         if image.pinned and not image.has_digest:
             yield Fault(
-                image.field, f"the image is {image.name!r:.200}, and a digest is asked for: write 'name@sha256:...'"
+                image.field, f"the image is {image.name!r:.200}, and a digest is required: use 'name@sha256:...'"
             )
 
 
@@ -125,8 +125,8 @@ RULES: Final = (
     Rule(
         TAG_RULE,
         Family.SUPPLY_CHAIN,
-        "Images have a version or a digest: no `latest`, and no missing tag.",
-        "Name a version, as in 'name:1.2.3', or a digest.",
+        "An image has a version or a digest; `latest` is not a version.",
+        "Set a version, such as 'name:1.2.3', or a digest.",
         _READS,
         _tags,
         severity=None,
@@ -135,8 +135,8 @@ RULES: Final = (
     Rule(
         DIGEST_RULE,
         Family.SUPPLY_CHAIN,
-        "Images are named by their digests, where that is asked for.",
-        "Write 'name@sha256:...'; option `required` asks for it, in `namespaces` or everywhere.",
+        "An image has a digest, if the option `required` is set.",
+        "Use 'name@sha256:...'. The option `namespaces` limits the rule to these namespaces.",
         _READS,
         _digests,
         options=DigestOptions,

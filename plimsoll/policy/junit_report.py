@@ -1,4 +1,4 @@
-"""Findings as JUnit XML, which CI systems show as tests: a suite for each file, a case for each object."""
+"""Findings as JUnit XML, which CI systems show as tests: a test suite for each file, a test case for each object."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class Case(NamedTuple):
 def cases(
     manifests: Sequence[Manifest], files: Sequence[str], found: Sequence[tuple[int | None, Located]]
 ) -> list[Case]:
-    """A case for each object, and one for each finding that is about none."""
+    """A case for each object, and one for each finding without an object."""
     by_object: dict[int, list[Located]] = {}
     for position, located in found:
         if position is not None:
@@ -31,7 +31,7 @@ def cases(
 
 
 def junit(cases: Sequence[Case]) -> str:
-    """The document; a case fails once, with all that its object breaks."""
+    """The XML document; a case fails once, with all findings about its object."""
     suites: dict[str, list[Case]] = {}
     for case in cases:
         suites.setdefault(case.file, []).append(case)
@@ -64,5 +64,5 @@ def _counts(cases: Sequence[Case]) -> dict[str, str]:
 
 
 def _text(value: str) -> str:
-    """Without the characters that XML 1.0 cannot hold."""
+    """Without the characters that XML 1.0 does not allow."""
     return "".join(each if each in "\t\n" or ord(each) >= 0x20 else "?" for each in value)

@@ -1,4 +1,4 @@
-"""Findings with the places that they are about, for reports that point into files."""
+"""Findings with file and line, for reports that refer to files."""
 
 from typing import NamedTuple
 
@@ -8,6 +8,6 @@ from plimsoll.model.meta import Finding
 class Located(NamedTuple):
     finding: Finding
     file: str
-    """As it was given on the command line; that of the settings where they are what is wrong."""
+    """As given on the command line; the file of the settings if the finding is about them."""
     line: int
-    """From 1 on: where the object begins."""
+    """The first line of the object, counted from 1."""

@@ -1,4 +1,4 @@
-"""Rules on the provisioning mode: nodes that are brought or provisioned, and by what."""
+"""Rules on the provisioning mode: existing (BYO) or provisioned nodes, and which provisioner."""
 
 from collections.abc import Iterator
 from typing import Any, Final, Literal
@@ -25,7 +25,7 @@ _SUBJECTS: Final = (Subject.WORKSPACES, Subject.KAITO)
 
 
 class ModeOptions(Declared):
-    """Absent: as the Environment says; what depends on an unknown mode is not judged."""
+    """Absent: the Environment's values; without a known mode, what depends on it is not checked."""
 
     node_auto_provisioning: Literal["enabled", "disabled"] | None = None
     provisioner: Literal["byo", "nodeclaim", "static-nodepool", "trigger-pod"] | None = None
@@ -48,7 +48,7 @@ def _partitions(manifest: Manifest, world: World, options: ModeOptions) -> Itera
     workspace, mode = workspace_of(manifest), options.mode(world)
     if workspace is None or not workspace.resource.get("partition"):
         return
-    # An instance type asks for provisioned nodes, whatever the mode.
+    # An instance type implies provisioned nodes, if the mode is not known.
     if mode.auto_provisioning if mode is not None else text(workspace.resource, "instanceType"):
         yield Fault(join(workspace.path, "resource", "partition"), PARTITION_FORBIDDEN)
 
@@ -60,8 +60,8 @@ def _selectors(manifest: Manifest, world: World, options: ModeOptions) -> Iterat
     if mode is None or not mode.auto_provisioning:
         yield Fault(
             workspace.selector_path,
-            f"{workspace.selector_path} is empty and no instance type is named, so that every node of the cluster "
-            "matches: name the nodes by matchLabels or matchExpressions",
+            f"{workspace.selector_path} is empty and no instance type is set, so every node of the cluster "
+            "matches: select nodes with matchLabels or matchExpressions",
         )
 
 
@@ -71,16 +71,16 @@ def _reserved(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         return
     prefixes = ", ".join(world.reserved_prefixes)
     expressions = (text(each, "key") for _, each in items(workspace.selector, "matchExpressions"))
-    keys = _kept_keys((*section(workspace.selector, "matchLabels"), *expressions), world)
+    keys = _reserved_keys((*section(workspace.selector, "matchLabels"), *expressions), world)
     if keys:
         yield Fault(workspace.selector_path, SELECTOR_RESERVED.format(keys=keys, prefixes=prefixes))
-    keys = _kept_keys(section(workspace.spec, "inference", "template", "metadata", "labels"), world)
+    keys = _reserved_keys(section(workspace.spec, "inference", "template", "metadata", "labels"), world)
     if keys:
         path = join(workspace.path, "inference", "template", "metadata", "labels")
         yield Fault(path, TEMPLATE_RESERVED.format(keys=keys, prefixes=prefixes))
 
 
-def _kept_keys(keys: Any, world: World) -> str:
+def _reserved_keys(keys: Any, world: World) -> str:
     return ", ".join(key for key in keys if isinstance(key, str) and key.startswith(world.reserved_prefixes))
 
 
@@ -92,18 +92,18 @@ def _deprecated(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
     if workspace.resource.get("preferredNodes"):
         yield Fault(
             join(path, "preferredNodes"),
-            "resource.preferredNodes is deprecated and nobody reads it: name the nodes by resource.labelSelector",
+            "resource.preferredNodes is deprecated and ignored: select the nodes with resource.labelSelector",
         )
     count = workspace.resource.get("count")
     if not isinstance(count, int) or isinstance(count, bool):
         return
     if workspace.spec.get("tuning") and count > 1:
-        yield Fault(join(path, "count"), f"resource.count is {count}, and tuning runs on one node: write 1")
+        yield Fault(join(path, "count"), f"resource.count is {count}, and tuning runs on one node: set it to 1")
     elif count > 1 and is_kind(manifest, KAITO_GROUP, "Workspace"):
         yield Fault(
             join(path, "count"),
-            f"resource.count is {count}, and it is deprecated and ignored: KAITO computes the nodes that the model "
-            "takes; leave it out",
+            f"resource.count is {count}, and it is deprecated and ignored: KAITO computes the number of nodes; "
+            "remove it",
         )
 
 
@@ -115,13 +115,13 @@ def _node_claims(manifest: Manifest, world: World, options: ModeOptions) -> Iter
     if not any(text(owner, "kind") == "NodePool" for _, owner in owners):
         yield Fault(
             "kind",
-            f"this environment's provisioner is {mode.provisioner!r}, which makes no NodeClaims: remove it, or set the "
-            "provisioner to 'nodeclaim'",
+            f"the provisioner of this environment is {mode.provisioner!r}, which does not use NodeClaims: remove the "
+            "NodeClaim, or set the provisioner to 'nodeclaim'",
         )
 
 
 def _mode_variables(rule: str) -> dict[str, str]:
-    """The mode, from the rule's options where they say it, else from the Environment."""
+    """The mode, from the rule's options if they set it, otherwise from the Environment."""
     named = option(rule, "nodeAutoProvisioning", "''")
     provisioner = option(rule, "provisioner", "''")
     return {
@@ -176,8 +176,8 @@ RULES: Final = (
     Rule(
         "workspace-instance-type",
         Family.MODE,
-        "A Workspace names an instance type exactly where nodes are provisioned.",
-        "Remove resource.instanceType where nodes are brought; set it where they are provisioned.",
+        "A Workspace has an instance type if nodes are provisioned, and none on existing (BYO) nodes.",
+        "Set resource.instanceType if nodes are provisioned; remove it on existing (BYO) nodes.",
         _WORKSPACES,
         _instance_types,
         options=ModeOptions,
@@ -193,8 +193,8 @@ RULES: Final = (
     Rule(
         "workspace-partition",
         Family.MODE,
-        "A Workspace takes a part of a node only where nodes are brought.",
-        "Remove resource.partition, or bring the nodes.",
+        "A Workspace uses a part of a node only on existing (BYO) nodes.",
+        "Remove resource.partition, or use existing (BYO) nodes.",
         _WORKSPACES,
         _partitions,
         options=ModeOptions,
@@ -209,8 +209,8 @@ RULES: Final = (
     Rule(
         "workspace-selects-nodes",
         Family.MODE,
-        "A Workspace on brought nodes names them: an empty selector matches every node.",
-        "Name the nodes by matchLabels or matchExpressions.",
+        "A Workspace on existing (BYO) nodes selects them: an empty selector matches every node.",
+        "Select the nodes with matchLabels or matchExpressions.",
         _WORKSPACES,
         _selectors,
         options=ModeOptions,
@@ -225,8 +225,8 @@ RULES: Final = (
     Rule(
         "workspace-reserved-labels",
         Family.QUEUES,
-        "A Workspace uses no label that the environment keeps for itself.",
-        "Select nodes, and label pods, by labels of your own.",
+        "A Workspace uses no reserved label.",
+        "Use other labels in the selector and on the pods.",
         _WORKSPACES,
         _reserved,
         needs=Needs.ENVIRONMENT,
@@ -243,8 +243,8 @@ RULES: Final = (
     Rule(
         "workspace-ignored-field",
         Family.MODE,
-        "A Workspace uses no field that is deprecated and ignored.",
-        "Name nodes by resource.labelSelector, and leave their number to the replicas.",
+        "A Workspace uses no deprecated field that is ignored.",
+        "Select nodes with resource.labelSelector, and set their number with inference.replicas.",
         _WORKSPACES,
         _deprecated,
         severity=Severity.WARNING,
@@ -252,7 +252,7 @@ RULES: Final = (
     Rule(
         "node-claim-provisioner",
         Family.MODE,
-        "NodeClaims are declared only where the environment provisions by them.",
+        "NodeClaims are declared only if the environment's provisioner is nodeclaim.",
         "Remove the NodeClaim, or set the provisioner to 'nodeclaim'.",
         ("NodeClaim",),
         _node_claims,

@@ -1,4 +1,4 @@
-"""Rules on Karpenter's NodePools of GPU nodes."""
+"""Rules on Karpenter's NodePools for GPU nodes."""
 
 import re
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def _types() -> dict[str, int]:
 
 
 class Size(NamedTuple):
-    """A node that a pool may launch."""
+    """A node that a NodePool may launch."""
 
     what: str
     gpus: int
@@ -42,12 +42,12 @@ class Size(NamedTuple):
 
 class ConsolidationOptions(Declared):
     minimum_seconds: int = Field(default=300, ge=0)
-    """What `consolidateAfter` must be at least: driver and GPU discovery take minutes on a new node."""
+    """The minimum of `consolidateAfter`: driver installation and GPU discovery take minutes on a new node."""
 
 
 class TaintOptions(Declared):
     keys: tuple[str, ...] = ()
-    """Taints that count; empty: any that keeps pods away."""
+    """Keys of the taints that count; empty: any taint with NoSchedule or NoExecute."""
 
 
 def _requirements(pool: Manifest) -> Iterator[Manifest]:
@@ -68,7 +68,7 @@ def _gpu_families() -> tuple[str, ...]:
 
 
 def is_gpu_pool(pool: Manifest, gpu_resource: str) -> bool:
-    """Whether the pool is for nodes with GPUs, by what it requires, limits, labels or taints."""
+    """Whether the NodePool is for GPU nodes, by its requirements, limits, labels or taints."""
     types, families = _types(), _gpu_families()
     for each in _requirements(pool):
         key = text(each, "key")
@@ -93,7 +93,7 @@ def _sku(taint: Manifest) -> bool:
 
 
 def _sizes(pool: Manifest) -> list[Size]:
-    """The GPUs of each node that the pool names by type or by count."""
+    """The GPUs of each node that the NodePool's requirements list by instance type or by count."""
     types = _types()
     found: list[Size] = []
     for each in _requirements(pool):
@@ -108,7 +108,7 @@ def _sizes(pool: Manifest) -> list[Size]:
 
 
 def _limit(pool: Manifest, resource: str) -> int | None:
-    """Whole devices that the pool may hold; None where nothing readable is said."""
+    """The NodePool's limit in whole devices; None if there is none, or one that cannot be parsed."""
     try:
         return parse_devices(section(pool, "spec", "limits")[resource])
     except (KeyError, ValueError, ArithmeticError):
@@ -129,7 +129,7 @@ def _lasting(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
                 yield Fault(
                     join("spec.template.metadata", part, key),
                     f"{key} {str(given)!r:.80} looks like a time or a hash, and each change of it replaces every node "
-                    "of the pool: put it on the NodePool's own metadata, or leave it out",
+                    "of the NodePool: move it to the metadata of the NodePool itself, or remove it",
                 )
 
 
@@ -140,16 +140,16 @@ def _consolidation(manifest: Manifest, world: World, options: ConsolidationOptio
     seconds = _seconds(given or "0s")
     if seconds is None or seconds >= options.minimum_seconds or not is_gpu_pool(manifest, world.gpu_resource):
         return
-    shown = f"is {given}" if given else "is not set, which is 0s"
+    shown = f"is {given}" if given else "is not set (default 0s)"
     yield Fault(
         "spec.disruption.consolidateAfter",
-        f"consolidateAfter {shown}: a new node is empty until its GPUs are discovered, and is taken away before that; "
-        f"write at least {options.minimum_seconds}s, or Never",
+        f"consolidateAfter {shown}: Karpenter may delete a new node before its GPUs are discovered and pods run; "
+        f"set at least {options.minimum_seconds}s, or Never",
     )
 
 
 def _seconds(duration: str) -> int | None:
-    """None for `Never`, and for what the cluster refuses by itself."""
+    """None for `Never`, and for values that the cluster rejects."""
     if not re.fullmatch(_DURATION, duration):
         return None
     return sum(int(number) * _SECONDS[unit] for number, unit in re.findall("([0-9]+)([smh])", duration))
@@ -162,10 +162,11 @@ def _limits(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
     replicas, nodes = spec.get("replicas"), _limit(manifest, "nodes")
     if isinstance(replicas, int) and nodes is not None and nodes < replicas:
         yield Fault(
-            "spec.limits.nodes", f"limits.nodes is {nodes} and replicas {replicas}: raise the limit or lower replicas"
+            "spec.limits.nodes",
+            f"limits.nodes is {nodes} and replicas is {replicas}: raise the limit or lower replicas",
         )
     limit = _limit(manifest, world.gpu_resource)
-    if not limit:  # 0 closes a pool on purpose
+    if not limit:  # 0 disables a NodePool on purpose
         return
     larger = [size for size in _sizes(manifest) if size.gpus > limit]
     if larger:
@@ -173,8 +174,8 @@ def _limits(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         named = ", ".join(f"{size.what} ({size.gpus} GPUs)" for size in larger[:3])
         yield Fault(
             join("spec.limits", world.gpu_resource),
-            f"the limit is {limit} {world.gpu_resource}, and Karpenter leaves out every node that is over it: {named}; "
-            f"raise it to at least {most}, or name smaller nodes",
+            f"the limit is {limit} {world.gpu_resource}, and Karpenter never launches a node that exceeds it: {named}; "
+            f"raise it to at least {most}, or list smaller nodes",
         )
 
 
@@ -187,8 +188,8 @@ def _remainders(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
     if limit > gpus and limit % gpus:
         yield Fault(
             join("spec.limits", world.gpu_resource),
-            f"the limit is {limit} {world.gpu_resource} and each node has {gpus} GPUs, so that {limit % gpus} are "
-            f"never launched: write {limit - limit % gpus} or {limit - limit % gpus + gpus}",
+            f"the limit is {limit} {world.gpu_resource} and each node has {gpus} GPUs, so {limit % gpus} are "
+            f"never launched: set {limit - limit % gpus} or {limit - limit % gpus + gpus}",
         )
 
 
@@ -204,8 +205,8 @@ def _taints(manifest: Manifest, world: World, options: TaintOptions) -> Iterator
     wanted = " or ".join(options.keys) or "nvidia.com/gpu:NoSchedule"
     yield Fault(
         "spec.template.spec.taints",
-        f"no taint keeps pods without GPUs away from the GPU nodes of this pool: add {wanted}, and the toleration to "
-        "the pods that use them",
+        f"the GPU nodes of this NodePool have no taint that repels pods without GPUs: add {wanted}, and the toleration "
+        "to the pods that use them",
     )
 
 
@@ -255,8 +256,8 @@ RULES: Final = (
     Rule(
         "node-pool-template-lasting",
         Family.NODE_POOLS,
-        "Labels and annotations of a NodePool's template hold no times and no hashes: a change replaces every node.",
-        "Put them on the NodePool's own metadata, or leave them out.",
+        "Labels and annotations of a NodePool's template contain no times or hashes: a change replaces every node.",
+        "Move them to the metadata of the NodePool itself, or remove them.",
         _READS,
         _lasting,
         cel=Cel(
@@ -268,8 +269,8 @@ RULES: Final = (
     Rule(
         CONSOLIDATION_RULE,
         Family.NODE_POOLS,
-        "Consolidation leaves a new GPU node the time that its GPUs take to be discovered.",
-        "Write consolidateAfter of at least 300s, or what the option minimumSeconds says.",
+        "Consolidation waits until the GPUs of a new GPU node can be discovered.",
+        "Set consolidateAfter to at least 300s, or to the option minimumSeconds.",
         _READS,
         _consolidation,
         options=ConsolidationOptions,
@@ -284,8 +285,8 @@ RULES: Final = (
     Rule(
         "node-pool-limits-fit",
         Family.NODE_POOLS,
-        "The limits of a NodePool are no smaller than the nodes that it names.",
-        "Raise the limit to the GPUs of its largest node, or name smaller nodes.",
+        "The limits of a NodePool allow each of the nodes that it lists.",
+        "Raise the limit to the GPUs of its largest node, or list smaller nodes.",
         _READS,
         _limits,
         cel=Cel(
@@ -300,7 +301,7 @@ RULES: Final = (
         "node-pool-limit-remainder",
         Family.NODE_POOLS,
         "The GPU limit of a NodePool is a multiple of the GPUs of its nodes.",
-        "Write the next multiple below or above.",
+        "Set the next lower or higher multiple.",
         _READS,
         _remainders,
         severity=Severity.WARNING,
@@ -308,7 +309,7 @@ RULES: Final = (
     Rule(
         TAINT_RULE,
         Family.NODE_POOLS,
-        "A NodePool of GPU nodes has a taint that keeps other pods away.",
+        "A NodePool for GPU nodes has a taint that repels other pods.",
         "Add a taint such as nvidia.com/gpu:NoSchedule.",
         _READS,
         _taints,

@@ -1,4 +1,4 @@
-"""The pods that an object declares, itself or by templates, however deep: a Pod's own, a Deployment's, a JobSet's."""
+"""The pods that an object declares, itself or by pod templates at any depth: a Pod, a Deployment, a JobSet."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -17,7 +17,7 @@ _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 class PodTemplate(NamedTuple):
     path: str
-    """Of the object that holds metadata and spec; empty for a Pod."""
+    """Path of the object that contains metadata and spec; empty for a Pod."""
     metadata: Mapping[str, Any]
     spec: Mapping[str, Any]
 
@@ -46,13 +46,13 @@ class PodTemplate(NamedTuple):
         return self.wants_share or next(self.devices(), None) is not None
 
     def containers(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Every container with its path, init and ephemeral ones included."""
+        """Every container with its path, including init and ephemeral containers."""
         for name in _CONTAINERS:
             for number, container in items(self.spec, name):
                 yield join(self.path, "spec", name, number), container
 
     def devices(self) -> Iterator[tuple[str, str, Any]]:
-        """Path, resource and amount of each request for NVIDIA's devices that is not 0."""
+        """Path, resource and amount of each request for NVIDIA devices that is not 0."""
         for path, container in self.containers():
             for part in ("limits", "requests"):
                 for resource, amount in section(container, "resources", part).items():
@@ -61,7 +61,7 @@ class PodTemplate(NamedTuple):
 
 
 def pod_templates(manifest: Manifest) -> Iterator[PodTemplate]:
-    """Every pod that the object declares, in the order of its fields."""
+    """Every pod template that the object contains, in the order of its fields."""
     yield from _templates(manifest, "")
 
 

@@ -1,4 +1,4 @@
-"""Rules on pods of queues: those with GPUs name one, and a scheduler that knows queues."""
+"""Rules on pods in queues: pods with GPUs have a queue, and a scheduler that supports queues."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -14,14 +14,14 @@ from plimsoll.policy.workspaces import workspace_of
 from plimsoll.policy.world import KAI_SCHEDULER, World
 
 PROJECT: Final = "project"
-"""The label that KAI reads where the queue's is missing."""
+"""The label that KAI reads if the queue label is missing."""
 SCHEDULER_RULE: Final = "queue-scheduler"
-_READS: Final = ("Pod", "whatever has a pod template")
+_READS: Final = ("Pod", "objects with a pod template")
 
 
 class SchedulerOptions(Declared):
     schedulers: tuple[str, ...] = ()
-    """That know queues, beside kai-scheduler and the Environment's `queueScheduler`."""
+    """Schedulers that support queues, in addition to kai-scheduler and the Environment's `queueScheduler`."""
 
     def known(self, world: World) -> frozenset[str]:
         return frozenset((KAI_SCHEDULER, world.queue_scheduler, *self.schedulers))
@@ -30,7 +30,7 @@ class SchedulerOptions(Declared):
 def _unnamed(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
     if is_kind(manifest, GROUP, "Workspace"):
         if world.queues is not None and not text(section(manifest, "spec"), "queue"):
-            yield Fault("spec.queue", "set spec.queue: the name of the leaf queue that its pods are to be in")
+            yield Fault("spec.queue", "spec.queue is not set: set it to the leaf queue of its pods")
         return
     if not _chooses_queue(manifest) or text(labels_of(manifest), QUEUE) or text(labels_of(manifest), PROJECT):
         return
@@ -40,12 +40,12 @@ def _unnamed(manifest: Manifest, world: World, _: Any) -> Iterator[Fault]:
         if template.wants_gpus and not named and (by_kai or world.queues is not None):
             yield Fault(
                 join(template.path, "metadata", "labels", QUEUE),
-                f"asks for GPUs and names no queue: set the label {QUEUE} to a leaf queue",
+                f"the pod requests GPUs and has no queue: set the label {QUEUE} to a leaf queue",
             )
 
 
 def _chooses_queue(manifest: Manifest) -> bool:
-    """Whether the queue is the object's to name: not an owner's, and not another object's that runs it."""
+    """Whether the object itself sets the queue, rather than its owner or an object that uses it."""
     owners = items(section(manifest, "metadata"), "ownerReferences")
     return (
         workspace_of(manifest) is None
@@ -69,13 +69,13 @@ def _schedulers(manifest: Manifest, world: World, options: SchedulerOptions) -> 
             shown = f"is {given!r:.60}" if given else "is not set"
             yield Fault(
                 join(template.path, "spec", "schedulerName"),
-                f"schedulerName {shown}, and only a scheduler of queues reads {what}: set it to "
+                f"schedulerName {shown}, and only a scheduler that supports queues reads {what}: set it to "
                 f"{world.queue_scheduler!r}",
             )
 
 
 def _for_kai(template: PodTemplate, owner_queue: str) -> str:
-    """What of the pod only KAI reads; empty where there is nothing."""
+    """What in the pod only KAI reads; empty if there is nothing."""
     for name in SHARE_ANNOTATIONS:
         if name in template.annotations:
             return f"the annotation {name} {template.annotations[name]!r:.60}"
@@ -99,7 +99,7 @@ RULES: Final = (
     Rule(
         "gpu-workload-names-queue",
         Family.QUEUES,
-        "A workload with GPUs names a queue: each that KAI schedules, and every one where queues are declared.",
+        "A workload with GPUs has a queue if KAI schedules it, or if queues are declared.",
         f"Set the label {QUEUE}, or spec.queue of a Workspace, to a leaf queue.",
         ("Workspace", *_READS),
         _unnamed,
@@ -115,7 +115,7 @@ RULES: Final = (
     Rule(
         SCHEDULER_RULE,
         Family.QUEUES,
-        "A pod that names a queue, or shares a GPU, is scheduled by a scheduler that knows queues.",
+        "A pod with a queue or a GPU share uses a scheduler that supports queues.",
         f"Set schedulerName to {KAI_SCHEDULER}, or to the Environment's queueScheduler.",
         _READS,
         _schedulers,

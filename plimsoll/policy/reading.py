@@ -1,4 +1,4 @@
-"""Which objects the rules read; the others are passed over."""
+"""Which objects the rules read; the others are skipped."""
 
 from typing import Final
 
@@ -17,11 +17,11 @@ _CHARTS: Final = {
     ("helm.cattle.io", "HelmChart"),
 }
 UNNAMED: Final = (CHART_FILE_KIND, VALUES_KIND)
-"""Kinds of ours for files that are no Kubernetes objects."""
+"""Plimsoll's kinds for files that are not Kubernetes objects."""
 
 
 def is_read(manifest: Manifest) -> bool:
-    """Whether a rule has something to say about objects of this kind."""
+    """Whether a rule reads objects of this kind."""
     return (
         workspace_of(manifest) is not None
         or is_kind(manifest, GROUP, "Environment")

@@ -1,4 +1,4 @@
-"""The rules as data for people: `plimsoll policy list`, and the page of the reference."""
+"""The rules as data: `plimsoll policy list`, and the reference page."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -21,7 +21,7 @@ _TITLES: Final = {
 
 
 def described(rule: Rule) -> dict[str, Any]:
-    """One rule, with where it is enforced beside `plimsoll policy check`."""
+    """One rule, with the places that enforce it in addition to `plimsoll policy check`."""
     return {
         "rule": rule.id,
         "family": rule.family.value,
@@ -58,7 +58,7 @@ setting names it."""
 
 
 def markdown() -> str:
-    """The page of the reference: every rule, by family."""
+    """The reference page: every rule, by family."""
     parts = [_HEAD]
     for family, title in _TITLES.items():
         rules = [rule for rule in RULES.values() if rule.family is family]

@@ -1,4 +1,4 @@
-"""A rule: what it asks, what to do where it is broken, and the check itself, in Python and where possible in CEL."""
+"""A rule: what it requires, the remedy, and the check itself, in Python and where possible in CEL."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,30 +27,30 @@ class Fault(NamedTuple):
 
     field: str
     message: str
-    """Names the field, its value and what to change; the object's name is put before it."""
+    """Names the field, its value and what to change; the object's name is prepended."""
 
 
 class NoOptions(Declared):
-    """Of a rule that takes none."""
+    """Options of a rule without options."""
 
 
 class Needs(Enum):
-    """What a rule must know beside the object to be judged."""
+    """What a rule must know in addition to the object."""
 
     NOTHING = "nothing"
     MODE = "mode"
-    """Which options of the rule may name."""
+    """The provisioning mode, which options of the rule may set."""
     ENVIRONMENT = "environment"
 
 
 Check = Callable[[Manifest, World, Any], Iterator[Fault]]
 """The faults of one object; the last argument is the rule's options."""
 CheckAll = Callable[[Sequence[Manifest], World, Any], Iterator[Finding]]
-"""The findings of objects as a whole."""
+"""The findings about all objects together."""
 
 
 class Resources(NamedTuple):
-    """Resources of an API group, in the plural, as admission rules name them."""
+    """Resources of an API group, in the plural, as in admission rules."""
 
     group: str
     plurals: tuple[str, ...]
@@ -58,7 +58,7 @@ class Resources(NamedTuple):
 
 
 class Subject(Enum):
-    """What one ValidatingAdmissionPolicy is about."""
+    """The objects that one ValidatingAdmissionPolicy checks."""
 
     WORKSPACES = (Resources(GROUP, ("workspaces",)),)
     KAITO = (Resources("kaito.sh", ("workspaces", "inferencesets")),)
@@ -72,18 +72,17 @@ class Subject(Enum):
     QUEUE_DELETIONS = (Resources("scheduling.run.ai", ("queues",), ("DELETE",)),)
 
     @property
-    def judged(self) -> str:
-        """The variable in CEL that holds the object: one that is deleted has only been."""
+    def variable(self) -> str:
+        """The CEL variable that contains the object: `oldObject` for a deletion."""
         return "oldObject" if all(each.operations == ("DELETE",) for each in self.value) else "object"
 
 
 @dataclass(frozen=True)
 class Cel:
-    """The rule as a ValidatingAdmissionPolicy says it, about `object` (`oldObject` where it is deleted), with `params`
-    the Environment.
+    """The rule in a ValidatingAdmissionPolicy, on `object` (`oldObject` for a deletion); `params` is the Environment.
 
-    `variables` may name those before them. `holds` is true of an object that keeps the rule. Variables of rules on the
-    same subject may have the same name where they are the same.
+    `variables` may use those before them. `holds` is true for an object that complies with the rule. Rules on the same
+    subject may share a variable's name only if its expression is the same.
     """
 
     subjects: tuple[Subject, ...]
@@ -98,19 +97,19 @@ class Rule:
     id: str
     family: Family
     summary: str
-    """What must be so, as one sentence."""
+    """What the rule requires, as one sentence."""
     remedy: str
-    """What to change where it is not."""
+    """What to change if an object breaks the rule."""
     reads: tuple[str, ...]
-    """Kinds that it looks at, for people."""
+    """Kinds that it reads, for people."""
     check: Check | None = None
-    """None where the rule is about all objects together."""
+    """None if the rule is about all objects together."""
     check_all: CheckAll | None = None
-    """Absent beside `check` also of rules on queues, which are checked at once: `plimsoll.policy.queue_tree`."""
+    """Absent, as is `check`, for rules on queues, which `plimsoll.policy.queue_tree` checks together."""
     severity: Severity | None = Severity.ERROR
-    """None: off where no setting names the rule; `error` where one does and names no severity."""
+    """None: off if no setting names the rule; `error` if one does without a severity."""
     options: type[Declared] = NoOptions
     cel: Cel | None = None
     needs: Needs = Needs.NOTHING
     loop: bool = True
-    """Whether the loop refuses a planned object that breaks it."""
+    """Whether the controller withholds a planned object that breaks the rule."""

@@ -44,15 +44,15 @@ RULES: Final[Mapping[str, Rule]] = {rule.id: rule for family in _FAMILIES for ru
 
 
 class InvalidPoliciesError(PlimsollError):
-    """Settings of rules that cannot be used; the message names the rule and the option."""
+    """Invalid settings of rules; the message names the rule and the option."""
 
 
 class SetRule(NamedTuple):
-    """A rule as it is set."""
+    """A rule with its settings."""
 
     rule: Rule
     severity: Severity | None
-    """None: it is off."""
+    """None: the rule is off."""
     options: Declared
 
 
@@ -62,21 +62,21 @@ def settled(policies: Policies) -> dict[str, SetRule]:
         for name in names:
             if name not in RULES:
                 near = difflib.get_close_matches(name, RULES, 1)
-                hint = f"did you mean {near[0]}?" if near else "`plimsoll policy list` shows the rules"
+                hint = f"did you mean {near[0]}?" if near else "`plimsoll policy list` lists the rules"
                 raise InvalidPoliciesError(f"{where}: there is no rule {name!r}", hint)
     found = {}
     for name, rule in RULES.items():
         setting = policies.rules.get(name)
         severity = rule.severity
         if setting is not None:
-            asked = setting.severity or rule.severity or Severity.ERROR
-            severity = None if asked == "off" else Severity(asked)
+            chosen = setting.severity or rule.severity or Severity.ERROR
+            severity = None if chosen == "off" else Severity(chosen)
         found[name] = SetRule(rule, severity, options_of(rule, setting.options if setting is not None else {}))
     return found
 
 
 def options_of(rule: Rule, given: Mapping[str, Any]) -> Declared:
-    """The rule's options. Raises InvalidPoliciesError naming the rule and each wrong option."""
+    """The rule's options. Raises InvalidPoliciesError that names the rule and each invalid option."""
     try:
         return rule.options.model_validate(given)
     except ValidationError as error:

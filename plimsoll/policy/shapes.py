@@ -1,4 +1,4 @@
-"""The rule on the shape of Workspaces: what the model says of ours, and of KAITO's what excludes each other."""
+"""The rule on the fields of Workspaces: Plimsoll's by its schema, KAITO's by fields that exclude each other."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -41,8 +41,8 @@ RULES: Final = (
     Rule(
         "workspace-shape",
         Family.MODE,
-        "A Workspace has the fields that its kind has, and a preset or a template.",
-        "Correct the field; the reference of Workspaces lists them.",
+        "A Workspace has valid fields, and a preset or a template.",
+        "Correct the field; the Workspace reference lists the fields.",
         ("Workspace", "InferenceSet"),
         _shape,
         loop=False,

@@ -1,4 +1,4 @@
-"""Workspaces, of ours and of KAITO, and KAITO's InferenceSets: where each keeps the fields that they share."""
+"""Workspaces of Plimsoll and KAITO, and KAITO's InferenceSets: where each has the fields that they share."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -11,7 +11,7 @@ KAITO_GROUP: Final = "kaito.sh"
 
 class WorkspaceFields(NamedTuple):
     path: str
-    """Of the object that holds `resource`, `inference` and `tuning`; empty for KAITO's Workspace."""
+    """Path of the object that contains `resource`, `inference` and `tuning`; empty for KAITO's Workspace."""
     spec: Mapping[str, Any]
     selector_path: str
     selector: Mapping[str, Any]
@@ -26,7 +26,7 @@ class WorkspaceFields(NamedTuple):
 
 
 def workspace_of(manifest: Manifest) -> WorkspaceFields | None:
-    """None where the object is neither a Workspace nor an InferenceSet."""
+    """None if the object is neither a Workspace nor an InferenceSet."""
     if is_kind(manifest, GROUP, "Workspace"):
         path, spec = "spec", section(manifest, "spec")
     elif is_kind(manifest, KAITO_GROUP, "Workspace"):

@@ -1,4 +1,4 @@
-"""What objects are judged against beside themselves: the environment's mode, its queues, the instance types."""
+"""What rules know in addition to the object: the environment's provisioning mode, its queues, its prices."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,14 +30,14 @@ class Mode(NamedTuple):
 
 
 class Queues(NamedTuple):
-    """Queues that somebody declares: `leaves` schedule, `parents` only divide."""
+    """Declared queues: pods can use `leaves`; `parents` only divide resources."""
 
     leaves: frozenset[str] = frozenset()
     parents: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, manifests: Iterable[Manifest], known: Iterable[str] = ()) -> "Queues":
-        """`known` are leaves that are declared elsewhere."""
+        """`known` are leaf queues that are declared elsewhere."""
         declared = {
             name_of(each): text(section(each, "spec"), "parentQueue")
             for each in manifests
@@ -50,22 +50,22 @@ class Queues(NamedTuple):
 @dataclass(frozen=True)
 class World:
     mode: Mode | None = None
-    """None: not known, and what depends on it is not judged."""
+    """None: not known; what depends on it is not checked."""
     queues: Queues | None = None
-    """None: not known; which queues exist is not judged, and only pods of KAI must name one."""
+    """None: not known; whether a queue exists is not checked, and only pods that KAI schedules must have one."""
     queue_scheduler: str = KAI_SCHEDULER
     gpu_resource: str = GPU_RESOURCE
     reserved_prefixes: tuple[str, ...] = _PREFIXES
     tenancy: EnvironmentSpec | None = None
-    """Mode and access; None: not known, or not to be read."""
+    """Mode and access; None: not known, or invalid."""
     gpu_limit: int | None = None
-    """GPU devices that the Environment may hold; None: no bound."""
+    """The Environment's limit of GPU devices; None: unlimited."""
     prices: Mapping[str, float] = field(default_factory=dict)
-    """Of an instance for an hour, by instance type."""
+    """Price of an instance per hour, by instance type."""
 
     @classmethod
     def of(cls, environment: Mapping[str, Any] | None, queues: Queues | None = None) -> "World":
-        """From an Environment's spec as it is written; None where there is none."""
+        """From an Environment's spec as written in its manifest; None if there is none."""
         if environment is None:
             return cls(queues=queues)
         prefixes = environment.get("reservedLabelPrefixes")
@@ -87,7 +87,7 @@ class World:
 
 
 def _tenancy(environment: Mapping[str, Any]) -> EnvironmentSpec | None:
-    """What is wrong with the Environment itself is for its own kind to say."""
+    """Errors in the Environment itself are reported elsewhere, by the schema of its kind."""
     fields = ("nodeAutoProvisioning", "provisioner", "access")
     try:
         return EnvironmentSpec.model_validate({name: environment[name] for name in fields if name in environment})
@@ -101,7 +101,7 @@ def environment_of(manifests: Iterable[Manifest]) -> Mapping[str, Any] | None:
 
 
 def world_of(manifests: Sequence[Manifest], config: PolicyConfig) -> World:
-    """What objects of files are judged against: the environment that is configured, else the one among them."""
+    """The environment for checking the objects of files: the configured one, or the one among the objects."""
     configured = config.environment
     environment = configured.manifest() if configured is not None else environment_of(manifests)
     known = config.rules["queue-unknown"].options.get("queues") if "queue-unknown" in config.rules else None

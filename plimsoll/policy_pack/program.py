@@ -1,4 +1,4 @@
-"""The pack: every rule with its level and its configuration."""
+"""The policy pack: every rule with its enforcement level and its configuration."""
 
 from pulumi_policy import EnforcementLevel, PolicyPack
 
@@ -6,5 +6,5 @@ from plimsoll.policy_pack.rules import policies
 
 
 def pack() -> PolicyPack:
-    """Serves the policies to the engine until it ends. Each may be set to another level by configuration."""
+    """Serves the policies to the Pulumi engine. The configuration can set another enforcement level for each."""
     return PolicyPack(name="plimsoll", enforcement_level=EnforcementLevel.MANDATORY, policies=policies())

@@ -1,4 +1,4 @@
-"""The rules as policies of the engine: of each resource before it is made, or of the stack as a whole."""
+"""The rules as Pulumi policies, on each resource or on the whole stack."""
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +21,7 @@ from plimsoll.policy_pack.resources import manifest_of
 from plimsoll.policy_pack.settings import config_schema, policies_of
 
 IN_STACK: Final = "-in-stack"
-"""Ends the name of the policy that judges by the stack's Environment what another judges by its configuration."""
+"""Suffix of the stack policy that uses the stack's Environment; the resource policy uses its configuration."""
 
 _LEVELS: Final[Mapping[Severity | None, EnforcementLevel]] = {
     Severity.ERROR: EnforcementLevel.MANDATORY,
@@ -47,14 +47,14 @@ def policies(clock: Clock = today) -> list[Policy]:
     return made
 
 
-def judge_resource(rule: Rule, clock: Clock) -> Callable[[ResourceValidationArgs, ReportViolation], None]:
-    """One resource by itself; a rule that needs a mode which the configuration does not name says nothing."""
+def check_resource(rule: Rule, clock: Clock) -> Callable[[ResourceValidationArgs, ReportViolation], None]:
+    """Checks one resource; a rule that requires a mode reports nothing if the configuration does not set it."""
 
     def validate(args: ResourceValidationArgs, report_violation: ReportViolation) -> None:
         manifest = manifest_of(args.resource_type, args.props, args.name)
         if manifest is not None:
             config = args.get_config()
-            # A stack has queues: whoever wants GPUs names one.
+            # A stack has queues, so a workload with GPUs must have one.
             checker = Checker(World(queues=Queues()), _only(rule, policies_of(rule, config)), clock())
             for finding in checker.broken_by(manifest):
                 report_violation(finding.message, args.urn)
@@ -62,8 +62,8 @@ def judge_resource(rule: Rule, clock: Clock) -> Callable[[ResourceValidationArgs
     return validate
 
 
-def judge_stack(rule: Rule, clock: Clock) -> Callable[[StackValidationArgs, ReportViolation], None]:
-    """All resources together, with the settings of the Environment among them and those of the configuration."""
+def check_stack(rule: Rule, clock: Clock) -> Callable[[StackValidationArgs, ReportViolation], None]:
+    """Checks all resources together, with the settings of the stack's Environment and of the configuration."""
 
     def validate(args: StackValidationArgs, report_violation: ReportViolation) -> None:
         config = args.get_config()
@@ -74,7 +74,7 @@ def judge_stack(rule: Rule, clock: Clock) -> Callable[[StackValidationArgs, Repo
         ]
         manifests = [manifest for manifest, _ in found]
         if rule.needs is Needs.MODE and _names_mode(config):
-            return  # judged before each resource was made
+            return  # the resource policy checks it
         for position, finding in _stack_findings(rule, manifests, config, clock()):
             report_violation(finding.message, found[position][1] if position is not None else None)
 
@@ -119,7 +119,7 @@ def _of_resources(rule: Rule, clock: Clock) -> Policy:
     return ResourceValidationPolicy(
         name=rule.id,
         description=rule.summary,
-        validate=judge_resource(rule, clock),
+        validate=check_resource(rule, clock),
         enforcement_level=_LEVELS[rule.severity],
         config_schema=config_schema(rule),
     )
@@ -129,7 +129,7 @@ def _of_stack(rule: Rule, clock: Clock) -> Policy:
     return StackValidationPolicy(
         name=rule.id + (IN_STACK if rule.needs is Needs.MODE else ""),
         description=rule.summary,
-        validate=judge_stack(rule, clock),
+        validate=check_stack(rule, clock),
         enforcement_level=_LEVELS[rule.severity],
         config_schema=config_schema(rule),
     )

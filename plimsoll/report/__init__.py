@@ -1,15 +1,17 @@
-"""What the engine found and did, said where people look: status, conditions, Kubernetes events."""
+"""Reports what the controller found and did: statuses, conditions, finalizers, events, metrics."""
 
-from plimsoll.report.conditions import differs, refused_status, status_of
+from plimsoll.report.conditions import ConditionReason, differs, refused_status, status_of
 from plimsoll.report.demands import KIND, DemandWriter
 from plimsoll.report.events import (
     CROWD,
     Event,
+    EventReason,
     capacity_events,
     demand_events,
     provisioning_event,
     summed_up,
     verdict_event,
+    withheld_event,
 )
 from plimsoll.report.finalized import Finalizing, finalizing
 from plimsoll.report.finalizers import TRIES, FinalizerWriter
@@ -21,8 +23,10 @@ __all__ = [
     "CROWD",
     "KIND",
     "TRIES",
+    "ConditionReason",
     "DemandWriter",
     "Event",
+    "EventReason",
     "FinalizerWriter",
     "Finalizing",
     "LatestWriter",
@@ -37,4 +41,5 @@ __all__ = [
     "status_of",
     "summed_up",
     "verdict_event",
+    "withheld_event",
 ]

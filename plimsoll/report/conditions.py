@@ -1,4 +1,4 @@
-"""Conditions of a Workspace: what is found, and since when."""
+"""The status and the conditions of a Workspace."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from plimsoll.text import counted, shortlist
 
 
 class ConditionReason(StrEnum):
-    """The closed list of reasons beside those of refusals, which stand on ResourceReady."""
+    """The closed list of condition reasons; ResourceReady also has the reasons of verdicts."""
 
     READY = "Ready"
     NOT_NEEDED = "NotNeeded"
@@ -34,7 +34,7 @@ class ConditionReason(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One condition before it has times."""
+    """One condition without its times."""
 
     ready: bool
     reason: str
@@ -47,11 +47,15 @@ STEPS: Final = (
     ("Initialized", ConditionReason.NODE_CLAIM_NOT_INITIALIZED),
     ("Ready", ConditionReason.NODE_CLAIM_NOT_READY),
 )
-"""The way of a NodeClaim, by Karpenter's condition types."""
+"""The condition types that Karpenter sets on a NodeClaim, in order, with our reason while one is not True."""
 
 
 def node_claims_finding(claims: Sequence[NodeClaim], needed: int, tries: Attempts, now: datetime) -> Finding:
-    """`claims` are those not under deletion, `needed` how many are wanted; `tries` is what became of them so far."""
+    """The condition NodeClaimsReady.
+
+    `claims` are the NodeClaims that are not under deletion, `needed` is their wanted number, `tries` are the attempts
+    so far.
+    """
     if not needed:
         return Finding(True, ConditionReason.NOT_NEEDED, "no NodeClaim is needed")
     ready = sum(claim.ready and claim.name not in tries.late for claim in claims)
@@ -103,7 +107,7 @@ def _passed(claim: NodeClaim, step: str) -> bool:
 
 
 def _why(claims: Sequence[NodeClaim], step: str) -> str:
-    """What Karpenter says of the first claim for which it says something."""
+    """Karpenter's message on the first NodeClaim that has one."""
     for claim in claims:
         if said := words_of(claim.condition(step)):
             return f" ({claim.name}: {said})"
@@ -111,7 +115,7 @@ def _why(claims: Sequence[NodeClaim], step: str) -> str:
 
 
 MESSAGE_LENGTH: Final = 2000
-"""Characters of a condition's message: what other controllers say is repeated, but not without end."""
+"""Maximum characters of a condition's message, which may quote messages of other controllers."""
 
 
 def status_of(
@@ -121,15 +125,15 @@ def status_of(
     now: datetime,
     previous: WorkspaceStatus | None = None,
 ) -> dict[str, Any]:
-    """The status that the Workspace should have; times of conditions that did not change are those of `previous`.
+    """The wanted status of the Workspace. Unchanged conditions keep the times of `previous`.
 
-    `previous` is the Workspace's own status where nothing newer is known.
+    Without `previous`, the status of the Workspace object is used.
     """
     previous = previous if previous is not None else workspace.status
     workload = _workload(workspace, verdict, holdings)
     if not verdict.accepted:
         return refused_status(verdict, workspace.generation, now, previous, workload)
-    pending = _room(workspace, holdings) or "it is created once its nodes are ready"
+    pending = _room(workspace, holdings) or "the workload is created when its nodes are ready"
     workload = workload or Finding(False, ConditionReason.WORKLOAD_PENDING, pending)
     target = verdict.target_node_count or 0
     if holdings.auto_provisioning:
@@ -143,7 +147,7 @@ def status_of(
     else:
         provisioning = Provisioning()
         names = list(verdict.allocated_nodes)
-        node_claims = Finding(True, ConditionReason.NOT_NEEDED, "nodes are brought, none is provisioned")
+        node_claims = Finding(True, ConditionReason.NOT_NEEDED, "the Workspace uses existing (BYO) nodes")
         workers = list(verdict.allocated_nodes)
     nodes = _nodes(names, holdings.ready_nodes(names), target)
     if not nodes.ready and not holdings.auto_provisioning:
@@ -174,8 +178,12 @@ def refused_status(
     previous: WorkspaceStatus,
     workload: Finding | None = None,
 ) -> dict[str, Any]:
-    """The status of a refused Workspace, also of one that cannot be read; what still serves is still said to."""
-    refused = Finding(False, ConditionReason.REFUSED, f"refused: {verdict.reason.value}, see ResourceReady")
+    """The status of a refused Workspace, or of one with invalid fields; a workload that still runs is reported."""
+    refused = Finding(
+        False,
+        ConditionReason.REFUSED,
+        f"the Workspace is refused: {verdict.reason.value}, see the condition ResourceReady",
+    )
     return _status(
         {
             ConditionType.RESOURCE_READY: Finding(False, verdict.reason.value, verdict.message),
@@ -191,7 +199,7 @@ def refused_status(
 
 
 def environment_status(holdings: WorkspaceNodes) -> dict[str, Any]:
-    """What the cluster goes by when it refuses to delete an Environment that still has capacity."""
+    """The counts that the admission policy reads to deny the deletion of an Environment that still has capacity."""
     ownership = holdings.ownership
     return {
         "nodeClaims": len(ownership.claims),
@@ -201,7 +209,7 @@ def environment_status(holdings: WorkspaceNodes) -> dict[str, Any]:
 
 
 def differs(previous: WorkspaceStatus, status: Mapping[str, Any]) -> bool:
-    """Whether a status says anything else than the one the cluster holds; conditions of others do not count."""
+    """Whether a status differs from that of the cluster; condition types of other controllers do not count."""
     ours = [condition for kind in ConditionType if (condition := condition_of(previous.conditions, kind))]
     return previous.model_copy(update={"conditions": tuple(ours)}) != WorkspaceStatus.model_validate(status)
 
@@ -218,13 +226,13 @@ def _status(
         finding = findings[kind]
         state = "True" if finding.ready else "False"
         before = condition_of(previous.conditions, kind)
-        kept = before.last_transition_time if before is not None and before.status == state else ""
+        since = before.last_transition_time if before is not None and before.status == state else ""
         condition: dict[str, Any] = {
             "type": kind.value,
             "status": state,
             "reason": str(finding.reason),
             "message": finding.message[:MESSAGE_LENGTH],
-            "lastTransitionTime": kept or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "lastTransitionTime": since or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
         if generation is not None:
             condition["observedGeneration"] = generation
@@ -242,18 +250,18 @@ def _nodes(names: Sequence[str], ready: Sequence[str], target: int) -> Finding:
 
 
 def _room(workspace: Workspace, holdings: WorkspaceNodes) -> str:
-    """Why a replica that spans nodes is not started; empty where none is kept waiting."""
+    """Why a replica that spans nodes is not started; empty if all are."""
     start = holdings.start(workspace)
     if start is None or start.replicas >= workspace.replicas:
         return ""
     return (
-        f"{counted(workspace.replicas - start.replicas, 'replica')} of {workspace.replicas} not started: one takes "
-        f"{start.per_replica} nodes at once, {start.free} that it may have are free, and others' pods may need them"
+        f"{counted(workspace.replicas - start.replicas, 'replica')} of {workspace.replicas} not started: one requires "
+        f"{start.per_replica} nodes at once, {start.free} of its nodes are free, and pods of others may need them"
     )
 
 
 def _workload(workspace: Workspace, verdict: Verdict, holdings: WorkspaceNodes) -> Finding | None:
-    """None where a workload is declared and none is there."""
+    """None if a workload is declared and does not exist yet."""
     if workspace.spec.inference is None:
         return Finding(True, ConditionReason.NOT_NEEDED, "the Workspace declares no workload")
     workloads = [each for each in holdings.ownership.workloads_of(workspace) if not each.deleting]
@@ -272,7 +280,7 @@ def _workload(workspace: Workspace, verdict: Verdict, holdings: WorkspaceNodes) 
         started = sum(each.replicas for each in workloads)
         if started < workspace.replicas:
             late = counted(workspace.replicas - started, "replica")
-            waiting = f"{late} of {workspace.replicas} not started: no node is left for it that no sibling has"
+            waiting = f"{late} of {workspace.replicas} not started: every usable node belongs to another Workspace"
     if waiting:
         return Finding(False, ConditionReason.WORKLOAD_PENDING, f"{said}; {waiting}")
     if any(each.ready_replicas < each.replicas for each in workloads):

@@ -1,8 +1,9 @@
-"""Kubernetes events (events.k8s.io/v1) about Workspaces, demands and the Environment: what changed, as values."""
+"""Kubernetes Events (events.k8s.io/v1) about Workspaces, GPUDemands and the Environment, as values."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple
 
 from plimsoll.labels import API_VERSION, GROUP
@@ -17,28 +18,53 @@ from plimsoll.model.api import (
     WorkspaceStatus,
 )
 from plimsoll.model.meta import condition_of
+from plimsoll.plan.owned import Failed
 from plimsoll.text import counted, shortlist
 
 NOTE_LENGTH: Final = 1024
-"""Bytes that the apiserver takes."""
+"""Maximum bytes that the apiserver accepts."""
 CONTROLLER: Final = f"{GROUP}/loop"
 CROWD: Final = 40
-"""So many events of one round that say the same are told as one."""
+"""From this number on, events of one round with the same reason become one event."""
 UNMET: Final = (DemandPhase.EXPIRED, DemandPhase.FAILED, DemandPhase.QUOTA_BLOCKED)
 PHASE_NOTES: Final = {
-    DemandPhase.PENDING: "nothing has been asked for yet",
-    DemandPhase.QUOTA_BLOCKED: "the queue would not admit them",
-    DemandPhase.SCHEDULED: "capacity has been asked for",
+    DemandPhase.PENDING: "no capacity is requested yet",
+    DemandPhase.QUOTA_BLOCKED: "the queue would not admit the pods",
+    DemandPhase.SCHEDULED: "capacity is requested",
     DemandPhase.NODE_READY: "the GPUs are allocatable",
-    DemandPhase.COMPLETED: "no pod waits any more",
-    DemandPhase.EXPIRED: "what was asked for did not come in time",
-    DemandPhase.FAILED: "what was asked for did not come",
+    DemandPhase.COMPLETED: "no pod is pending",
+    DemandPhase.EXPIRED: "the requested capacity did not become ready before the deadline",
+    DemandPhase.FAILED: "the request for capacity failed",
 }
 _REFUSALS: Final = frozenset(reason.value for reason in Reason if reason is not Reason.ACCEPTED)
 
 
+class EventReason(StrEnum):
+    """The closed list of event reasons; those of provisioning are the reasons of the condition NodeClaimsReady."""
+
+    ACCEPTED = "Accepted"
+    REFUSED = "Refused"
+    NODE_CLAIM_LATE = Failed.LATE.value
+    NODE_CLAIM_LOST = Failed.LOST.value
+    INSUFFICIENT_CAPACITY = Failed.INSUFFICIENT_CAPACITY.value
+    CAPACITY_CREATED = "CapacityCreated"
+    CAPACITY_UPDATED = "CapacityUpdated"
+    CAPACITY_DELETED = "CapacityDeleted"
+    CAPACITY_CREATE_FAILED = "CapacityCreateFailed"
+    CAPACITY_UPDATE_FAILED = "CapacityUpdateFailed"
+    CAPACITY_DELETE_FAILED = "CapacityDeleteFailed"
+    DEMAND_PENDING = "DemandPending"
+    DEMAND_QUOTA_BLOCKED = "DemandQuotaBlocked"
+    DEMAND_SCHEDULED = "DemandScheduled"
+    DEMAND_NODE_READY = "DemandNodeReady"
+    DEMAND_COMPLETED = "DemandCompleted"
+    DEMAND_EXPIRED = "DemandExpired"
+    DEMAND_FAILED = "DemandFailed"
+    POLICY_VIOLATION = "PolicyViolation"
+
+
 class Event(NamedTuple):
-    """Something that happened to a Workspace, to a demand, or in the Environment."""
+    """Something that happened to a Workspace, to a GPUDemand, or in the Environment."""
 
     regarding: Owner
     type: Literal["Normal", "Warning"]
@@ -48,7 +74,7 @@ class Event(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The same for the same event, so that a repetition counts up one object instead of making another."""
+        """The same name for the same event, so that a repetition increments the count of one object."""
         digest = hashlib.sha256("\0".join((self.regarding.uid, self.type, self.reason, self.note)).encode())
         return f"{self.regarding.name[:230].rstrip('.-')}.{digest.hexdigest()[:16]}"
 
@@ -86,22 +112,23 @@ def micro_time(now: datetime) -> str:
 
 
 def verdict_event(verdict: Verdict, previous: WorkspaceStatus) -> Event | None:
-    """What the verdict changes against the status the Workspace had; None where it says nothing new."""
+    """The event for a verdict that differs from the previous status; None if it does not."""
     before = condition_of(previous.conditions, ConditionType.RESOURCE_READY)
     refused_for = before.reason if before is not None and before.reason in _REFUSALS else None
     if verdict.accepted:
         if before is not None and refused_for is None:
             return None
-        return Event(verdict.workspace, "Normal", "Accepted", "Validate", verdict.message)
+        return Event(verdict.workspace, "Normal", EventReason.ACCEPTED, "Validate", verdict.message)
     if refused_for == verdict.reason.value:
         return None
-    return Event(verdict.workspace, "Warning", "Refused", "Validate", f"{verdict.reason.value}: {verdict.message}")
+    note = f"{verdict.reason.value}: {verdict.message}"
+    return Event(verdict.workspace, "Warning", EventReason.REFUSED, "Validate", note)
 
 
 def provisioning_event(ref: WorkspaceRef, previous: WorkspaceStatus, status: WorkspaceStatus) -> Event | None:
-    """A NodeClaim that came too late or was lost, with the provider's words and when the next try is due.
+    """The event for a NodeClaim that is late or lost, with the provider's message and the time of the next attempt.
 
-    None where the status says nothing of it that the previous one did not say.
+    None if the previous status already reported it.
     """
     before, after = previous.provisioning, status.provisioning
     known = (before.failures, before.claim, before.reason)
@@ -113,23 +140,24 @@ def provisioning_event(ref: WorkspaceRef, previous: WorkspaceStatus, status: Wor
 
 
 def capacity_events(plan: Plan, failures: Mapping[ObjectKey, object]) -> Iterator[Event]:
-    """One event for each owner, kind and reason of what was done, one for each failure."""
+    """One event for each owner, kind and reason of the applied operations, and one for each failed operation."""
     done: dict[tuple[Owner, str, str, str], list[str]] = {}
     for action, operations in (("Create", plan.creations), ("Update", plan.updates), ("Delete", plan.deletions)):
         for operation in operations:
             key = operation.key
             if key in failures:
-                note = f"{action} of {key} failed and is tried again: {failures[key]}"
-                yield Event(operation.owner, "Warning", f"Capacity{action}Failed", action, note)
+                note = f"failed to {action.lower()} {key}, retrying: {failures[key]}"
+                reason = EventReason(f"Capacity{action}Failed")
+                yield Event(operation.owner, "Warning", reason, action, note)
             else:
                 done.setdefault((operation.owner, action, key.kind, operation.reason), []).append(key.name)
     for (owner, action, kind, why), names in done.items():
         note = f"{action.lower()}d {counted(len(names), kind)} ({why}): {shortlist(names)}"
-        yield Event(owner, "Normal", f"Capacity{action}d", action, note)
+        yield Event(owner, "Normal", EventReason(f"Capacity{action}d"), action, note)
 
 
 def demand_events(reports: Iterable[DemandReport], statuses: Mapping[str, GPUDemandStatus]) -> Iterator[Event]:
-    """One event for each demand whose phase is another one now; `statuses` are those from before, by name."""
+    """One event for each GPUDemand whose phase changed; `statuses` are the previous statuses, by name."""
     for each in reports:
         before = statuses.get(each.name)
         if each.status is None or (before is not None and before.phase is each.status.phase):
@@ -137,31 +165,30 @@ def demand_events(reports: Iterable[DemandReport], statuses: Mapping[str, GPUDem
         phase = each.status.phase
         said = "; ".join(each.status.reasons) or PHASE_NOTES[phase]
         note = f"{counted(each.status.pod_count, 'pod')}, {counted(each.status.gpus, 'new GPU')}: {said}"
-        yield Event(
-            DemandRef(name=each.name), "Warning" if phase in UNMET else "Normal", f"Demand{phase}", "Provision", note
-        )
+        kind: Literal["Normal", "Warning"] = "Warning" if phase in UNMET else "Normal"
+        yield Event(DemandRef(name=each.name), kind, EventReason(f"Demand{phase}"), "Provision", note)
 
 
 def withheld_event(withheld: Withheld) -> Event:
-    """An object that a rule refuses, with the rule and what to change."""
-    return Event(withheld.owner, "Warning", "PolicyViolation", "Apply", str(withheld))
+    """The event for an object that breaks a policy rule, with the rule and the remedy."""
+    return Event(withheld.owner, "Warning", EventReason.POLICY_VIOLATION, "Apply", str(withheld))
 
 
 def verdict_events(plan: Plan, statuses: Mapping[tuple[str, str], WorkspaceStatus]) -> Iterator[Event]:
-    """What the verdicts change; `statuses` are those from before the round, by namespace and name."""
+    """One event for each changed verdict; `statuses` are the previous statuses, by namespace and name."""
     provided = {each.owner for each in plan.creations}
     for verdict in plan.verdicts:
         if verdict.accepted and verdict.workspace in provided:
-            continue  # what is created for it says so
+            continue  # the event for the created objects reports it
         previous = statuses.get((verdict.workspace.namespace, verdict.workspace.name))
         if previous is not None and (event := verdict_event(verdict, previous)) is not None:
             yield event
 
 
 def summed_up(events: Iterable[Event], environment: Environment) -> Iterator[Event]:
-    """The events; for each action of which many went well in one round, one about the Environment instead.
+    """The events; many Normal events with the same reason become one event about the Environment.
 
-    A warning is never left out: each says what to change. Without an Environment object nothing is summed up.
+    Warnings are never combined: each says what to change. Without an Environment object nothing is combined.
     """
     fine: dict[tuple[str, str], list[Event]] = {}
     for event in events:

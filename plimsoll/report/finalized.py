@@ -1,7 +1,7 @@
-"""Which Workspaces carry our finalizer: those that have capacity, and those that are being deleted until it is gone.
+"""Which Workspaces have our finalizer: those with capacity, and those under deletion until their capacity is deleted.
 
-A NodeClaim is capacity once an instance is launched for it: until then the end of its Workspace has nothing to wait
-for, and an orphan is deleted by the next plan.
+A NodeClaim counts as capacity when its instance is launched. Before that, the deletion of its Workspace does not wait
+for it, and the next Plan deletes the orphan.
 """
 
 from collections.abc import Container, Iterator
@@ -15,21 +15,21 @@ from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.owned import Owned, made_for, parse_time
 
 PATIENCE: Final = timedelta(minutes=10)
-"""How long the end of a Workspace waits for objects whose deletion the cluster has accepted but not finished."""
+"""How long the deletion of a Workspace waits for objects that are already under deletion."""
 
 
 class Finalizing(NamedTuple):
-    """A Workspace whose finalizer is to be set, or to be removed."""
+    """A Workspace whose finalizer must be added or removed."""
 
     ref: WorkspaceRef
     wanted: bool
 
 
 def finalizing(snapshot: Snapshot, plan: Plan, failures: Container[ObjectKey], now: datetime) -> Iterator[Finalizing]:
-    """The changes that are due once the plan has been done but for `failures`.
+    """The changes after the Plan is applied, except for the operations in `failures`.
 
-    Nothing but the capacity itself decides: a refused Workspace, one that cannot be read, a cluster without Karpenter's
-    kinds or without an Environment end like any other.
+    Only the existing capacity matters: a refused or invalid Workspace, or one in a cluster without Karpenter or without
+    an Environment, is finalized like any other.
     """
     made = made_for(snapshot)
     fresh = {
@@ -41,7 +41,7 @@ def finalizing(snapshot: Snapshot, plan: Plan, failures: Container[ObjectKey], n
     seen += [(each.ref, each.deletion_timestamp, each.finalizers) for each in snapshot.invalid_workspaces]
     for ref, deleted, finalizers in seen:
         if not ref.uid:
-            continue  # out of a file
+            continue  # read from a file
         carries = CAPACITY_FINALIZER in finalizers
         own = _own(ref, made.get((as_label_value(ref.namespace), as_label_value(ref.name)), []))
         if deleted is None:
@@ -53,7 +53,7 @@ def finalizing(snapshot: Snapshot, plan: Plan, failures: Container[ObjectKey], n
 
 
 def _own(ref: WorkspaceRef, things: list[Owned]) -> list[Owned]:
-    """Without what was made for another Workspace of the same name."""
+    """Without the objects of an earlier Workspace of the same name."""
     return [each for each in things if each.owner[2] in ("", as_label_value(ref.uid))]
 
 
@@ -62,7 +62,7 @@ def _is_capacity(thing: Owned) -> bool:
 
 
 def _over(own: list[Owned], deleted: str, now: datetime) -> bool:
-    """Whether nothing is left, or only what has been going for so long that whoever should end it is not there."""
+    """Whether nothing is left, or only objects whose deletion takes longer than PATIENCE."""
     if not own:
         return True
     since = parse_time(deleted)

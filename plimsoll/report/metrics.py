@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: what is planned, done and waited for. docs/reference/metrics.md lists them."""
+"""Metrics for Prometheus: Plans, operations, capacity requests. docs/reference/metrics.md lists them."""
 
 from collections import Counter as Tally
 from collections.abc import Iterable
@@ -15,78 +15,82 @@ from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.owned import parse_time, request_objects, signalled
 
 TRIGGERS: Final = ("Pod", "CapacityBuffer", "ProvisioningRequest")
-"""Kinds that ask an autoscaler for the capacity of demand."""
+"""Kinds that request capacity from an autoscaler."""
 _NODES: Final = (10, 30, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1800)
-"""Seconds that nodes take."""
+"""Seconds until a node is ready."""
 _WORK: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-"""Seconds that planning and applying take."""
+"""Seconds of planning and applying."""
 
 
 class Metrics:
-    """Counts since the process began; gauges are of the last round. For one thread, beside those that scrape."""
+    """Counters since the start of the process; gauges of the last round. For one thread, in addition to scrapes."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._triggers_created = Counter(
-            "plimsoll_triggers_created", "Trigger pods, CapacityBuffers and ProvisioningRequests made for demand",
+            "plimsoll_triggers_created", "Trigger pods, CapacityBuffers and ProvisioningRequests created",
             ["kind"], registry=self.registry,
         )  # fmt: skip
         self._triggers_active = Gauge(
-            "plimsoll_triggers_active", "Those that are there and still ask for capacity", ["kind"],
+            "plimsoll_triggers_active", "Objects of these kinds that still request capacity", ["kind"],
             registry=self.registry,
         )  # fmt: skip
         self._oldest_trigger = Gauge(
-            "plimsoll_triggers_oldest_pending_seconds", "How long the oldest trigger pod has asked without an answer",
+            "plimsoll_triggers_oldest_pending_seconds", "Age of the oldest trigger pod whose capacity is not ready",
             registry=self.registry,
         )  # fmt: skip
         self._scaling = Histogram(
-            "plimsoll_scaling_duration_seconds", "From a trigger pod's creation until its node's GPUs were there",
+            "plimsoll_scaling_duration_seconds", "From the creation of a trigger pod until the GPUs of its node "
+            "are allocatable",
             buckets=_NODES, registry=self.registry,
         )  # fmt: skip
         self._provision = Histogram(
-            "plimsoll_nodeclaim_provision_duration_seconds", "From a NodeClaim's creation until it was Ready",
+            "plimsoll_nodeclaim_provision_duration_seconds", "From the creation of a NodeClaim until it is Ready",
             ["node_pool"], buckets=_NODES, registry=self.registry,
         )  # fmt: skip
         self._claims_finished = Counter(
-            "plimsoll_nodeclaims_finished", "NodeClaims that became Ready, failed, or were withdrawn before they could",
+            "plimsoll_nodeclaims_finished", "NodeClaims that became Ready, failed, or were withdrawn before",
             ["result"], registry=self.registry,
         )  # fmt: skip
         self._success = Gauge(
-            "plimsoll_scaling_success_rate", "Ready NodeClaims in those Ready or failed; 1 before the first",
+            "plimsoll_scaling_success_rate", "Share of Ready NodeClaims among those Ready or failed; 1 before "
+            "the first",
             registry=self.registry,
         )  # fmt: skip
         self._plan_seconds = Histogram(
             "plimsoll_plan_seconds", "Validating and planning one round", buckets=_WORK, registry=self.registry
         )
         self._apply_seconds = Histogram(
-            "plimsoll_apply_seconds", "One stack's part of a delta, from its start until all of it was confirmed",
+            "plimsoll_apply_seconds", "Applying a Plan to one stack, from the start until all operations are confirmed",
             buckets=_WORK, registry=self.registry,
         )  # fmt: skip
         self._operations = Counter(
-            "plimsoll_operations", "Operations of deltas", ["operation", "result"], registry=self.registry
+            "plimsoll_operations", "Operations of Plans", ["operation", "result"], registry=self.registry
         )
         self._verdicts = Gauge("plimsoll_verdicts", "Workspaces by their verdict", ["reason"], registry=self.registry)
         self._demands = Gauge("plimsoll_demands", "GPUDemands by their phase", ["phase"], registry=self.registry)
-        self._demand_pods = Gauge("plimsoll_demand_pods", "Pods of all demands", registry=self.registry)
-        self._demand_gpus = Gauge("plimsoll_demand_gpus", "New GPUs that all demands need", registry=self.registry)
+        self._demand_pods = Gauge("plimsoll_demand_pods", "Pods of all GPUDemands", registry=self.registry)
+        self._demand_gpus = Gauge("plimsoll_demand_gpus", "New GPUs that all GPUDemands need", registry=self.registry)
         self._demand_least = Gauge(
-            "plimsoll_demand_least_gpus", "New GPUs that no packing can do without", registry=self.registry
+            "plimsoll_demand_least_gpus", "Lower bound of the new GPUs that all GPUDemands need", registry=self.registry
         )
-        self._lifts = Counter("plimsoll_capacity_gates_lifted", "Capacity gates taken off pods", registry=self.registry)
-        self._last_plan = Gauge("plimsoll_last_plan_timestamp_seconds", "When was last planned", registry=self.registry)
+        self._lifts = Counter(
+            "plimsoll_capacity_gates_lifted", "Capacity gates removed from pods", registry=self.registry
+        )
+        self._last_plan = Gauge("plimsoll_last_plan_timestamp_seconds", "Time of the last Plan", registry=self.registry)
         self._unfinished: dict[str, NodeClaim] | None = None
-        """Claims that are not Ready yet, by UID; None before the first look, which counts nothing."""
+        """NodeClaims that are not Ready yet, by UID; None before the first snapshot, which counts nothing."""
         self._counted: set[str] = set()
-        """UIDs of claims that have been counted."""
+        """UIDs of NodeClaims that are already counted."""
         self._pending_triggers: dict[str, Pod] | None = None
         self._deleted: set[str] = set()
-        """UIDs of NodeClaims that our plans deleted."""
+        """UIDs of NodeClaims that Plans deleted."""
         self._finished: Tally[str] = Tally()
         self._success.set(1)
         self._begin()
 
     def _begin(self) -> None:
-        """Every series is there from the start: Prometheus sees no increase in one that begins with its first event."""
+        """Creates every series at the start: Prometheus sees no increase in one that begins with its first event."""
         for kind in TRIGGERS:
             self._triggers_created.labels(kind)
         for result in ("ready", "failed", "withdrawn"):
@@ -96,12 +100,12 @@ class Metrics:
                 self._operations.labels(operation, result)
 
     def seen(self, snapshot: Snapshot, now: datetime) -> None:
-        """What changed since the last snapshot."""
-        self._see_claims(snapshot, now)
-        self._see_triggers(snapshot, now)
+        """Counts the changes since the last snapshot."""
+        self._count_claims(snapshot, now)
+        self._count_triggers(snapshot, now)
 
     def planned(self, plan: Plan, seconds: float, now: datetime) -> None:
-        """A round that came to a plan."""
+        """Records a Plan and its duration in seconds."""
         self._plan_seconds.observe(seconds)
         self._last_plan.set(now.timestamp())
         self._lifts.inc(len(plan.lifts))
@@ -109,7 +113,7 @@ class Metrics:
         self._demand_pods.set(sum(each.pod_count for each in statuses))
         self._demand_gpus.set(sum(each.gpus for each in statuses))
         self._demand_least.set(sum(each.least_gpus for each in statuses))
-        self._see_given_up(statuses)
+        self._count_failed(statuses)
         phases = Tally(each.phase for each in statuses)
         for phase in DemandPhase:
             self._demands.labels(phase.value).set(phases[phase])
@@ -127,7 +131,7 @@ class Metrics:
         failed: Iterable[ObjectKey] = (),
         seconds: Iterable[float] = (),
     ) -> None:
-        """What became of a plan; `seconds` are those of its stacks."""
+        """Records the results of a Plan; `seconds` are the durations of its stacks."""
         made = set(created)
         for operation, keys in (("create", made), ("update", set(updated)), ("delete", set(deleted))):
             self._operations.labels(operation, "done").inc(len(keys))
@@ -143,8 +147,8 @@ class Metrics:
         for taken in seconds:
             self._apply_seconds.observe(taken)
 
-    def _see_claims(self, snapshot: Snapshot, now: datetime) -> None:
-        """Each claim counts once: by what it became, or by the event of one that lived too short a time to be seen."""
+    def _count_claims(self, snapshot: Snapshot, now: datetime) -> None:
+        """Counts each NodeClaim once: by its result, or by the Event of one that was deleted before it was observed."""
         there = {claim.uid: claim for claim in snapshot.node_claims}
         ready = {uid for uid, claim in there.items() if claim.ready}
         sold_out = {event.claim_uid for event in snapshot.claim_events if event.claim_uid}
@@ -166,8 +170,8 @@ class Metrics:
         self._counted &= there.keys() | sold_out
         self._deleted &= there.keys()
 
-    def _see_given_up(self, statuses: Iterable[GPUDemandStatus]) -> None:
-        """Claims of which a demand expects nothing any more: an autoscaler may keep them for ever."""
+    def _count_failed(self, statuses: Iterable[GPUDemandStatus]) -> None:
+        """Counts NodeClaims that a GPUDemand reports as failed: an autoscaler may never delete them."""
         names = {claim.name for each in statuses for claim in each.node_claims if claim.stage is ClaimStage.FAILED}
         if names:
             for uid, claim in (self._unfinished or {}).items():
@@ -182,7 +186,7 @@ class Metrics:
         if tried:
             self._success.set(self._finished["ready"] / tried)
 
-    def _see_triggers(self, snapshot: Snapshot, now: datetime) -> None:
+    def _count_triggers(self, snapshot: Snapshot, now: datetime) -> None:
         things = [thing for thing in request_objects(snapshot) if not thing.deleting]
         active = Tally(type(thing).__name__ for thing in things)
         for kind in TRIGGERS:
@@ -197,7 +201,7 @@ class Metrics:
 
 
 def _age(created: str, now: datetime) -> float:
-    """Seconds; 0 where the time is not known."""
+    """Seconds; 0 if the creation time is not known."""
     since = parse_time(created)
     return 0.0 if since is None else max(0.0, (now - since).total_seconds())
 

@@ -45,7 +45,7 @@ class _Known(NamedTuple):
 
 
 class Reporter:
-    """Says what became of each Workspace. What cannot be written is logged, and tried again at the next report."""
+    """Reports on each Workspace. What cannot be written is logged, and written again at the next report."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -54,9 +54,9 @@ class Reporter:
         self._finalizers = FinalizerWriter(connection, self._writer.release)
         self._demands = DemandWriter(connection)
         self._withheld: frozenset[Withheld] = frozenset()
-        """What was told already."""
+        """Already reported."""
         self._unreadable: dict[str, _Known] = {}
-        """By UID: Workspaces of which the snapshot holds the name alone."""
+        """By UID: Workspaces with invalid fields, of which the snapshot has only the name."""
 
     def report(
         self,
@@ -67,8 +67,8 @@ class Reporter:
     ) -> None:
         """Writes the statuses that differ from the snapshot's, and an event for each change.
 
-        The plan's operations count as done but for those that `failures` names, with what went wrong. Returns at once:
-        writing goes on beside the caller, and is done after `flush`, `close`, or at the end of the process.
+        The Plan's operations count as applied, except for those in `failures`, with their errors. Returns at once:
+        background threads write, and are done after `flush`, `close`, or at the end of the process.
         """
         view = ClusterView.of(seen)
         snapshot = view.observed
@@ -80,7 +80,9 @@ class Reporter:
         writes = list(_workspaces(snapshot, plan, holdings, now, known))
         withheld = [each for each in plan.withheld if each not in self._withheld]
         for each in withheld:
-            log.warning("withheld", object=str(each.key), rules=[finding.rule for finding in each.findings])
+            log.warning(
+                "object withheld by policy", object=str(each.key), rules=[finding.rule for finding in each.findings]
+            )
         self._withheld = frozenset(plan.withheld)
         events = (
             *verdict_events(plan, {key: each.status for key, each in known.items()}),
@@ -92,17 +94,17 @@ class Reporter:
         self._recorder.record(summed_up(events, snapshot.environment), now)
         self._writer.write(_environment(snapshot.environment, holdings))
         changes = self._finalizers.due(finalizing(snapshot, plan, failures or {}, now))
-        self._writer.write(writes, held={change.ref.uid for change in changes})
+        self._writer.write(writes, deferred={change.ref.uid for change in changes})
         self._finalizers.write(changes)
 
     def flush(self) -> None:
-        """Returns when the statuses and finalizers reported so far are written, or could not be."""
+        """Returns when the statuses and finalizers reported so far are written, or have failed."""
         self._finalizers.flush()
         self._writer.flush()
         self._demands.flush()
 
     def close(self) -> None:
-        """Returns when all is written, events too; nothing may be reported afterwards."""
+        """Returns when everything is written, including events; nothing may be reported afterwards."""
         self._finalizers.close()
         self._writer.close()
         self._demands.close()
@@ -113,30 +115,30 @@ class Reporter:
         self._writer.forget_all_but({each.uid for each in snapshot.workspaces} | invalid.keys())
         self._unreadable = {uid: known for uid, known in self._unreadable.items() if uid in invalid}
         for uid, ref in invalid.items():
-            # There is little of it, and it is asked for once.
+            # It is small, and read only once.
             if uid not in self._unreadable and (found := self._read(ref)) is not None:
                 self._unreadable[uid] = found
         known = {
             each.key: self._newest(each.uid, _Known(each.resource_version, each.resource_version, each.status))
             for each in snapshot.workspaces
         }
-        for uid, held in self._unreadable.items():
-            known[(invalid[uid].namespace, invalid[uid].name)] = self._newest(uid, held)
+        for uid, read in self._unreadable.items():
+            known[(invalid[uid].namespace, invalid[uid].name)] = self._newest(uid, read)
         return known
 
-    def _newest(self, uid: str, held: _Known) -> _Known:
-        """What was written and the watch has not shown yet is newer than what the snapshot holds."""
-        promised = self._writer.promised(uid)
-        if promised is None or promised.seen != held.seen:
-            return held
-        return _Known(held.seen, promised.version, WorkspaceStatus.model_validate(promised.status))
+    def _newest(self, uid: str, known: _Known) -> _Known:
+        """A written status that the watch has not delivered yet is newer than the snapshot."""
+        written = self._writer.latest(uid)
+        if written is None or written.seen != known.seen:
+            return known
+        return _Known(known.seen, written.version, WorkspaceStatus.model_validate(written.status))
 
     def _read(self, ref: WorkspaceRef) -> _Known | None:
-        """A Workspace whose other fields do not fit; None where it cannot be had."""
+        """The status of a Workspace with invalid fields; None if it cannot be read."""
         try:
             raw = self._connection.request("GET", path_of(WORKSPACE, ref.namespace, ref.name), timeout=TIMEOUT)
         except (ConnectionFailedError, RequestError) as error:
-            log.warning("status is not known", workspace=str(ref), error=error.message)
+            log.warning("cannot read status", workspace=str(ref), error=error.message)
             return None
         version = str((raw.get("metadata") or {}).get("resourceVersion") or "")
         try:
@@ -173,10 +175,10 @@ def _provisioning_events(writes: Iterable[StatusWrite], known: Mapping[Key, _Kno
 
 
 def _environment(environment: Environment, holdings: WorkspaceNodes) -> Iterator[StatusWrite]:
-    """Nothing where the defaults stand in for an Environment: those have no UID."""
+    """Nothing without an Environment object, whose defaults have no UID."""
     status = environment_status(holdings)
     before = environment.status
-    held = {"nodeClaims": before.node_claims, "nodePools": before.node_pools, "workloads": before.workloads}
-    if environment.uid and status != held:
+    known = {"nodeClaims": before.node_claims, "nodePools": before.node_pools, "workloads": before.workloads}
+    if environment.uid and status != known:
         version = environment.resource_version
         yield StatusWrite("Environment", "", environment.name, environment.uid, version, version, status)

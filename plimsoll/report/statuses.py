@@ -64,21 +64,21 @@ class StatusWriter(LatestWriter[StatusWrite, str]):
         self._held: set[str] = set()
         """UIDs of objects that another write of ours is about to change."""
         self._promised: dict[str, StatusWrite] = {}
-        """By UID: what is written, or will be. A write that fails is no longer promised."""
+        """By UID: what is written, or will be. A write that fails is no longer latest."""
 
-    def write(self, writes: Iterable[StatusWrite], held: Collection[str] = ()) -> None:
+    def write(self, writes: Iterable[StatusWrite], deferred: Collection[str] = ()) -> None:
         """Takes statuses; one that still waits for the same object is replaced. Returns at once.
 
-        Those of the UIDs in `held` wait until `release`: before, they would meet a version that is about to change.
+        Those of the UIDs in `deferred` wait until `release`: before, they would meet a version that is about to change.
         """
         taken = {write.uid: write for write in writes}
         with self._lock:
-            self._held.update(held)
+            self._held.update(deferred)
             self._promised.update(taken)
             self._take(taken)
 
     def release(self, uid: str, version: str) -> None:
-        """Lets a held status go, at the version that the object has now; an empty one is not known."""
+        """Lets a deferred status go, at the version that the object has now; an empty one is not known."""
         with self._lock:
             self._held.discard(uid)
             write = self._promised.get(uid)
@@ -88,7 +88,7 @@ class StatusWriter(LatestWriter[StatusWrite, str]):
                     self._waiting[uid] = self._promised[uid]
         self._begin(1)
 
-    def promised(self, uid: str) -> StatusWrite | None:
+    def latest(self, uid: str) -> StatusWrite | None:
         """The last status taken for the object, unless it could not be written."""
         with self._lock:
             return self._promised.get(uid)

@@ -1,4 +1,4 @@
-"""What people declare: the programs of the layers, and a `Pulumi.<stack>.yaml` for each stack."""
+"""The Pulumi programs of the stacks; each stack has a `Pulumi.<stack>.yaml`."""
 
 from plimsoll.stacks.gpu_software import classify
 from plimsoll.stacks.mutation_effect import until_effective

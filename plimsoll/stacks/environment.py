@@ -1,4 +1,4 @@
-"""An environment: what people declare in one cluster."""
+"""The environment stack: Environment, NodePools, queues, Workspaces of one cluster."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ from plimsoll.stacks.training import declare_admission, declare_runtimes
 
 
 def declare(settings: Settings, values: Mapping[str, Any]) -> None:
-    """Declares what `values`, from which `settings` were made, asks for."""
+    """Declares the resources of `values`; `settings` is the parsed form of `values`."""
     name = settings.environment.name or pulumi.get_stack()
     environment = Environment(name, cast("EnvironmentArgs", {"name": name, **values.get("environment", {})}))
     made: list[pulumi.Resource] = [environment]

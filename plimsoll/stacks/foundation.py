@@ -1,4 +1,4 @@
-"""The foundation: the kinds, the controller's account, the guard."""
+"""The foundation stack: CRDs, the controller's service account, deletion protection."""
 
 import pulumi
 

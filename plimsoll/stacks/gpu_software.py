@@ -1,4 +1,4 @@
-"""What a cluster already runs to make GPUs visible."""
+"""The GPU software that a cluster already runs."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing

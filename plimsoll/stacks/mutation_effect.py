@@ -19,14 +19,14 @@ from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection
 
 SECONDS: Final = 30.0
-"""How long the effect is awaited."""
+"""Maximum wait for the effect."""
 _LOOK_SECONDS: Final = 0.2
 _REFRESH_SECONDS: Final = 1.0
 """How often each apiserver reads its policies anew (k8s.io/apiserver): the others follow the one that answers."""
 
 
 def await_effect(mutations: Iterable[Mutation]) -> None:
-    """Keeps the program going until each is in effect. What cannot be seen is told, and is no error."""
+    """Waits until each policy is in effect. A policy whose effect cannot be checked is logged; it is not an error."""
     if pulumi.runtime.is_dry_run():
         return
     context = pulumi.Config("kubernetes").get("context")

@@ -71,7 +71,7 @@ class ShareBinderSettings(Declared):
 
 
 class Settings(Declared):
-    """What stands under `plimsoll:` in a stack's file."""
+    """The configuration under `plimsoll:` in a stack's file."""
 
     layer: Literal["foundation", "environment"]
     trigger_namespace: TriggerNamespace = TRIGGER_NAMESPACE
@@ -87,7 +87,7 @@ class Settings(Declared):
     """Absent or empty: no alerts."""
     queues: dict[str, QueueSettings] = Field(default_factory=dict)
     cluster_queues: tuple[QueueName, ...] = ()
-    """Leaf queues of the cluster that somebody else declares; TrainJobs may name them too."""
+    """Leaf queues of the cluster that are declared elsewhere; TrainJobs may use them too."""
     workspaces: dict[str, WorkspaceSettings] = Field(default_factory=dict)
     training_runtimes: dict[str, TrainingRuntimeSettings] = Field(default_factory=dict)
     cluster_training_runtimes: dict[str, ClusterTrainingRuntimeSettings] = Field(default_factory=dict)
@@ -117,10 +117,10 @@ class Settings(Declared):
         others = sorted(given - {"trigger_namespace"})
         if self.layer == "foundation" and others:
             fields = ", ".join(type(self).model_fields[name].alias or name for name in others)
-            raise ValueError(f"{fields}: belongs into a stack of the layer environment, not of the foundation")
+            raise ValueError(f"{fields}: belongs to a stack of the layer environment, not to the foundation")
         if self.layer == "environment" and "trigger_namespace" in given:
             raise ValueError(
-                "triggerNamespace: belongs into a stack of the layer foundation, not of an environment, where it is"
+                "triggerNamespace: belongs to a stack of the layer foundation; in an environment set"
                 " environment.demand.namespace"
             )
         return self
@@ -135,19 +135,19 @@ class Settings(Declared):
             most, seconds = max(demand.deadline_seconds - waited, 1), demand.deadline_seconds
             raise ValueError(
                 f"monitoring.triggerPendingSeconds: the alert fires after {pending} s and another {waited}, and a"
-                f" trigger pod is given up after environment.demand.deadlineSeconds, {seconds} s: set it to less than"
+                f" trigger pod is withdrawn after environment.demand.deadlineSeconds, {seconds} s: set it to less than"
                 f" {most}, or the deadline to more"
             )
         return self
 
     def leaf_queues(self) -> set[str]:
-        """Names of the queues that schedule: of the declared ones those without children, and `cluster_queues`."""
+        """Names of the leaf queues: declared queues without children, and `cluster_queues`."""
         return {queue.name or key for key, queue in self.queues.items()} - self.parent_queues() | set(
             self.cluster_queues
         )
 
     def parent_queues(self) -> set[str]:
-        """Names of the queues that have children here."""
+        """Names of the declared queues with children."""
         return {queue.parent_queue for queue in self.queues.values() if queue.parent_queue}
 
     def queues_in_order(self) -> Iterator[str]:
@@ -188,7 +188,7 @@ def given() -> dict[str, Any]:
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
-    """Raises PlimsollError naming the stack's file and each wrong field."""
+    """Raises PlimsollError that names the stack's file and each invalid field."""
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
@@ -206,4 +206,4 @@ def _parsed(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        raise PlimsollError(f"{stack_file()}: {name}: {text!r} is a text, not a list or an object") from None
+        raise PlimsollError(f"{stack_file()}: {name}: {text!r} is a string, not a list or an object") from None

@@ -1,4 +1,4 @@
-"""What the Kubeflow Trainer of a cluster understands."""
+"""Which fields the Kubeflow Trainer of a cluster supports."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,7 +13,7 @@ _DEFINITION: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tr
 
 
 def find_kai_scheduler_field() -> bool:
-    """Asks the cluster whether its Trainer has `podGroupPolicy.kaiScheduler`.
+    """Whether the cluster's Trainer has the field `podGroupPolicy.kaiScheduler`.
 
     Raises PlimsollError where the cluster does not answer, or has no Trainer.
     """
@@ -24,7 +24,7 @@ def find_kai_scheduler_field() -> bool:
         if error.code != 404:
             raise
         raise PlimsollError(
-            "the cluster has no Kubeflow Trainer: the kind TrainingRuntime is not there",
+            "the cluster has no Kubeflow Trainer: the CRD of TrainingRuntime does not exist",
             "install Trainer first, or set kaiSchedulerField on each training runtime to preview without it",
         ) from None
     finally:

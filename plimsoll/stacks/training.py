@@ -1,4 +1,4 @@
-"""What an environment declares for Kubeflow Trainer: runtimes, and that TrainJobs name queues which exist."""
+"""What an environment declares for Kubeflow Trainer: runtimes, and admission of TrainJobs by their queue."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,16 +1,15 @@
 """Runs a Pulumi program with mocks, in a context of its own, and shows what it declared."""
 
-import os
 from collections.abc import Callable
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
 import pulumi
-import yaml
+
+from tests import golden
 
 GOLDEN = Path(__file__).parent / "golden"
-UPDATE = "PLIMSOLL_UPDATE_GOLDEN"
 
 
 class _Recorder(pulumi.runtime.Mocks):
@@ -44,12 +43,7 @@ def declared(
 
 def assert_golden(name: str, resources: list[dict[str, Any]]) -> None:
     """Compares with the file of that name; `PLIMSOLL_UPDATE_GOLDEN=1 pytest tests/components` writes it anew."""
-    path = GOLDEN / f"{name}.yaml"
-    text = yaml.safe_dump_all(resources, width=120)
-    if os.environ.get(UPDATE):
-        path.write_text(text)
-    assert path.exists(), f"{path.name} is missing: run the tests with {UPDATE}=1"
-    assert resources == list(yaml.safe_load_all(path.read_text()))
+    golden.assert_golden(GOLDEN / f"{name}.yaml", resources)
 
 
 def _whole(value: Any) -> Any:

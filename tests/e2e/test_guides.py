@@ -23,7 +23,7 @@ def of_the_tutorial(done: Done) -> None:
 
 
 def of_demand(done: Done) -> None:
-    assert "2 nodes with 3 GPUs to ask for" in done.stdout
+    assert "2 nodes with 3 GPUs to request" in done.stdout
     assert done.stdout.count("smart-gpu-scheduler-") >= 4, "two triggers, planned and listed"
     assert "NodeReady" in done.stdout
     assert "No resources found in plimsoll-triggers namespace." in done.stderr

@@ -120,7 +120,7 @@ def test_utilization_in_general_and_by_product() -> None:
 
 def test_a_context_beyond_the_model_is_warned_of() -> None:
     answer = told("phi-4", "-t", "Standard_NC24ads_A100_v4", "--context-length", "20000")
-    assert answer["warnings"] == ["phi-4 was made for 16384 tokens at most, and 20000 are asked for"]
+    assert answer["warnings"] == ["phi-4 supports at most 16384 tokens, and the context length is 20000"]
 
 
 def test_mig_slices() -> None:
@@ -144,7 +144,7 @@ def test_bad_figures_are_named(option: str, bad: str) -> None:
         ((*figures(8, 8192, 80, 1)[:3], "--gpus-per-node=0"), "GPUs of a node"),
         ((*figures(8, 8192, 80, 1), "--context-length=0"), "context length"),
         ((*figures(8, 8192, 80, 1), "--utilization=1.5"), "utilization"),
-        ((*figures(8, 8192, 80, 1), "--utilization=H100"), "no number"),
+        ((*figures(8, 8192, 80, 1), "--utilization=H100"), "not a number"),
         ((*figures(8, 8192, 80, 1), "--instance-type=g6.xlarge"), "exclude each other"),
         (("phi-4", "--gpus-per-node=2"), "--gpu-memory-gib"),
         (("phi-4", "--mig-profile=big"), "not a MIG profile"),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from plimsoll import gpu_group, labels
+from plimsoll import labels
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, NAMESPACE
 from tests.builders import a_node, metadata
@@ -30,12 +30,12 @@ def a_share(
         GPU_FRACTION: fraction,
         GPU_MEMORY_SHARE: memory,
         GPU_FRACTION_DEVICES: str(devices) if devices > 1 else None,
-        gpu_group.SELECTED_NODE: f"{selected}/uid-{name}" if selected else None,
+        labels.SELECTED_NODE: f"{selected}/uid-{name}" if selected else None,
     }
     if devices > 1:
-        grouped = {f"{gpu_group.GPU_GROUP_PREFIX}{group}": group for group in groups}
+        grouped = {f"{labels.GPU_GROUP_PREFIX}{group}": group for group in groups}
     else:
-        grouped = dict.fromkeys([gpu_group.GPU_GROUP][: len(groups)], "".join(groups))
+        grouped = dict.fromkeys([labels.GPU_GROUP][: len(groups)], "".join(groups))
     return _pod(
         metadata(
             name,
@@ -65,8 +65,8 @@ def a_reservation(
         metadata(
             name or f"gpu-reservation-{group}",
             namespace,
-            labels={gpu_group.GPU_GROUP: group},
-            annotations={gpu_group.RESERVED_GPU: gpu} if gpu is not None else {},
+            labels={labels.GPU_GROUP: group},
+            annotations={labels.RESERVED_GPU: gpu} if gpu is not None else {},
             deletionTimestamp="2026-01-01T01:00:00Z" if deleting else None,
         ),
         node,

@@ -8,7 +8,7 @@ from pulumi_policy import PolicyResource, PolicyResourceOptions, ResourceValidat
 
 from plimsoll.labels import QUEUE
 from plimsoll.policy import RULES
-from plimsoll.policy_pack import judge_resource, judge_stack
+from plimsoll.policy_pack import check_resource, check_stack
 
 OPTIONS: Any = PolicyResourceOptions(False, [], False, None, [], None, [])
 WORKSPACE = "kubernetes:plimsoll.dev/v1alpha1:Workspace"
@@ -62,7 +62,7 @@ def violations(rule: str, *given: Resource, config: Mapping[str, Any] | None = N
     found: list[str] = []
     for number, (resource_type, props) in enumerate(given):
         args = ResourceValidationArgs(resource_type, props, f"urn:{number}", f"r{number}", OPTIONS, None, config)
-        judge_resource(RULES[rule], lambda: TODAY)(args, lambda message, urn=None: found.append(message))
+        check_resource(RULES[rule], lambda: TODAY)(args, lambda message, urn=None: found.append(message))
     return found
 
 
@@ -73,7 +73,7 @@ def stack_violations(rule: str, *given: Resource, config: Mapping[str, Any] | No
         PolicyResource(resource_type, props, f"urn:{number}", f"r{number}", OPTIONS, None, None, [], {})
         for number, (resource_type, props) in enumerate(given)
     ]
-    judge_stack(RULES[rule], lambda: TODAY)(
+    check_stack(RULES[rule], lambda: TODAY)(
         StackValidationArgs(resources, config), lambda message, urn=None: found.append(message)
     )
     return found

@@ -1,4 +1,4 @@
-"""A Workspace names an instance type exactly where nodes are provisioned."""
+"""A Workspace has an instance type if nodes are provisioned, and none on existing nodes."""
 
 from typing import Any
 
@@ -13,6 +13,7 @@ from tests.policies.resources import (
     violations,
 )
 
+# The sentences of KAITO's webhook, so that a search for one finds both.
 FORBIDDEN = "instanceType must be empty when node auto-provisioning is disabled (BYO scenario)"
 REQUIRED = "instanceType is required when node auto-provisioning is enabled"
 

@@ -20,7 +20,7 @@ from tests.policies.resources import a_node_claim, a_workspace, an_environment, 
 def test_provisioner_from_the_configuration(config: dict[str, str], refused: bool) -> None:
     found = violations("node-claim-provisioner", a_node_claim(), a_workspace(), config=config)
     assert len(found) == refused
-    assert all("remove it, or set the provisioner to 'nodeclaim'" in text for text in found)
+    assert all(text.startswith("NodeClaim claim: ") and "'nodeclaim'" in text for text in found)
 
 
 @pytest.mark.parametrize(

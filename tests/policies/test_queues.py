@@ -30,9 +30,8 @@ def a_job_set(template: dict[str, Any]) -> Resource:
 
 
 def test_a_workspace_names_one() -> None:
-    assert violations("gpu-workload-names-queue", a_workspace(queue=None)) == [
-        "Workspace phi: set spec.queue: the name of the leaf queue that its pods are to be in"
-    ]
+    [found] = violations("gpu-workload-names-queue", a_workspace(queue=None))
+    assert found.startswith("Workspace phi: spec.queue ")
     assert violations("gpu-workload-names-queue", a_workspace(queue="inference")) == []
 
 
@@ -74,19 +73,19 @@ def test_the_owners_label_counts_for_its_pods() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queue", "rule", "words"),
+    ("queue", "rule"),
     [
-        ("inference", None, ""),
-        ("research", "queue-not-leaf", "names Queue research, which has child queues (inference, training)"),
-        ("nobody", "queue-unknown", "names Queue nobody, which is not declared (known: inference, training)"),
-        (None, None, ""),  # another rule says it
+        ("inference", None),
+        ("research", "queue-not-leaf"),
+        ("nobody", "queue-unknown"),
+        (None, None),  # another rule says it
     ],
 )
-def test_the_queue_is_a_leaf_that_somebody_declares(queue: str | None, rule: str | None, words: str) -> None:
+def test_the_queue_is_a_leaf_that_somebody_declares(queue: str | None, rule: str | None) -> None:
     for each in ("queue-unknown", "queue-not-leaf"):
         found = stack_violations(each, a_workspace(queue=queue), *TREE)
         assert len(found) == (each == rule)
-        assert all(words in text for text in found)
+        assert all(f"Queue {queue}" in text and "inference, training" in text for text in found)
 
 
 def test_queues_of_other_stacks_are_configured() -> None:

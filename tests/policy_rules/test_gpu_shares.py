@@ -60,10 +60,8 @@ def test_a_template_is_judged_as_its_pods_are() -> None:
 
 def test_the_message_names_object_field_value_and_what_to_change() -> None:
     (found,) = findings(a_pod({"gpu-fraction": "1.5"}))
-    assert found.message == (
-        "Pod research/train: gpu-fraction is '1.5', and a share is above 0 and below 1: write one such as '0.5', or "
-        "ask for whole GPUs with nvidia.com/gpu"
-    )
+    assert found.message.startswith("Pod research/train: gpu-fraction is '1.5', ")
+    assert GPU in found.message
 
 
 def test_a_whole_gpu_in_requests_and_limits_is_one_fault() -> None:

@@ -39,7 +39,7 @@ def test_what_breaks_a_rule_is_withheld_and_the_rest_goes_on() -> None:
         ("Deployment research/bad", ["image-tag-pinned"]),
         ("NodePool gpu", ["node-pool-consolidation"]),
     ]
-    assert "name a version" in str(plan.withheld[0])
+    assert "(image-tag-pinned)" in str(plan.withheld[0])
 
 
 def test_a_warning_and_a_rule_that_is_off_withhold_nothing() -> None:
@@ -55,7 +55,8 @@ def test_an_exemption_holds_until_its_day_is_over() -> None:
     assert withheld(Plan(creations=(BAD,)), exemptions=[exemption]).creations == (BAD,)
     after = withheld(Plan(creations=(BAD,)), NOW + timedelta(days=1), exemptions=[exemption])
     assert after.creations == ()
-    assert ["the exemption from image-tag-pinned ended" in warning for warning in after.warnings] == [True]
+    [warning] = after.warnings
+    assert warning.startswith("the exemption from image-tag-pinned ")
 
 
 def test_no_signal_is_for_a_pod_that_is_not_made() -> None:

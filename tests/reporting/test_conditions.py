@@ -149,15 +149,19 @@ def test_nodes_that_were_there_before_save_claims() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "expected"),
+    ("workloads", "expected", "named"),
     [
-        ((), ("False", "WorkloadPending", "it is created once its nodes are ready")),
-        ((serving(WS, 2, 1),), ("False", "WorkloadNotReady", "StatefulSet ws: 1 of 2 pods ready")),
-        ((serving(WS, 0, 0),), ("True", "Ready", "StatefulSet ws: 0 of 0 pods ready")),
+        ((), ("False", "WorkloadPending"), ""),
+        ((serving(WS, 2, 1),), ("False", "WorkloadNotReady"), "StatefulSet ws: 1 of 2 pods"),
+        ((serving(WS, 0, 0),), ("True", "Ready"), "StatefulSet ws: 0 of 0 pods"),
     ],
 )
-def test_the_workload_is_ready_with_all_its_pods(held: tuple[Workload, ...], expected: tuple[str, str, str]) -> None:
-    assert of(status(WS, accepted(WS, 1, ("n",)), a_node("n"), *held), "WorkloadReady") == expected
+def test_the_workload_is_ready_with_all_its_pods(
+    workloads: tuple[Workload, ...], expected: tuple[str, str], named: str
+) -> None:
+    state, reason, message = of(status(WS, accepted(WS, 1, ("n",)), a_node("n"), *workloads), "WorkloadReady")
+    assert (state, reason) == expected
+    assert named in message
 
 
 def test_a_workspace_without_a_workload_waits_for_none() -> None:

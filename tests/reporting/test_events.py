@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.model import Change, Deletion, DemandRef, ObjectKey, Plan, Reason, Verdict
 from plimsoll.model.api import WorkspaceRef, WorkspaceStatus
-from plimsoll.report import CROWD, Event, capacity_events, provisioning_event, summed_up, verdict_event
+from plimsoll.report import CROWD, Event, EventReason, capacity_events, provisioning_event, summed_up, verdict_event
 from tests.builders import an_environment
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -64,19 +64,23 @@ def test_capacity_is_told_once_for_each_workspace_and_kind() -> None:
         creations=(a_creation("a"), a_creation("b")),
         deletions=(Deletion(key=gone, uid="x", owner=WS, reason="superfluous"),),
     )
-    assert [(event.reason, event.note) for event in capacity_events(plan, {})] == [
-        ("CapacityCreated", "created 2 NodeClaims (missing): a, b"),
-        ("CapacityDeleted", "deleted 1 NodeClaim (superfluous): old"),
-    ]
+    created, deleted = capacity_events(plan, {})
+    assert (created.reason, deleted.reason) == (EventReason.CAPACITY_CREATED, EventReason.CAPACITY_DELETED)
+    assert created.note.endswith("2 NodeClaims (missing): a, b")
+    assert deleted.note.endswith("1 NodeClaim (superfluous): old")
 
 
 def test_what_failed_is_told_apart() -> None:
     plan = Plan(creations=(a_creation("a"), a_creation("b")))
     events = list(capacity_events(plan, {a_creation("b").key: "no such class"}))
-    assert [(event.type, event.reason, event.note) for event in events] == [
-        ("Warning", "CapacityCreateFailed", "Create of NodeClaim b failed and is tried again: no such class"),
-        ("Normal", "CapacityCreated", "created 1 NodeClaim (missing): a"),
+    assert [(event.type, event.reason) for event in events] == [
+        ("Warning", EventReason.CAPACITY_CREATE_FAILED),
+        ("Normal", EventReason.CAPACITY_CREATED),
     ]
+    failed, created = events
+    assert "NodeClaim b" in failed.note
+    assert failed.note.endswith(": no such class")
+    assert created.note.endswith(": a")
 
 
 def test_the_same_event_has_the_same_name() -> None:

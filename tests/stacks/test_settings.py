@@ -47,7 +47,7 @@ def refusal(**values: Any) -> str:
             {"clusterTrainingRuntimes": {"torch": {"namespace": "a"}}},
             "clusterTrainingRuntimes.torch.namespace: unknown field",
         ),
-        ({"layer": "foundation", "queues": {"a": {}}}, "queues: belongs into a stack of the layer environment"),
+        ({"layer": "foundation", "queues": {"a": {}}}, "queues: belongs to a stack of the layer environment"),
         ({"monitoring": {"scalingSeconds": 0}}, "monitoring.scalingSeconds"),
         ({"monitoring": {"receiver": "me"}}, "monitoring.receiver: unknown field"),
         (
@@ -57,11 +57,8 @@ def refusal(**values: Any) -> str:
             },
             "monitoring.triggerPendingSeconds: the alert fires after 600 s and another 60",
         ),
-        ({"triggerNamespace": "calls"}, "triggerNamespace: belongs into a stack of the layer foundation"),
-        (
-            {"layer": "foundation", "triggerNamespace": "kai-scale-adjust"},
-            "triggerNamespace: is one of KAI's namespaces",
-        ),
+        ({"triggerNamespace": "calls"}, "triggerNamespace: belongs to a stack of the layer foundation"),
+        ({"layer": "foundation", "triggerNamespace": "kai-scale-adjust"}, "triggerNamespace: is KAI's own"),
     ],
 )
 def test_errors_name_the_file_and_the_field(values: dict[str, Any], words: str) -> None:
@@ -97,7 +94,7 @@ def test_the_program_ends_with_the_message_alone() -> None:
 
 
 def test_a_text_where_an_object_belongs() -> None:
-    with pytest.raises(pulumi.RunError, match="queues: 'all of them' is a text"):
+    with pytest.raises(pulumi.RunError, match="queues: 'all of them' is "):
         run_stack("prod", layer="environment", queues="all of them")
 
 

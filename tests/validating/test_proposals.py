@@ -33,13 +33,10 @@ def test_the_reasons_are_told() -> None:
     prices = {"catalog": {"prices": {NC24: 3.5, NC48: 6}}}
     qwen = a_workspace(preset="qwen2.5-coder-32b-instruct", replicas=2)
     pool = a_node_pool("gpus", [NC24, NC48, NC40])
-    assert refused(qwen, pool, **prices) == (
-        "instanceType is required when node auto-provisioning is enabled: set resource.instanceType, for example "
-        f"{NC48}, the cheapest of 3 that fit, of the types that NodePools and nodes here name: one replica needs 2 of "
-        "its GPUs (2 x NVIDIA A100 of 80 GiB): 1 node, 2 GPUs in total; figures from table, azure; "
-        "6 an hour for 1 node; "
-        "2 replicas: 2 nodes, 12 an hour"
-    )
+    message = refused(qwen, pool, **prices)
+    assert "resource.instanceType" in message
+    for figure in (NC48, "of 3 that fit", "2 x NVIDIA A100 of 80 GiB", "6 an hour for 1 node", "2 nodes, 12 an hour"):
+        assert figure in message
 
 
 @pytest.mark.parametrize(
@@ -87,9 +84,11 @@ def test_what_the_environment_allows(objects: list[Any], environment: dict[str, 
 def test_where_none_fits_that_is_said() -> None:
     small = a_node_pool("small", ["Standard_NV36ads_A10_v5"])
     message = refused(a_workspace(preset="phi-4"), small)
-    assert message.endswith("; none of the types that NodePools and nodes here name fits preset 'phi-4'")
+    assert "for example" not in message
+    assert message.endswith("preset 'phi-4'")
     limited = refused(a_workspace(preset="phi-4", replicas=3), limits={"nodes": 2})
-    assert limited.endswith("fits preset 'phi-4' within the limits of the Environment and the Workspace")
+    assert "for example" not in limited
+    assert all(each in limited for each in ("preset 'phi-4'", "limits", "Environment", "Workspace"))
 
 
 def test_without_a_stated_need_nothing_is_proposed() -> None:

@@ -36,26 +36,26 @@ def test_tuning_is_refused_by_name(nap: bool) -> None:
 def test_tuning_on_two_nodes_is_an_error_of_its_own() -> None:
     verdict = verdict_on(True, {"count": 2}, tuning=TUNING)
     assert verdict.reason is Reason.INVALID_SPEC
-    assert "tuning runs on one node, and resource.count is 2" in verdict.message
+    assert "resource.count is 2" in verdict.message
 
 
 def test_a_partition_is_refused_where_nodes_are_provisioned() -> None:
     verdict = verdict_on(True, {"partition": SLICE}, inference=served())
     assert verdict.reason is Reason.INVALID_SPEC
-    assert "partition must be absent when node auto-provisioning is enabled" in verdict.message
+    assert "resource.partition" in verdict.message
 
 
 @pytest.mark.parametrize(
     ("adapter", "words"),
     [
-        ({"source": {"name": "law", "urls": ["a"]}}, "'law' uses source.urls"),
-        ({"source": {"name": "law", "image": "a"}, "strength": "0.5"}, "'law' has strength 0.5"),
+        ({"source": {"name": "law", "urls": ["a"]}}, ("'law'", "source.urls")),
+        ({"source": {"name": "law", "image": "a"}, "strength": "0.5"}, ("'law'", "strength 0.5")),
     ],
 )
-def test_adapters_that_cannot_be_served_are_named(adapter: dict[str, Any], words: str) -> None:
+def test_adapters_that_cannot_be_served_are_named(adapter: dict[str, Any], words: tuple[str, str]) -> None:
     verdict = verdict_on(inference=served(adapters=[adapter]))
     assert verdict.reason is Reason.NOT_SUPPORTED
-    assert words in verdict.message
+    assert all(each in verdict.message for each in words)
 
 
 @pytest.mark.parametrize("nap", [False, True])
@@ -64,8 +64,9 @@ def test_deprecated_fields_are_accepted_with_a_warning(nap: bool) -> None:
     assert verdict.accepted
     assert verdict.target_node_count == 1
     said = "; ".join(verdict.warnings)
-    assert "resource.preferredNodes is deprecated and has no effect (gpu-7)" in said
-    assert "resource.count is deprecated and has no effect" in said
+    assert "resource.preferredNodes is deprecated" in said
+    assert "gpu-7" in said
+    assert "resource.count is deprecated" in said
 
 
 @pytest.mark.parametrize(("limit", "accepted"), [(2, False), (3, True)])
@@ -74,4 +75,5 @@ def test_a_workspace_holds_its_own_limit(limit: int, accepted: bool) -> None:
     assert verdict.accepted is accepted
     if not accepted:
         assert verdict.reason is Reason.LIMIT_EXCEEDED
-        assert "resource.nodeCountLimit is 2, and 3 nodes are needed (3 x 1)" in verdict.message
+        assert "resource.nodeCountLimit is 2" in verdict.message
+        assert "3 nodes" in verdict.message

@@ -1,4 +1,4 @@
-"""GPUs as bars filled with shares, before and after demand is met; equal ones as one row."""
+"""GPUs as bars filled with shares, before and after the demand is met; equal ones as one row."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ from plimsoll.text import counted, shortlist
 
 class Part(StrEnum):
     USED = "used"
-    """By pods that are there."""
+    """By existing pods."""
     PLANNED = "planned"
-    """By pods that wait for it."""
+    """By pending pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of one GPU."""
+    """A segment of one GPU."""
 
     milli: int
     what: Part
@@ -47,7 +47,7 @@ class NodeBars:
     kind: str
     bars: tuple[GpuBar, ...]
     shape: str = ""
-    """NodePool and instance type of a new node; empty of one that is there."""
+    """NodePool and instance type of a new node; empty for an existing one."""
 
     @property
     def new(self) -> bool:
@@ -59,14 +59,14 @@ class NodeBars:
 
 
 def gpu_picture(ledger: GpuLedger, demands: Iterable[Demand]) -> tuple[NodeBars, ...]:
-    """Nodes that take pods first, then those that are in use, then new ones; nodes wholly free are left out."""
+    """Nodes that get pods first, then those in use, then new ones; without nodes that are entirely free."""
     demands = tuple(demands)
     placed: dict[str, list[list[Segment]]] = {}
     new: list[NodeBars] = []
     for demand in demands:
         for node in demand.packing.nodes:
             memory = demand.gpu_memory_mib.get(node.kind)
-            added = [[_planned(demand.pods[uid], memory) for uid in held] for held in node.gpus]
+            added = [[_planned(demand.pods[uid], memory) for uid in pods] for pods in node.gpus]
             if node.node is not None:
                 known = placed.setdefault(node.node, [[] for _ in added])
                 for gpu, segments in zip(known, added, strict=True):
@@ -74,8 +74,10 @@ def gpu_picture(ledger: GpuLedger, demands: Iterable[Demand]) -> tuple[NodeBars,
             else:
                 bars = tuple(GpuBar((), tuple(segments)) for segments in added)
                 new.append(NodeBars(f"new {len(new) + 1}", node.kind, bars, node.shape or node.kind))
-    there = [_of_account(account, placed.get(account.node.name, [])) for account in ledger.accounts() if account.gpus]
-    shown = [each for each in there if each.changed or any(bar.before for bar in each.bars)]
+    existing = [
+        _of_account(account, placed.get(account.node.name, [])) for account in ledger.accounts() if account.gpus
+    ]
+    shown = [each for each in existing if each.changed or any(bar.before for bar in each.bars)]
     return (*sorted(shown, key=lambda each: (not each.changed, each.name)), *new)
 
 
@@ -85,7 +87,7 @@ def _planned(each: PodShare, memory_mib: int | None) -> Segment:
 
 
 def _of_account(account: GpuAccount, placed: list[list[Segment]]) -> NodeBars:
-    """In the order of the account's free thousandths: groups, wholly free GPUs, taken ones."""
+    """In the order of the account's free thousandths: GPU groups, free GPUs, allocated whole GPUs."""
     before: list[tuple[Segment, ...]] = [
         (Segment(group.used_milli, Part.USED, ", ".join(group.pods) or f"group {group.name}"),)
         for group in account.groups
@@ -117,17 +119,17 @@ _NAMES = 2
 
 @dataclass(slots=True)
 class GpuRow:
-    """GPUs of one look. `bar` has the parts of one of them, the largest shares first."""
+    """GPUs that look the same. `bar` has the segments of one of them, the largest shares first."""
 
     bar: GpuBar
     new: bool
     shape: str
-    """NodePool and instance type of new nodes; empty where the nodes are there."""
+    """NodePool and instance type of new nodes; empty for existing nodes."""
     gpus: int = 0
     nodes: dict[str, None] = field(default_factory=dict)
     """Names, in order."""
-    held: list[dict[str, None]] = field(default_factory=list)
-    """What the parts after are, of all GPUs of the row."""
+    labels: list[dict[str, None]] = field(default_factory=list)
+    """The labels of the segments after, of all GPUs of the row."""
 
     @property
     def where(self) -> str:
@@ -135,17 +137,17 @@ class GpuRow:
 
     @property
     def order(self) -> tuple[int, str, bool, int]:
-        """GPUs that take pods first, then new ones, then those that stay as they are; of each many before few."""
+        """GPUs that get pods first, then new ones, then unchanged ones; rows with more GPUs first."""
         section = 1 if self.new else 0 if self.bar.changed else 2
         return section, self.shape, not self.bar.after, -self.gpus
 
     def title(self, number: int) -> str:
-        """Of a part after, for people: what it is, and how much of each GPU."""
-        return f"{shortlist(self.held[number])}: {self.bar.after[number].milli / GPU_MILLI:g}"
+        """The title of a segment after: its pods, and its fraction of each GPU."""
+        return f"{shortlist(self.labels[number])}: {self.bar.after[number].milli / GPU_MILLI:g}"
 
 
 def gpu_rows(nodes: Iterable[NodeBars]) -> tuple[GpuRow, ...]:
-    """Rows of all GPUs; those in one row are all new or all there, and new ones of one shape."""
+    """Rows of all GPUs; a row has either existing GPUs, or new ones of one shape."""
     rows: dict[object, GpuRow] = {}
     for node in nodes:
         for bar in node.bars:
@@ -155,15 +157,15 @@ def gpu_rows(nodes: Iterable[NodeBars]) -> tuple[GpuRow, ...]:
                 tuple((each.what, each.milli) for each in sorted_bar.after),
             )
             row = rows.setdefault(
-                (node.shape, node.kind, look), GpuRow(sorted_bar, node.new, node.shape, held=[{} for _ in bar.after])
+                (node.shape, node.kind, look), GpuRow(sorted_bar, node.new, node.shape, labels=[{} for _ in bar.after])
             )
             row.gpus += 1
             row.nodes[node.name] = None
-            for names, segment in zip(row.held, sorted_bar.after, strict=True):
+            for names, segment in zip(row.labels, sorted_bar.after, strict=True):
                 names[segment.label] = None
     return tuple(sorted(rows.values(), key=lambda row: row.order))
 
 
 def _largest_first(after: tuple[Segment, ...]) -> tuple[Segment, ...]:
-    """What is there stays where it is."""
+    """Segments of existing pods keep their place."""
     return tuple(sorted(after, key=lambda each: (each.what is Part.PLANNED, -each.milli * (each.what is Part.PLANNED))))

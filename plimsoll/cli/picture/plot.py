@@ -15,18 +15,18 @@ from plimsoll.text import counted
 _WIDTH: Final = 16
 """Characters of one whole GPU."""
 _SHOWN: Final = 40
-"""Rows that a screen takes; the file holds all."""
+"""Rows on a screen; the file has all."""
 _STYLES: Final = {Part.USED: ("grey50", "grey35"), Part.PLANNED: ("green", "green3")}
-"""Of neighbours in turn."""
+"""Two alternating colours for adjacent segments."""
 
 
 def print_picture(nodes: Sequence[NodeBars]) -> None:
-    """A row for GPUs that look alike."""
+    """One row for GPUs that look the same."""
     rows = gpu_rows(nodes)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("GPUS", justify="right", no_wrap=True)
     table.add_column("OF", overflow="fold")
-    # Where every GPU is new there is nothing to be seen before.
+    # If every GPU is new, there is no state before.
     before = any(not row.new for row in rows)
     for column in ("BEFORE", "AFTER") if before else ("AFTER",):
         table.add_column(column, no_wrap=True, min_width=_WIDTH)
@@ -57,6 +57,6 @@ def drawn(segments: Sequence[Segment]) -> Text:
 
 
 def _figures(bar: GpuBar) -> str:
-    """Parts of what is new, for people."""
+    """The fractions of the new segments."""
     added = [segment.milli for segment in bar.after if segment.what is Part.PLANNED]
     return " + ".join(f"{milli / GPU_MILLI:g}" for milli in added)

@@ -11,7 +11,7 @@ from plimsoll.text import counted
 _NAME: Final = 300
 """Pixels for the names of nodes."""
 _LETTERS: Final = 44
-"""That fit there."""
+"""Characters that fit there."""
 _COUNT: Final = 80
 _BAR: Final = 280
 """Pixels of one whole GPU."""
@@ -19,20 +19,20 @@ _GAP: Final = 20
 _ROW: Final = 22
 _THICK: Final = 17
 _TOP: Final = 88
-_SAID: Final = 26
-"""Pixels that a part's figure takes."""
+_LABELLED: Final = 26
+"""Minimum pixels of a segment that shows its fraction."""
 _COLOURS: Final = {Part.USED: ("#8a8f98", "#9da2aa"), Part.PLANNED: ("#1f7a54", "#2f9e6e")}
-"""Of neighbours in turn."""
-_LEGEND: Final = (("#8a8f98", "in use"), ("#1f7a54", "shares of pods that wait"), ("#eef0f2", "free"))
+"""Two alternating colours for adjacent segments."""
+_LEGEND: Final = (("#8a8f98", "in use"), ("#1f7a54", "shares of pending pods"), ("#eef0f2", "free"))
 
 
 def as_svg(nodes: Sequence[NodeBars]) -> str:
-    """One row for GPUs that look alike: how many, of which nodes, the bar before, the bar after.
+    """One row for GPUs that look the same: their number, their nodes, the bar before, the bar after.
 
-    A part says its share; a pointer on it, what it is.
+    A segment shows its fraction, and its pods as a tooltip.
     """
     rows = gpu_rows(nodes)
-    # Where every GPU is new there is nothing to be seen before.
+    # If every GPU is new, there is no state before.
     columns = ["before", "after"] if any(not row.new for row in rows) else ["after"]
     left = {column: _NAME + _COUNT + _GAP + number * (_BAR + _GAP) for number, column in enumerate(columns)}
     width, height = left["after"] + _BAR + _GAP, _TOP + len(rows) * _ROW + _GAP
@@ -89,7 +89,7 @@ def _bar(x: int, y: int, segments: Iterable[Segment], titles: Iterable[str]) -> 
             f'<rect x="{left:.1f}" y="{y}" width="{drawn:.1f}" height="{_THICK}" '
             f'fill="{_COLOURS[segment.what][number % 2]}"><title>{escape(title)}</title></rect>'
         )
-        if drawn >= _SAID:
+        if drawn >= _LABELLED:
             figure = f"{segment.milli / GPU_MILLI:g}"
             yield (
                 f'<text x="{left + drawn / 2:.1f}" y="{y + 13}" text-anchor="middle" font-size="11" fill="#ffffff" '

@@ -1,4 +1,4 @@
-"""What several commands share: options, output, logs, watches."""
+"""What several commands share: options, output, logs."""
 
 from plimsoll.cli.shared.findings import print_findings
 from plimsoll.cli.shared.logs import log_to_stderr

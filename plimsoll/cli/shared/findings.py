@@ -1,4 +1,4 @@
-"""How checks of manifests print what they found."""
+"""Prints the findings of checks of manifests."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

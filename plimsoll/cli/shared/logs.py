@@ -1,4 +1,4 @@
-"""Where the log goes."""
+"""The log on standard error."""
 
 import sys
 
@@ -6,7 +6,7 @@ import structlog
 
 
 def log_to_stderr() -> None:
-    """Lines for people on a terminal, JSON elsewhere; standard output is for results."""
+    """Text on a terminal, JSON elsewhere; standard output is for results."""
     renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
@@ -15,6 +15,6 @@ def log_to_stderr() -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger("info"),
-        # Asked anew for each line: what stderr is may change while the process lives.
+        # Evaluated for each line: sys.stderr may change.
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )

@@ -1,4 +1,4 @@
-"""How commands print: tables for people, one JSON object for scripts, errors without a traceback."""
+"""Output of commands: text, one JSON document, errors without a traceback."""
 
 import sys
 from enum import StrEnum
@@ -24,7 +24,7 @@ class Format(StrEnum):
     JSON = "json"
 
 
-Output = Annotated[Format, typer.Option("--output", "-o", help="text for people, json for scripts")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="output format")]
 
 
 def print_json(value: Any) -> None:
@@ -34,7 +34,7 @@ def print_json(value: Any) -> None:
 
 
 def print_error(error: PlimsollError) -> None:
-    """The message and what to change, on standard error."""
+    """Prints the message and the hint to standard error."""
     ERR.print("error:", style="bold red", end=" ")
     ERR.print(error.message, markup=False, highlight=False, soft_wrap=True)
     if error.hint:

@@ -1,4 +1,4 @@
-"""How `plimsoll explain` prints its report."""
+"""The output of `plimsoll explain`."""
 
 from plimsoll.cli.story.as_object import as_json
 from plimsoll.cli.story.report import print_story

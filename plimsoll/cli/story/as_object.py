@@ -1,4 +1,4 @@
-"""A story as one object for scripts."""
+"""The explanation as a JSON object."""
 
 from datetime import UTC, datetime
 from typing import Any

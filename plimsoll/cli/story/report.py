@@ -1,4 +1,4 @@
-"""How `plimsoll explain` tells a story to people: section by section."""
+"""The explanation as text, section by section."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ def _print_asks(story: Story, told: dict[str, Any]) -> None:
         verdict = told["verdict"]
         if verdict["targetNodeCount"] is not None:
             target, each = verdict["targetNodeCount"], verdict["perReplicaNodeCount"]
-            lines.append(f"target: {counted(target, 'node')}, {each} a replica")
+            lines.append(f"target: {counted(target, 'node')}, {each} per replica")
         lines += [f"queue: {story.workspace.spec.queue}"] if story.workspace.spec.queue else []
     _print_lines("CapacityRequest for", lines)
 
@@ -104,10 +104,10 @@ def _tries(tries: dict[str, Any] | None) -> list[str]:
     lines += tries["overdue"]
     if tries["failures"]:
         lines.append(
-            f"{tries['failures']} tries failed in a row, the last at {tries['lastFailure']}: "
+            f"{tries['failures']} attempts failed in a row, the last at {tries['lastFailure']}: "
             f"{tries['reason']}: {tries['message']}"
         )
-        lines.append(f"the next try is due at {tries['nextTry']}")
+        lines.append(f"the next attempt is at {tries['nextTry']}")
     return lines
 
 
@@ -133,7 +133,7 @@ def _print_need(need: dict[str, Any] | None) -> None:
     _say(
         f"  assumed: utilization {assumed['utilization']}, overhead {assumed['overheadGib']} GiB, factors "
         f"{assumed['activationFactor']} and {assumed['weightFactor']}, {assumed['contextLength']} tokens of "
-        f"{assumed['kvValueBytes']} bytes a value"
+        f"{assumed['kvValueBytes']} bytes per value"
     )
     if estimate["reason"]:
         _say(f"  {estimate['reason']}")
@@ -146,7 +146,7 @@ def _values(node: dict[str, Any]) -> tuple[str, str, str]:
 def _state(node: dict[str, Any]) -> str:
     usable = f"not usable: {node['why']}" if node["why"] else "usable"
     counts = "; counts" if node["counts"] else ""
-    return usable + counts + (f"; held by {', '.join(node['holders'])}" if node["holders"] else "")
+    return usable + counts + (f"; used by {', '.join(node['holders'])}" if node["holders"] else "")
 
 
 def _print_lines(title: str, lines: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The one writer of a cluster, put together from options, as `plimsoll run` and `plimsoll destroy` use it."""
+"""The writer of an environment, built from options, for `plimsoll run` and `plimsoll destroy`."""
 
 from plimsoll.cli.writing.metrics import serving_metrics
 from plimsoll.cli.writing.settling import Settling

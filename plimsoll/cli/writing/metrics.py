@@ -1,4 +1,4 @@
-"""Serves the metrics of a running loop."""
+"""Serves the metrics of the controller."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from plimsoll.report import Metrics
 
 @contextmanager
 def serving_metrics(host: str, port: int | None) -> Iterator[Callable[[Tick], bool]]:
-    """Gives what takes each tick of a loop, and always says to go on; nothing is served where no port is named.
+    """Yields the callback for each round, which always continues; nothing is served without a port.
 
     Raises PlimsollError where the address cannot be used.
     """
@@ -25,7 +25,7 @@ def serving_metrics(host: str, port: int | None) -> Iterator[Callable[[Tick], bo
         server, thread = start_http_server(port, host, metrics.registry)
     except (OSError, OverflowError) as error:
         raise PlimsollError(
-            f"metrics cannot be served on {host}:{port}: {error}", "name another --metrics-port or --metrics-host"
+            f"cannot serve metrics on {host}:{port}: {error}", "set another --metrics-port or --metrics-host"
         ) from None
     try:
         yield lambda tick: _take(metrics, tick)

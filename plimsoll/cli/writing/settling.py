@@ -1,4 +1,4 @@
-"""When a job may end: nothing is left to do, and nothing that the engine made is still on its way."""
+"""When a job may end: nothing is left to do, and everything that the controller created is ready."""
 
 import time
 from collections.abc import Callable
@@ -12,24 +12,24 @@ from plimsoll.text import shortlist
 
 
 class Settling:
-    """Follows the ticks of a job. `timeout` in seconds."""
+    """Follows the rounds of a job. `timeout` in seconds."""
 
     def __init__(self, timeout: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._deadline = clock() + timeout
         self._plans: list[Plan] = []
         self.unsettled = "nothing was planned"
-        """What is still on its way; empty once settled."""
+        """What is not ready yet; empty when settled."""
 
     def on_tick(self, tick: Tick) -> bool:
-        """Whether to go on."""
+        """Whether to continue."""
         if tick.plan is not None:
             self._plans.append(tick.plan)
             self.unsettled = _on_its_way(tick, tick.plan)
         return bool(self.unsettled) and self._clock() < self._deadline
 
     def whole_plan(self) -> Plan | None:
-        """The last verdicts, with the operations of every tick; None where none got so far."""
+        """The last verdicts, with the operations of every round; None if no round was planned."""
         if not self._plans:
             return None
         last = self._plans[-1]
@@ -46,7 +46,7 @@ def _on_its_way(tick: Tick, plan: Plan) -> str:
     if tick.outcome.failed:
         return "failed: " + shortlist([f"{key} ({failure})" for key, failure in tick.outcome.failed.items()])
     if not plan.empty:
-        return "the delta was applied, and the cluster has not shown it yet"
+        return "the Plan is applied, and the watches have not delivered the result yet"
     holdings = WorkspaceNodes(tick.snapshot, plan.verdicts)
     accepted = {verdict.workspace for verdict in plan.verdicts if verdict.accepted}
     withheld = {each.owner for each in plan.withheld}
@@ -58,17 +58,17 @@ def _on_its_way(tick: Tick, plan: Plan) -> str:
         if claims:
             waiting.append(f"{workspace.ref}: NodeClaims not ready: {shortlist(claims)}")
         elif workspace.spec.inference is not None and not holdings.ownership.workloads_of(workspace):
-            waiting.append(f"{workspace.ref}: its workload is created once its nodes are ready")
-    going = [claim.name for claim in holdings.ownership.claims if claim.deleting]
-    if going:
-        waiting.append(f"NodeClaims being deleted: {shortlist(going)}")
-    asked = [
+            waiting.append(f"{workspace.ref}: its workload is created when its nodes are ready")
+    deleting = [claim.name for claim in holdings.ownership.claims if claim.deleting]
+    if deleting:
+        waiting.append(f"NodeClaims under deletion: {shortlist(deleting)}")
+    requested = [
         each
         for thing in request_objects(tick.snapshot)
         if (each := read_request(thing)) is not None and each.outstanding
     ]
-    if asked:
-        waiting.append(f"nodes for demand: {shortlist([each.name for each in asked])}")
+    if requested:
+        waiting.append(f"nodes for demand: {shortlist([each.name for each in requested])}")
     if not waiting and plan.next_deadline is not None:
-        waiting.append(f"capacity is asked for again, or is awaited until {plan.next_deadline:%H:%M:%S} UTC")
+        waiting.append(f"the next deadline, or request for capacity, is at {plan.next_deadline:%H:%M:%S} UTC")
     return f"not settled: {shortlist(waiting)}" if waiting else ""

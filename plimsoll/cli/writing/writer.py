@@ -1,4 +1,4 @@
-"""The one writer of an environment, put together from options: connection, watches, stacks, status."""
+"""The writer of an environment, built from options: connection, watches, stacks, statuses."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from plimsoll.report import Reporter
 
 @dataclass(frozen=True)
 class WriterOptions:
-    """What the command line says of a writer."""
+    """The options of a writer on the command line."""
 
     environment: str | None
     kubeconfig: Path | None
@@ -32,7 +32,7 @@ class WriterOptions:
 
 @dataclass(frozen=True)
 class Writer:
-    """Watches that are synced, and stacks that nobody else writes. `environment` is the Environment's name."""
+    """Synced watches, and the stacks of one environment. `environment` is the Environment's name."""
 
     environment: str
     observer: Observer
@@ -42,13 +42,13 @@ class Writer:
 
 @contextmanager
 def open_writer(options: WriterOptions) -> Iterator[Writer]:
-    """Connects, waits for the watches, makes the applier; both are stopped on leaving. The Lease is not taken yet."""
+    """Connects, waits for the watches and creates the applier; both stop on exit. The Lease is not acquired yet."""
     with open_observer(options.kubeconfig, options.context) as (connection, observer):
         name = observer.snapshot().environment.name
         if options.environment not in (None, name):
             raise PlimsollError(
-                f"the cluster at {connection.server} is the environment {name!r}, not {options.environment!r}",
-                "connect to the other cluster with --context, or leave --environment out",
+                f"the Environment of the cluster at {connection.server} is {name!r}, not {options.environment!r}",
+                "connect to the other cluster with --context, or remove --environment",
             )
         applier = Applier(_settings(name, options), connection)
         reporter = Reporter(connection)
@@ -62,8 +62,8 @@ def open_writer(options: WriterOptions) -> Iterator[Writer]:
 def _settings(environment: str, options: WriterOptions) -> ApplySettings:
     if options.passphrase_file is None:
         raise PlimsollError(
-            "no passphrase file: the state's secrets are sealed with a passphrase",
-            "name a file that holds it with --passphrase-file or PULUMI_CONFIG_PASSPHRASE_FILE",
+            "no passphrase file: the secrets of the Pulumi state are encrypted with a passphrase",
+            "set the file that contains it with --passphrase-file or PULUMI_CONFIG_PASSPHRASE_FILE",
         )
     try:
         return ApplySettings(
