@@ -1,6 +1,6 @@
 """Many Workspaces at once to as many NodeClaims: seconds, requests, side by side with a plain client.
 
-    python -m bench.burst [--workspaces 1000] [--karpenter] [--shards 8] [--armed 1] [--output json]
+    python -m bench.burst [--workspaces 1000] [--karpenter] [--shards 8] [--pre-started 1] [--output json]
 
 A sandbox of its own gets the foundation's kinds and rights and an Environment with auto-provisioning. First a plain
 client writes the NodeClaims one by one; these are removed. Then `plimsoll run` works as the controller's account, and
@@ -64,7 +64,7 @@ def main(
     workspaces: Annotated[int, typer.Option(min=1)] = 1000,
     karpenter: Annotated[bool, typer.Option("--karpenter", help="let Karpenter and KWOK make the nodes")] = False,
     shards: Annotated[int, typer.Option(min=1)] = 8,
-    armed: Annotated[int, typer.Option(min=0)] = 1,
+    pre_started: Annotated[int, typer.Option(min=0)] = 1,
     settled: Annotated[float, typer.Option(min=1, help="seconds without a request that count as rest")] = 4.0,
     log: Annotated[Path | None, typer.Option(help="file for the loop's log")] = None,
     output: Output = Format.TEXT,
@@ -73,7 +73,7 @@ def main(
     with tempfile.TemporaryDirectory() as folder, a_cluster(karpenter=karpenter) as sandbox:
         err.print("a plain client", style="dim")
         plain = by_plain_client(sandbox, workspaces, nodes=karpenter)
-        loop = run_command(Path(folder), "--shards", str(shards), "--armed", str(armed))
+        loop = run_command(Path(folder), "--shards", str(shards), "--pre-started", str(pre_started))
         with a_loop(loop, os.environ | sandbox.environ("controller"), log or Path(folder) / "loop.log") as process:
             ours = measure(sandbox, process, workspaces, settled, nodes=karpenter)
     result = {

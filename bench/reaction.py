@@ -2,8 +2,8 @@
 
     python -m bench.reaction [--times 20] [--output json]
 
-On a sandbox where nobody acts on NodeClaims, so that the loop's own way is measured: at rest, an update armed; then
-cold, every update started when it is needed; then, for the lower bound, a plain client that creates a NodeClaim itself.
+On a sandbox where nobody acts on NodeClaims, so that the loop's own way is measured: at rest, with a pre-started update;
+then cold, every update started when it is needed; then, for the lower bound, a plain client that creates a NodeClaim itself.
 Each creation waits until the one before has settled. Engine, provider and own time come from the loop's log.
 """
 
@@ -37,11 +37,11 @@ from plimsoll.stacks import make
 
 NAMESPACE = "inference"
 WORKSPACES = f"/apis/{API_VERSION}/namespaces/{NAMESPACE}/workspaces"
-CASES = {"armed": 1, "cold": 0}
-"""How many updates are armed."""
+CASES = {"pre-started": 1, "cold": 0}
+"""How many updates are pre-started."""
 KEYS = ("p50", "p95", "most", "engine", "provider", "review", "ratio")
 REST_SECONDS = 6.0
-"""An update ends 2 to 4 s after its delta, and the next one is armed a second later."""
+"""An update ends 2 to 4 s after its delta, and the next one is pre-started a second later."""
 WAIT_SECONDS = 60.0
 LAUNCH_SECONDS = 24 * 3600
 """Nobody launches the NodeClaims, and none is to be replaced meanwhile."""
@@ -112,16 +112,16 @@ def measure(folder: Path, times: int) -> dict[str, dict[str, float]]:
             declare(stage, "sandbox-nap")
             arrivals = Arrivals(sandbox.kubeconfig)
             result = {}
-            for case, armed in CASES.items():
+            for case, pre_started in CASES.items():
                 err.print(f"{case}: {times} Workspaces", style="dim")
                 log = folder / f"{case}.log"
-                run = [sys.executable, "-m", "plimsoll", "run", "--armed", str(armed)]
+                run = [sys.executable, "-m", "plimsoll", "run", "--pre-started", str(pre_started)]
                 seconds = []
                 with a_loop(run, environs["controller"], log) as process:
-                    await_rest(process, armed)
+                    await_rest(process, pre_started)
                     for number in range(times):
                         seconds.append(workspace(connection, arrivals, f"{case}-{number}"))
-                        await_rest(process, armed)
+                        await_rest(process, pre_started)
                 result[case] = {**spread(seconds), **parts(log, case)}
             result["plain client"] = spread([plain(connection, arrivals, f"plain-{number}") for number in range(times)])
             for figures in result.values():
@@ -149,17 +149,17 @@ def fit(settings: Path, workspaces: int) -> None:
     settings.write_text(yaml.safe_dump(stack, sort_keys=False))
 
 
-def await_rest(loop: psutil.Process, armed: int) -> None:
-    """Returns when as many engines as are armed have stood for a while, and no other runs."""
+def await_rest(loop: psutil.Process, pre_started: int) -> None:
+    """Returns when as many engines as are pre-started have stood for a while, and no other runs."""
     deadline = time.monotonic() + WAIT_SECONDS
     rested = time.monotonic()
     while time.monotonic() < deadline:
         if loop.status() == psutil.STATUS_ZOMBIE:
             raise PlimsollError("The loop has ended.")
         ages = engine_ages(loop)
-        if len(ages) != armed or any(age < 2.0 for age in ages):
+        if len(ages) != pre_started or any(age < 2.0 for age in ages):
             rested = time.monotonic()
-        elif time.monotonic() - rested > 1.0 + (0.0 if armed else REST_SECONDS / 2):
+        elif time.monotonic() - rested > 1.0 + (0.0 if pre_started else REST_SECONDS / 2):
             return
         time.sleep(0.1)
     raise PlimsollError(f"The loop does not come to rest in {WAIT_SECONDS:g} s.")

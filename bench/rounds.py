@@ -1,7 +1,7 @@
 """A burst of share pods to the last trigger that asks for their GPUs: seconds, rounds, GPUs, requests.
 
     python -m bench.rounds [PODS.csv] [--pods 100 --pods 1000 --pods 3078] [--type p5.48xlarge] [--shards 4]
-        [--armed 1] [--output json]
+        [--pre-started 1] [--output json]
 
 PODS.csv is a trace of the openb family; without it its default one, where that lies in ../shared/data/openb. Its first
 shares are created in a sandbox of its own and marked unschedulable while demand is only reported; then the
@@ -80,7 +80,7 @@ def main(
     pods: Annotated[list[int], typer.Option(min=1, help="shares of a burst, once for each")] = [100, 1000, 3078],  # noqa: B006
     instance_type: Annotated[str, typer.Option("--type", help="instance type of the NodePool")] = TYPE,
     shards: Annotated[int, typer.Option(min=1)] = 4,
-    armed: Annotated[int, typer.Option(min=0)] = 1,
+    pre_started: Annotated[int, typer.Option(min=0)] = 1,
     log: Annotated[Path | None, typer.Option(help="file for the loop's log")] = None,
     output: Output = Format.TEXT,
 ) -> None:
@@ -93,7 +93,7 @@ def main(
     for number in pods:
         with tempfile.TemporaryDirectory() as name, a_cluster(instance_type) as sandbox:
             folder = Path(name)
-            loop = run_command(folder, "--shards", str(shards), "--armed", str(armed))
+            loop = run_command(folder, "--shards", str(shards), "--pre-started", str(pre_started))
             results.append(measure(sandbox, shares[:number], loop, log or folder / "loop.log"))
     if output is Format.JSON:
         print_json({"aims": AIMS, "kai": {str(number): figures for number, figures in KAI.items()}, "bursts": results})

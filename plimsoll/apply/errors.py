@@ -38,7 +38,7 @@ class StateUnreadableError(ApplyError):
 
 
 class StateChangedError(ApplyError):
-    """Somebody else changed the stack's state under an armed update, which ended without touching anything."""
+    """Somebody else changed the stack's state under a pre-started update, which ended without touching anything."""
 
 
 class PlanMismatchError(ApplyError):

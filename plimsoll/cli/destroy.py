@@ -56,7 +56,7 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
             f"{project / 'Pulumi.yaml'}: no such file", "set the folder of the Pulumi project with --project"
         )
     options = WriterOptions(
-        environment, kubeconfig, context, backend, passphrase_file, provider, armed=0, work_folder=work_folder
+        environment, kubeconfig, context, backend, passphrase_file, provider, pre_started=0, work_folder=work_folder
     )
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with open_writer(options) as writer:

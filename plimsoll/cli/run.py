@@ -46,7 +46,7 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     passphrase_file: PassphraseFile = None,
     provider: Provider = "plugin",
     shards: Annotated[int, typer.Option(help="number of capacity stacks for new Workspaces")] = 4,
-    armed: Annotated[int, typer.Option(help="number of pre-started updates; about 110 MB each")] = 1,
+    pre_started: Annotated[int, typer.Option(help="number of pre-started updates; about 110 MB each")] = 1,
     work_folder: WorkFolder = None,
     metrics_port: Annotated[
         int | None, typer.Option(envvar="PLIMSOLL_METRICS_PORT", help="serve metrics for Prometheus on this port")
@@ -66,7 +66,15 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
 
     log_to_stderr()
     options = WriterOptions(
-        environment, kubeconfig, context, backend, passphrase_file, provider, shards, 0 if once else armed, work_folder
+        environment,
+        kubeconfig,
+        context,
+        backend,
+        passphrase_file,
+        provider,
+        shards,
+        0 if once else pre_started,
+        work_folder,
     )
     with serving_metrics(metrics_host, metrics_port) as on_tick, open_writer(options) as writer:
         loop = Loop(writer.observer, writer.applier, writer.reporter)

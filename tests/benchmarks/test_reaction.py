@@ -48,13 +48,13 @@ def test_of_the_log_only_deltas_of_the_case_count(tmp_path: Path) -> None:
     log = tmp_path / "log"
     timing = '{"engine": %d, "provider": 1, "review": 0}'
     lines = [
-        f'{{"event": "delta applied", "created": ["NodeClaim armed-0-a"], "timings": [{timing % 2}]}}',
+        f'{{"event": "delta applied", "created": ["NodeClaim pre-started-0-a"], "timings": [{timing % 2}]}}',
         f'{{"event": "delta applied", "created": ["NodeClaim cold-0-a"], "timings": [{timing % 9}]}}',
         f'{{"event": "delta applied", "timings": [{timing % 9}]}}',
         "Traceback, not JSON",
     ]
     log.write_text("\n".join(lines))
 
-    assert reaction.parts(log, "armed") == {"engine": 2, "provider": 1, "review": 0}
+    assert reaction.parts(log, "pre-started") == {"engine": 2, "provider": 1, "review": 0}
     with pytest.raises(PlimsollError, match="no delta for a Workspace warm"):
         reaction.parts(log, "warm")

@@ -36,7 +36,7 @@ def test_the_loop_at_rest() -> None:
     assert figures["nodes"] == 3
     assert figures["requestsUntilRest"] > 0
     assert figures["loopMiB"] > 0
-    assert figures["engineMiB"] > 0, "an update is armed"
+    assert figures["engineMiB"] > 0, "an update is pre-started"
 
 
 def test_the_observer_at_rest() -> None:
@@ -49,9 +49,9 @@ def test_the_observer_at_rest() -> None:
 def test_a_workspace_to_its_node_claim() -> None:
     figures = bench("reaction", "--times", "1")
 
-    assert set(figures) == {"armed", "cold", "plain client"}
+    assert set(figures) == {"pre-started", "cold", "plain client"}
     assert figures["plain client"]["ratio"] == 1
-    assert all(figures[case]["p50"] > figures[case]["engine"] > 0 for case in ("armed", "cold"))
+    assert all(figures[case]["p50"] > figures[case]["engine"] > 0 for case in ("pre-started", "cold"))
 
 
 def test_a_burst_of_workspaces() -> None:

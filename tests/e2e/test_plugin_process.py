@@ -41,8 +41,8 @@ def claims(cluster: Kube, prefix: str) -> set[str]:
     return {name for name in found if name.startswith(prefix)}
 
 
-def armed(writer: Applier) -> None:
-    await_condition(lambda: writer.armed, message="an armed update")
+def pre_started(writer: Applier) -> None:
+    await_condition(lambda: writer.pre_started, message="a pre-started update")
 
 
 def plugin_of(engine: int) -> int:
@@ -58,11 +58,11 @@ def plugin_of(engine: int) -> int:
 
 def test_objects_are_made_through_it_and_it_ends_with_its_engine(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
-        armed(writer)
+        pre_started(writer)
         (engine,) = writer.engines
         plugin = plugin_of(engine)
         assert names(writer.apply(creating(a_claim("through-0"))).created) == ["through-0"]
-        armed(writer)
+        pre_started(writer)
         assert not is_running(plugin)
         plugin = plugin_of(writer.engines[0])
     assert not is_running(plugin)
@@ -75,7 +75,7 @@ def cut_short(
     """Cuts a delta of ten short when four of it are made, and returns what became of it."""
     plan = creating(*(a_claim(f"{prefix}{index}") for index in range(10)))
     with a_writer(settings) as writer, ThreadPoolExecutor(1) as thread:
-        armed(writer)
+        pre_started(writer)
         applying = thread.submit(writer.apply, plan)
         await_condition(lambda: len(claims(cluster, prefix)) == 4, message="a delta in the middle")
         cut(writer)
@@ -116,7 +116,7 @@ def test_a_lost_lease_is_told_though_requests_were_broken_off(
 
 def test_a_killed_engine_leaves_no_plugin(settings: ApplySettings) -> None:
     with a_writer(settings) as writer:
-        armed(writer)
+        pre_started(writer)
         (engine,) = writer.engines
         plugin = plugin_of(engine)
         assert os.getpgid(plugin) != engine, "the engine gives it a process group of its own"
@@ -133,7 +133,7 @@ def test_what_a_killed_writer_and_its_engine_left_is_ended_by_the_next(
         return [each.pid for each in found if each.children()]
 
     with writer_process(settings, creating(), tmp_path / "victim") as victim:
-        await_condition(lambda: locks(settings), message="an armed engine")
+        await_condition(lambda: locks(settings), message="a pre-started engine")
         (engine,) = await_condition(lambda: engines_of(victim.pid), message="an engine with its plugin")
         plugin = plugin_of(engine)
         victim.kill()

@@ -36,6 +36,25 @@ def test_one_change_is_told_after_it_was_quiet() -> None:
     assert script.time == 2.5
 
 
+def test_at_rest_a_change_is_told_at_once_and_what_follows_is_gathered() -> None:
+    script = Script()
+    script.at(2.0, lambda: script.batcher.note(at_once=True))
+    assert script.batcher.wait(idle=0.5, maximum=3, timeout=60)
+    assert script.time == 2.0
+    for time in (2.25, 2.5):
+        script.at(time, lambda: script.batcher.note(at_once=True))
+    assert script.batcher.wait(idle=0.5, maximum=3, timeout=60)
+    assert script.time == 3.0
+
+
+def test_a_change_that_comes_while_nobody_waits_is_gathered() -> None:
+    script = Script()
+    script.time = 5.0
+    script.batcher.note(at_once=True)
+    assert script.batcher.wait(idle=0.5, maximum=3, timeout=60)
+    assert script.time == 5.5
+
+
 def test_a_burst_is_one_round() -> None:
     script = Script()
     for time in (1.0, 1.25, 1.5):

@@ -26,7 +26,7 @@ class WriterOptions:
     passphrase_file: Path | None
     provider: str
     shards: int = 4
-    armed: int = 1
+    pre_started: int = 1
     work_folder: Path | None = None
 
 
@@ -72,7 +72,7 @@ def _settings(environment: str, options: WriterOptions) -> ApplySettings:
             passphrase_file=options.passphrase_file,
             backend=options.backend,
             shards=options.shards,
-            pre_started_shards=options.armed,
+            pre_started_shards=options.pre_started,
             provider=options.provider,
             kubeconfig=options.kubeconfig,
             context=options.context,

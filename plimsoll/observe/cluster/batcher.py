@@ -1,4 +1,4 @@
-"""Batches changes: one round for a burst, soon after its end."""
+"""Batches changes: a single change at rest starts a round at once, a burst starts one soon after its end."""
 
 import threading
 import time
@@ -31,14 +31,23 @@ class Batcher:
         self._condition = threading.Condition()
         self._first: float | None = None
         self._last = 0.0
+        self._at_once = False
+        self._idle: float | None = None
+        """Of the wait in progress."""
         self._woken = False
 
-    def note(self) -> None:
-        """A change that can matter happened."""
+    def note(self, *, at_once: bool = False) -> None:
+        """A change that can matter happened.
+
+        With `at_once`, a change that comes at rest (somebody waits, and nothing has changed for the wait's `idle`)
+        ends the wait immediately; the changes that follow it are gathered by the next wait.
+        """
         with self._condition:
-            self._last = self._clock.now()
+            now = self._clock.now()
             if self._first is None:
-                self._first = self._last
+                self._first = now
+                self._at_once = at_once and self._idle is not None and now - self._last >= self._idle
+            self._last = now
             self._condition.notify_all()
 
     def wake(self) -> None:
@@ -68,14 +77,18 @@ class Batcher:
         """
         with self._condition:
             end = self._clock.now() + timeout
+            self._idle = idle
             while not self._woken:
                 due = end if self._first is None else min(self._last + idle, self._first + maximum)
+                if self._first is not None and self._at_once:
+                    break
                 remaining = due - self._clock.now()
                 if remaining <= 0:
                     break
                 self._clock.wait(self._condition, remaining)
             changed = self._first is not None and not self._woken
             self._woken = False
+            self._idle = None
             if changed:
                 self._first = None
             return changed

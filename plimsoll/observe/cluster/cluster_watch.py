@@ -1,6 +1,7 @@
 """The watches of a cluster: stores of some kinds, kept at its state on a thread each."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from plimsoll.kube import Connection
@@ -30,7 +31,8 @@ class ClusterWatch:
         for store in stores:
             definition = store.kind.definition
             presence = None if definition is None else Presence()
-            watch = KindWatch(connection, store, self._health, self._batcher.note, presence)
+            note = partial(self._batcher.note, at_once=not store.kind.gathered)
+            watch = KindWatch(connection, store, self._health, note, presence)
             self._watches.append(watch)
             if definition is not None and presence is not None:
                 self._presences[definition] = (presence, watch)

@@ -30,7 +30,8 @@ class Kind(Generic[T]):
     not fit. `quiet` names the fields whose change is kept but wakes nobody. Where no other field than the resource
     version changed, the old value is kept, unless it is `versioned`: written at that version. `definition` names the
     CustomResourceDefinition of a kind that a cluster may lack. `without` says what comes of not being allowed to see
-    the kind, and what to change; where it is empty, nothing is planned without it.
+    the kind, and what to change; where it is empty, nothing is planned without it. Objects of a `gathered` kind come in
+    groups that are planned together, so even the first of them waits for those that follow it.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Kind(Generic[T]):
     selector: Mapping[str, str] = field(default_factory=dict)
     quiet: frozenset[str] = frozenset()
     versioned: bool = False
+    gathered: bool = False
     accept_list: str = JSON
     accept_watch: str = JSON
 
@@ -97,6 +99,7 @@ PODS: Final = Kind(
     "/api/v1/pods",
     read_pod,
     selector={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
+    gathered=True,
 )
 NODE_CLAIMS: Final = Kind(
     "NodeClaim", "karpenter.sh/v1", "/apis/karpenter.sh/v1/nodeclaims", NodeClaim.read, "nodeclaims.karpenter.sh"
@@ -126,6 +129,7 @@ POD_GROUPS: Final = Kind(
     PodGroup.read,
     "podgroups.scheduling.run.ai",
     quiet=frozenset({"labels", "annotations"}),
+    gathered=True,
 )
 WORKSPACES: Final = Kind(
     "Workspace",
