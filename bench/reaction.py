@@ -2,9 +2,9 @@
 
     python -m bench.reaction [--times 20] [--output json]
 
-On a sandbox where nobody acts on NodeClaims, so that the loop's own way is measured: at rest, with a pre-started update;
-then cold, every update started when it is needed; then, for the lower bound, a plain client that creates a NodeClaim itself.
-Each creation waits until the one before has settled. Engine, provider and own time come from the loop's log.
+On a sandbox where nobody acts on NodeClaims, so that only the loop's own path is measured: at rest, with a pre-started
+update; then cold, with each update started when it is needed; then, for the lower bound, a plain client that creates a
+NodeClaim itself. Each creation waits until the one before has settled. Engine, provider and own time come from the loop's log.
 """
 
 import os
