@@ -4,7 +4,9 @@
 
 On a sandbox where nobody acts on NodeClaims, so that only the loop's own path is measured: at rest, with a pre-started
 update; then cold, with each update started when it is needed; then, for the lower bound, a plain client that creates a
-NodeClaim itself. Each creation waits until the one before has settled. Engine, provider and own time come from the loop's log.
+NodeClaim itself.
+
+Each creation waits until the one before has settled. Engine, provider and own time come from the loop's log.
 """
 
 import os
