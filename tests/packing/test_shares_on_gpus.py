@@ -149,7 +149,7 @@ def test_few_sizes_on_many_sets_of_kinds() -> None:
             for _ in range(3000)
         )
     )
-    packing = pack(items)
+    packing = pack(items, seconds=3)
     check(packing, items)
     assert packing.gap <= 1
     alone = pack([Item(item.name, {ANY: max(item.milli.values())}) for item in items])

@@ -83,7 +83,7 @@ class Generation:
                 self._price(knapsacks, duals, demand, supply)
         enough = self.left - seconds
         rounds = _SMALL // len(demand)
-        while self.master.solve(self._effort.left):
+        while self.master.solve(self._effort.wall(self._effort.left)):
             self._effort.spend(self.master.work)
             if not self._add(self._price(knapsacks, self.master.item_duals, demand, supply)):
                 self.bound = replace(self.bound, exact=True)

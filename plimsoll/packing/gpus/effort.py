@@ -1,8 +1,11 @@
 """How long planning may search: a limit in seconds, with or without a clock."""
 
 from collections.abc import Callable
+from typing import Final
 
 Clock = Callable[[], float]
+
+_BACKSTOP_SECONDS: Final = 60.0
 
 
 class Effort:
@@ -27,6 +30,14 @@ class Effort:
         """Seconds, never negative."""
         spent = self._spent if self._clock is None else self._clock() - self._start
         return max(0.0, self._seconds - spent)
+
+    def wall(self, seconds: float) -> float:
+        """A limit in seconds for a solver that looks at the machine's clock.
+
+        Without a clock of the caller's it only ends what would go on without end, so that a busy machine has the same
+        result as an idle one.
+        """
+        return seconds if self._clock is not None else max(_BACKSTOP_SECONDS, seconds)
 
     @property
     def exhausted(self) -> bool:

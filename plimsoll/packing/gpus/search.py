@@ -73,7 +73,7 @@ def search(problem: Problem, effort: Effort) -> Found:
         best = _dived(problem, master, effort, best, least)
     if problem.new_bins(best) > least and few and not effort.exhausted:
         # The integer solver looks at its clock only now and then.
-        chosen = choose_patterns(problem, master.patterns, problem.new_bins(best), least, effort.left / 2)
+        chosen = choose_patterns(problem, master.patterns, problem.new_bins(best), least, effort.wall(effort.left / 2))
         best = trimmed(problem, chosen) if chosen else best
     return Found(best, bound, least, count)
 
