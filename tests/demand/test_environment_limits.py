@@ -71,7 +71,7 @@ def test_workspaces_cannot_take_what_demand_has_asked_for() -> None:
     snapshot = cluster.snapshot().model_copy(update={"workspaces": (a_workspace("ws", instance_type=TYPE),)})
     (verdict,) = validate(snapshot)
     assert verdict.reason == "LimitExceeded"
-    assert "8 in use" in verdict.message
+    assert "limits.gpus of the Environment is 8, 8 are in use" in verdict.message
     without = snapshot.model_copy(update={"environment": bounded(nap=True, provisioner="none", gpus=8)})
     (verdict,) = validate(without)
     assert verdict.reason == "Accepted"

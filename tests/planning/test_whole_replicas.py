@@ -51,7 +51,7 @@ def test_of_two_that_need_two_nodes_on_a_pool_of_three_one_starts_and_the_other_
         assert of(each).empty
     status, reason, message = condition_of(placed, "younger")
     assert (status, reason) == ("False", "WorkloadPending")
-    assert message.startswith("1 replica of 1 not started: one takes 2 nodes at once, 1 that it may have are free")
+    assert message.startswith("1 replica of 1 not started: one requires 2 nodes at once, 1 of its nodes are free")
 
 
 def test_one_that_waited_starts_when_there_is_room() -> None:
