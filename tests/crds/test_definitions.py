@@ -80,7 +80,7 @@ def test_descriptions_come_from_the_docstrings() -> None:
     assert "GiB" in at(spec, "inference", "gpuMemoryGiB")["description"]
     environment, workspace, demand = (at(schema_of(definition), "status") for definition in definitions())
     assert "NodeClaims" in at(environment, "nodeClaims")["description"]
-    assert "failed" in at(workspace, "provisioning", "tries")["description"]
+    assert "Failed attempts" in at(workspace, "provisioning", "tries")["description"]
     assert "At most 500" in at(demand, "objects")["description"]
 
 
