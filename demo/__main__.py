@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from demo import brought, introduction, provisioned
+from demo import byo, introduction, provisioned
 from demo.stage import PROJECT, Stage
 from plimsoll.cli.shared import print_error
 from plimsoll.errors import PlimsollError
@@ -30,13 +30,13 @@ Step = tuple[str, Callable[[Stage], str]]
 
 
 BROUGHT: tuple[Step, ...] = (
-    ("a policy refuses a wrong program", brought.check_policy),
-    ("bring nodes", brought.bring_nodes),
-    ("pulumi up: foundation, environment", brought.declare_environment),
-    ("plimsoll run --once: verdicts", brought.settle),
-    ("the workload on its nodes", brought.show_workload),
-    ("a node is relabelled, and back", brought.relabel),
-    ("plimsoll status, plimsoll plan", brought.show_status),
+    ("a policy refuses a wrong program", byo.check_policy),
+    ("bring nodes", byo.bring_nodes),
+    ("pulumi up: foundation, environment", byo.declare_environment),
+    ("plimsoll run --once: verdicts", byo.settle),
+    ("the workload on its nodes", byo.show_workload),
+    ("a node is relabelled, and back", byo.relabel),
+    ("plimsoll status, plimsoll plan", byo.show_status),
 )
 PROVISIONED: tuple[Step, ...] = (
     ("pulumi up: foundation, environment", provisioned.declare_environment),
@@ -91,7 +91,7 @@ def _install() -> Installation:
 
 def _run_stage(name: str, steps: tuple[Step, ...], folder: Path, rows: list[tuple[str, str, float]]) -> None:
     karpenter = steps is PROVISIONED
-    title = "auto-provisioned nodes" if karpenter else "brought nodes"
+    title = "auto-provisioned nodes" if karpenter else "existing nodes (BYO)"
     CONSOLE.rule(f"[bold]{title}")
     sandbox = Sandbox.named(f"demo-{name}")
     with _timed("start the sandbox", rows) as say:

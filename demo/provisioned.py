@@ -1,6 +1,6 @@
 """Nodes that Karpenter launches: exactly the missing, and exactly the superfluous."""
 
-from demo.brought import NAMESPACE
+from demo.byo import NAMESPACE
 from demo.stage import Stage, declare
 
 

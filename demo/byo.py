@@ -52,7 +52,7 @@ def relabel(stage: Stage) -> str:
 
 
 def check_policy(stage: Stage) -> str:
-    """An instance type where nodes are brought: the pack refuses the program before anything is applied."""
+    """An instance type without auto-provisioning: the pack refuses the program before anything is applied."""
     stage.run("pulumi", "stack", "init", "sandbox-wrong")
     said = stage.run(
         "pulumi", "preview", "--stack", "sandbox-wrong", "--policy-pack", str(PROJECT / "policies"), expect=None
