@@ -5,17 +5,15 @@ Pure, as `plimsoll.plan` is: the date and everything else that a rule depends on
 """
 
 from plimsoll.policy.cel import has, setting, text, value
-from plimsoll.policy.charts import CHART_FILE_KIND
 from plimsoll.policy.checking import Checker
-from plimsoll.policy.exemptions import EXPIRED
 from plimsoll.policy.fields import Manifest, section
-from plimsoll.policy.images import VALUES_KIND
 from plimsoll.policy.junit_report import cases, junit
 from plimsoll.policy.located import Located
 from plimsoll.policy.reading import is_read
 from plimsoll.policy.reference import described, markdown
 from plimsoll.policy.rule import Cel, Needs, Rule, Subject
 from plimsoll.policy.rule_set import RULES, settled
+from plimsoll.policy.rules import CHART_FILE_KIND, EXPIRED, VALUES_KIND
 from plimsoll.policy.sarif_report import sarif
 from plimsoll.policy.withholding import withhold
 from plimsoll.policy.world import Queues, World, environment_of, world_of

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 from plimsoll.model.api import Exemption, Policies
 from plimsoll.model.meta import Finding, identify
-from plimsoll.policy import queue_tree
-from plimsoll.policy.exemptions import EXPIRED, expired
 from plimsoll.policy.fields import Manifest, kind_of, name_of, namespace_of
 from plimsoll.policy.rule_set import SetRule, settled
+from plimsoll.policy.rules import EXPIRED, UNKNOWN_RULE, KnownQueues, expired, queue_findings
 from plimsoll.policy.world import World
 
 
@@ -68,10 +67,10 @@ class Checker:
     def of_all(self, manifests: Sequence[Manifest]) -> Iterator[tuple[int | None, Finding]]:
         """The findings about the objects together; exemptions are not applied."""
         places = {(kind_of(each), namespace_of(each), name_of(each)): number for number, each in enumerate(manifests)}
-        unknown = self._rules.get(queue_tree.UNKNOWN_RULE)
-        known = unknown.options if unknown is not None else queue_tree.KnownQueues()
-        assert isinstance(known, queue_tree.KnownQueues)
-        found = [*queue_tree.findings(manifests, self._world, known)]
+        unknown = self._rules.get(UNKNOWN_RULE)
+        known = unknown.options if unknown is not None else KnownQueues()
+        assert isinstance(known, KnownQueues)
+        found = [*queue_findings(manifests, self._world, known)]
         for each in self._rules.values():
             if each.rule.check_all is not None:
                 found += each.rule.check_all(manifests, self._world, each.options)

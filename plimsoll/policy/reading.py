@@ -4,10 +4,9 @@ from typing import Final
 
 from plimsoll.labels import GROUP
 from plimsoll.plan.queues import queue_uses
-from plimsoll.policy.charts import CHART_FILE_KIND, charts
 from plimsoll.policy.fields import Manifest, group_of, is_kind, kind_of
-from plimsoll.policy.images import VALUES_KIND
 from plimsoll.policy.pod_templates import pod_templates
+from plimsoll.policy.rules import CHART_FILE_KIND, VALUES_KIND, charts
 from plimsoll.policy.workspaces import workspace_of
 from plimsoll.policy.world import KAI_GROUP
 

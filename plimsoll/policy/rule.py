@@ -105,7 +105,7 @@ class Rule:
     check: Check | None = None
     """None if the rule is about all objects together."""
     check_all: CheckAll | None = None
-    """Absent, as is `check`, for rules on queues, which `plimsoll.policy.queue_tree` checks together."""
+    """Absent, as is `check`, for rules on queues, which `plimsoll.policy.rules.queue_tree` checks together."""
     severity: Severity | None = Severity.ERROR
     """None: off if no setting names the rule; `error` if one does without a severity."""
     options: type[Declared] = NoOptions

@@ -9,38 +9,10 @@ from pydantic import ValidationError
 from plimsoll.errors import PlimsollError
 from plimsoll.model.api import Policies
 from plimsoll.model.meta import Declared, Severity, describe_errors
-from plimsoll.policy import (
-    access,
-    budgets,
-    capacity_pods,
-    charts,
-    exemptions,
-    gpu_shares,
-    images,
-    modes,
-    node_pools,
-    queue_names,
-    queue_tree,
-    shapes,
-)
 from plimsoll.policy.rule import Rule
+from plimsoll.policy.rules import RULES as ALL_RULES
 
-_FAMILIES: Final = (
-    shapes,
-    modes,
-    access,
-    queue_names,
-    queue_tree,
-    gpu_shares,
-    capacity_pods,
-    budgets,
-    node_pools,
-    images,
-    charts,
-    exemptions,
-)
-
-RULES: Final[Mapping[str, Rule]] = {rule.id: rule for family in _FAMILIES for rule in family.RULES}
+RULES: Final[Mapping[str, Rule]] = {rule.id: rule for rule in ALL_RULES}
 
 
 class InvalidPoliciesError(PlimsollError):

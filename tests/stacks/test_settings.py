@@ -58,7 +58,10 @@ def refusal(**values: Any) -> str:
             "monitoring.triggerPendingSeconds: the alert fires after 600 s and another 60",
         ),
         ({"triggerNamespace": "calls"}, "triggerNamespace: belongs to a stack of the layer foundation"),
-        ({"layer": "foundation", "triggerNamespace": "kai-scale-adjust"}, "triggerNamespace: is one of KAI's namespaces"),
+        (
+            {"layer": "foundation", "triggerNamespace": "kai-scale-adjust"},
+            "triggerNamespace: is one of KAI's namespaces",
+        ),
     ],
 )
 def test_errors_name_the_file_and_the_field(values: dict[str, Any], words: str) -> None:

@@ -10,8 +10,8 @@ from plimsoll.labels import GROUP
 from plimsoll.model.meta import Declared, Finding, Severity
 from plimsoll.plan.catalog import Catalog
 from plimsoll.policy.fields import Manifest, is_kind, join, name_of
-from plimsoll.policy.gpu_holdings import Holding, Prices, demand, supply
 from plimsoll.policy.rule import Family, Needs, Rule
+from plimsoll.policy.rules.gpu_holdings import Holding, Prices, demand, supply
 from plimsoll.policy.world import World
 
 GPU_RULE: Final = "gpu-budget"

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from plimsoll.labels import GROUP, QUEUE
 from plimsoll.model.meta import Declared
-from plimsoll.policy.capacity_pods import CAPACITY_VARIABLES, is_capacity_pod
 from plimsoll.policy.cel import option, setting
 from plimsoll.policy.fields import Manifest, is_kind, items, join, labels_of, section, text
 from plimsoll.policy.pod_templates import SHARE_ANNOTATIONS, PodTemplate, pod_templates
 from plimsoll.policy.rule import Cel, Family, Fault, Needs, Rule, Subject
+from plimsoll.policy.rules.capacity_pods import CAPACITY_VARIABLES, is_capacity_pod
 from plimsoll.policy.workspaces import workspace_of
 from plimsoll.policy.world import KAI_SCHEDULER, World
 

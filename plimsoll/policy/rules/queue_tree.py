@@ -20,7 +20,7 @@ class KnownQueues(Declared):
     """Leaf queues that are declared elsewhere."""
 
 
-def findings(manifests: Sequence[Manifest], world: World, options: KnownQueues) -> Iterator[Finding]:
+def queue_findings(manifests: Sequence[Manifest], world: World, options: KnownQueues) -> Iterator[Finding]:
     """Raises InvalidObjectError if a manifest is not a Kubernetes object."""
     for finding in check_queues(manifests, options.queues):
         # If no queue is known, queues are declared elsewhere.

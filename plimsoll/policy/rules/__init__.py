@@ -1,0 +1,54 @@
+"""The rules, by family, in the order in which they are listed."""
+
+from typing import Final
+
+from plimsoll.policy.rule import Rule
+from plimsoll.policy.rules import (
+    access,
+    budgets,
+    capacity_pods,
+    chart_versions,
+    exemptions,
+    gpu_shares,
+    images,
+    modes,
+    node_pools,
+    queue_names,
+    queue_tree,
+    shapes,
+)
+from plimsoll.policy.rules.chart_versions import CHART_FILE_KIND, charts
+from plimsoll.policy.rules.exemptions import EXPIRED, expired
+from plimsoll.policy.rules.images import VALUES_KIND
+from plimsoll.policy.rules.queue_tree import UNKNOWN_RULE, KnownQueues, queue_findings
+
+__all__ = [
+    "CHART_FILE_KIND",
+    "EXPIRED",
+    "RULES",
+    "UNKNOWN_RULE",
+    "VALUES_KIND",
+    "KnownQueues",
+    "charts",
+    "expired",
+    "queue_findings",
+]
+
+RULES: Final[tuple[Rule, ...]] = tuple(
+    rule
+    for family in (
+        shapes,
+        modes,
+        access,
+        queue_names,
+        queue_tree,
+        gpu_shares,
+        capacity_pods,
+        budgets,
+        node_pools,
+        images,
+        chart_versions,
+        exemptions,
+    )
+    for rule in family.RULES
+)
