@@ -14,7 +14,7 @@ from tests.e2e.stacks import POLICIES, Project
 pytestmark = pytest.mark.e2e
 
 FORBIDDEN = "instanceType must be empty when node auto-provisioning is disabled (BYO scenario)"
-CLAIM = "this environment's provisioner is 'trigger-pod', which makes no NodeClaims"
+CLAIM = "the provisioner of this environment is 'trigger-pod'"
 
 
 @pytest.fixture(scope="module")
