@@ -2,9 +2,9 @@
 
 from plimsoll.plan.pools.launching import claim_spares, unready_claims
 from plimsoll.plan.pools.limits import Excess, PoolLimits, Room
+from plimsoll.plan.pools.node_pools import PoolShapes
 from plimsoll.plan.pools.overhead import Allocatable, DaemonOverhead, allocatable, allocatable_cpu_milli
 from plimsoll.plan.pools.shape import PoolShape
-from plimsoll.plan.pools.shapes import PoolShapes
 
 __all__ = [
     "Allocatable",
