@@ -24,18 +24,16 @@ from plimsoll.apply.errors import (
     UpdateInterruptedError,
     WriterStoppingError,
     engine_error,
-    interrupted_error,
     object_failure,
 )
 from plimsoll.apply.execution import Execution
 from plimsoll.apply.lease import EXPIRED_HOLDERS, Lease
 from plimsoll.apply.pods import CreationSignals, PodWriter
-from plimsoll.apply.settings import PROJECT, ApplySettings, LeaseSettings, plugin_version
+from plimsoll.apply.settings import ApplySettings, LeaseSettings, plugin_version
 from plimsoll.apply.state import OwnedResource
 
 __all__ = [
     "EXPIRED_HOLDERS",
-    "PROJECT",
     "Applier",
     "ApplyError",
     "ApplySettings",
@@ -67,7 +65,6 @@ __all__ = [
     "UpdateInterruptedError",
     "WriterStoppingError",
     "engine_error",
-    "interrupted_error",
     "object_failure",
     "plugin_version",
 ]

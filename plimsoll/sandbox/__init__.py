@@ -20,7 +20,6 @@ __all__ = [
     "Sandbox",
     "Settings",
     "State",
-    "catalogue",
     "make",
     "making_nodes",
     "names",

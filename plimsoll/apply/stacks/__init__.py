@@ -7,7 +7,7 @@ from plimsoll.apply.stacks.keeper import StateKeeper
 from plimsoll.apply.stacks.life import TRANSITIONS, Act, Event, Life, Phase
 from plimsoll.apply.stacks.locks import break_stale
 from plimsoll.apply.stacks.stacks import Stacks
-from plimsoll.apply.stacks.update import Update, Updates
+from plimsoll.apply.stacks.update import Updates
 
 __all__ = [
     "TRANSITIONS",
@@ -17,7 +17,6 @@ __all__ = [
     "Phase",
     "Stacks",
     "StateKeeper",
-    "Update",
     "Updates",
     "break_stale",
 ]

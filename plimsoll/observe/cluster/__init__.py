@@ -3,7 +3,7 @@
 from plimsoll.observe.cluster.batcher import Batcher
 from plimsoll.observe.cluster.cluster_watch import ClusterWatch
 from plimsoll.observe.cluster.events import events_about
-from plimsoll.observe.cluster.health import Health, NotSyncedError
+from plimsoll.observe.cluster.health import NotSyncedError
 from plimsoll.observe.cluster.kinds import (
     AUTOSCALERS,
     CLAIM_EVENTS,
@@ -46,7 +46,6 @@ __all__ = [
     "WORKSPACES",
     "Batcher",
     "ClusterWatch",
-    "Health",
     "Kind",
     "NotSyncedError",
     "Observer",
