@@ -13,7 +13,7 @@ TESTS ?=
 EXAMPLES ?= 20000
 SEED ?= $(shell echo $$RANDOM)
 
-.PHONY: help install demo test test-unit fuzz check format clean
+.PHONY: help install browser demo test test-unit fuzz check format clean
 
 help:
 	@echo "make demo       install everything, start two sandboxes, run the main job"
@@ -23,6 +23,7 @@ help:
 	@echo "make check      format, lint, strict types, import layers"
 	@echo "make format     write the format and the fixes of the linter"
 	@echo "make install    the virtual environment alone: source .venv/bin/activate"
+	@echo "make browser    Chromium for the tests of pages, from the packages of Debian or Ubuntu (as root)"
 	@echo "make clean      remove the virtual environments"
 
 install: .venv/.installed
@@ -31,6 +32,10 @@ install: .venv/.installed
 	@command -v $(UV) >/dev/null || { echo "installing uv" && python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv; }
 	$(UV) sync --locked --quiet
 	@touch $@
+
+# Tests of pages run in it, and are skipped without it. One that is there is taken as it is.
+browser:
+	@command -v chromium >/dev/null || { apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium fonts-dejavu-core; }
 
 demo: install
 	$(RUN) python -m demo
