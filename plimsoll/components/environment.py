@@ -1,5 +1,6 @@
 """Environment: the settings of a cluster."""
 
+from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import pulumi
@@ -48,6 +49,7 @@ class DemandArgs(TypedDict, total=False):
     provisioner: pulumi.Input[str]
     schedulers: pulumi.Input[list[pulumi.Input[str]]]
     assumed_share_milli: pulumi.Input[int]
+    gpu_tflops: pulumi.Input[Mapping[str, pulumi.Input[float]]]
     namespace: pulumi.Input[str]
     image: pulumi.Input[str]
     scheduler_name: pulumi.Input[str]

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from plimsoll.labels import GROUP, is_label_key
+from plimsoll.model import tensor_fusion
 from plimsoll.model.meta import Declared
 
 TRIGGER_NAMESPACE: Final = "plimsoll-triggers"
@@ -51,11 +52,14 @@ class DemandSettings(Declared):
     provisioner: DemandProvisioner = DemandProvisioner.NONE
     """`none`: demand is planned and reported, and no capacity is requested."""
     schedulers: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] = Field(
-        default=("kai-scheduler", "default-scheduler"), min_length=1
+        default=("kai-scheduler", "default-scheduler", tensor_fusion.SCHEDULER), min_length=1
     )
     """Schedulers whose unschedulable pods are planned for."""
     assumed_share_milli: int = Field(default=100, ge=1, le=1000)
     """Thousandths of a GPU that a share in MiB counts as, if the memory of no GPU is known."""
+    gpu_tflops: dict[str, Annotated[float, Field(gt=0, le=1_000_000)]] = Field(default_factory=dict)
+    """TFLOPS (FP16, dense) of one GPU by product, where they differ from the built-in table or are not in it. Shares
+    in TFLOPS are fractions of it."""
     namespace: TriggerNamespace = TRIGGER_NAMESPACE
     """Namespace of trigger pods and of the other provisioners' objects; the foundation creates it with its admission
     rules."""

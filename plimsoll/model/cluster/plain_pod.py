@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from plimsoll.labels import is_device
-from plimsoll.model.kai import SHARE_ANNOTATIONS
+from plimsoll.model.kai import is_share_annotation
 from plimsoll.model.meta import HostRequest
 
 
@@ -38,7 +38,7 @@ def requests_devices(manifest: Mapping[str, Any]) -> bool:
     are GPUs, and may change.
     """
     annotations = (manifest.get("metadata") or {}).get("annotations") or {}
-    if any(key in annotations for key in SHARE_ANNOTATIONS):
+    if any(map(is_share_annotation, annotations)):
         return True
     spec = manifest.get("spec") or {}
     return any(_names_device(each) for part in ("containers", "initContainers") for each in spec.get(part) or ())

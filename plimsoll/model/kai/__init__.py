@@ -11,21 +11,28 @@ from plimsoll.model.kai.reservation import (
     ReservationSettings,
 )
 from plimsoll.model.kai.share import (
+    CONTAINER_PREFIXES,
     GPU_FRACTION,
+    GPU_FRACTION_CONTAINER,
     GPU_FRACTION_DEVICES,
     GPU_MEMORY_SHARE,
     MAX_DEVICES,
+    MPS,
     SHARE_ANNOTATIONS,
     GPUShare,
+    is_share_annotation,
 )
 
 __all__ = [
     "APP",
+    "CONTAINER_PREFIXES",
     "FORMER_NAMESPACE",
     "GPU_FRACTION",
+    "GPU_FRACTION_CONTAINER",
     "GPU_FRACTION_DEVICES",
     "GPU_MEMORY_SHARE",
     "MAX_DEVICES",
+    "MPS",
     "NAMESPACE",
     "NAMESPACES",
     "POD_GROUP_NAME",
@@ -40,4 +47,5 @@ __all__ = [
     "QueueResources",
     "QueueSpec",
     "ReservationSettings",
+    "is_share_annotation",
 ]

@@ -4,13 +4,14 @@ from typing import Any, Final
 
 from plimsoll.labels import GROUP, RESERVED_GPU
 from plimsoll.model.cluster import Pod, requests_devices
-from plimsoll.model.kai import POD_GROUP_NAME, SHARE_ANNOTATIONS
+from plimsoll.model.kai import POD_GROUP_NAME, is_share_annotation
 from plimsoll.plan.classes import LWS_SIZE
 from plimsoll.plan.pods import is_rival
 from plimsoll.plan.requests import ORIGINAL_REQUESTS
 
-PLANNED_ON: Final = frozenset({*SHARE_ANNOTATIONS, *ORIGINAL_REQUESTS, RESERVED_GPU, POD_GROUP_NAME, LWS_SIZE})
-"""Annotations of pods that are planned on, beside our own; networks and meshes write kilobytes of others."""
+PLANNED_ON: Final = frozenset({*ORIGINAL_REQUESTS, RESERVED_GPU, POD_GROUP_NAME, LWS_SIZE})
+"""Annotations of pods that are planned on, beside our own and requests for GPUs; networks and meshes write kilobytes of
+others."""
 
 
 def is_plain(raw: dict[str, Any]) -> bool:
@@ -32,7 +33,7 @@ def read_pod(raw: dict[str, Any]) -> Pod | None:
 
 
 def _is_planned_on(annotation: str) -> bool:
-    return annotation in PLANNED_ON or annotation.startswith(f"{GROUP}/")
+    return annotation in PLANNED_ON or annotation.startswith(f"{GROUP}/") or is_share_annotation(annotation)
 
 
 def trimmed_pod(raw: dict[str, Any]) -> dict[str, Any]:

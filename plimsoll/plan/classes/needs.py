@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from plimsoll.model.api import DemandSettings
 from plimsoll.packing.nodes import PodNeed
 from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.pods import KindSizes, PodShare, size_by_kind
+from plimsoll.plan.pods import KindSizes, PodShare, size_by_kind, tflops_milli
 from plimsoll.plan.queues import NO_LOAD, QueueLoad, is_preemptible
 from plimsoll.text import shortlist
 
@@ -34,19 +35,19 @@ class KnownNeeds:
     """Caches the needs of classes that did not change."""
 
     def __init__(self) -> None:
-        self._known: dict[DemandClass, tuple[Mapping[str, PodShare], Kinds, int, ClassNeeds]] = {}
+        self._known: dict[DemandClass, tuple[Mapping[str, PodShare], Kinds, DemandSettings, ClassNeeds]] = {}
         self._left: dict[DemandClass, tuple[Mapping[str, PodNeed], set[str], dict[str, PodNeed]]] = {}
 
-    def of(self, of: DemandClass, pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) -> ClassNeeds:
+    def of(self, of: DemandClass, pods: Mapping[str, PodShare], kinds: Kinds, settings: DemandSettings) -> ClassNeeds:
         """As `class_needs`; `pods` is the same object while none of the pods changed."""
         known = self._known.get(of)
-        if known is not None and known[0] is pods and known[1] == kinds and known[2] == assumed_milli:
+        if known is not None and known[0] is pods and known[1] == kinds and known[2] == settings:
             return known[3]
-        same = known is not None and known[1] == kinds and known[2] == assumed_milli
-        found = class_needs(pods, kinds, assumed_milli)
+        same = known is not None and known[1] == kinds and known[2] == settings
+        found = class_needs(pods, kinds, settings)
         if known is not None and same:
             found.share(known[3])
-        self._known[of] = (pods, kinds, assumed_milli, found)
+        self._known[of] = (pods, kinds, settings, found)
         return found
 
     def without(self, of: DemandClass, needs: Mapping[str, PodNeed], refused: AbstractSet[str]) -> dict[str, PodNeed]:
@@ -75,17 +76,17 @@ def kinds_of(kinds: Iterable[tuple[str, int | None]]) -> Kinds:
     return found
 
 
-def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) -> ClassNeeds:
+def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, settings: DemandSettings) -> ClassNeeds:
     """The needs of the pods by UID. A share in MiB is a fraction of the actual memory of each kind."""
     found, requested, firm = ClassNeeds(), 0, 0
-    sizes: dict[tuple[int | None, int | None], KindSizes] = {}
+    sizes: dict[tuple[object, ...], KindSizes] = {}
     assumed: set[str] = set()
     for uid, each in pods.items():
         share, host = each.share, each.pod.host
-        key = (share.milli, share.memory_mib)
+        key = (share.milli, share.memory_mib, share.tflops_milli, share.model)
         size = sizes.get(key)
         if size is None:
-            size = sizes[key] = size_by_kind(share, kinds, assumed_milli)
+            size = sizes[key] = size_by_kind(share, kinds, settings.assumed_share_milli, settings.gpu_tflops)
         if size.milli:
             found.needs[uid] = PodNeed(uid, size.milli, share.devices, host.cpu_milli, host.memory_mib)
             requested += (milli := milli_of(found.needs[uid]))
@@ -93,15 +94,18 @@ def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, assumed_milli: int) 
             assumed.update(size.assumed)
         else:
             largest = max((memory for memory in kinds.values() if memory), default=0)
+            speed = max((tflops_milli(kind, settings.gpu_tflops) or 0 for kind in kinds), default=0)
+            offer = f"{largest} MiB" + (f" and {speed / 1000:g} TFLOPS" if share.tflops_milli else "")
             found.refused[uid] = (
-                f"requests {share}, but the largest GPU that could serve it has {largest} MiB: request less, or "
-                "declare a NodePool with larger GPUs"
+                f"requests {share}, but the largest GPU that could serve it has {offer}: request less, or declare a "
+                "NodePool with larger GPUs"
             )
     found.load = QueueLoad(requested, firm)
     if assumed:
         found.warnings = (
-            f"gpu-memory is counted as {assumed_milli} thousandths of a GPU on {shortlist(sorted(assumed))}: the "
-            "memory of these GPUs is not known (spec.demand.assumedShareMilli of the Environment)",
+            f"a share is counted as {settings.assumed_share_milli} thousandths of a GPU on "
+            f"{shortlist(sorted(assumed))}: the memory or TFLOPS of these GPUs are not known "
+            "(spec.demand.assumedShareMilli and gpuTflops of the Environment)",
         )
     return found
 

@@ -169,7 +169,8 @@ class DemandPlanner:
             last, changes = None, None
             self._divided = DividedSupply()
             # A pod is demand, or has taken GPUs; never both.
-            self._ledger = GpuLedger(snapshot.environment.spec.gpu_resource, waits=lambda pod: waits(pod, settings))
+            resource = snapshot.environment.spec.gpu_resource
+            self._ledger = GpuLedger(resource, waits=lambda pod: waits(pod, settings), tflops=settings.gpu_tflops)
         if changes is None or last is None or last.nodes is not snapshot.nodes:
             self._ledger.update(snapshot.nodes, snapshot.pods)
         else:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from plimsoll.model.api import DemandSettings
 from plimsoll.model.meta import Placement
 from plimsoll.packing.nodes import PodNeed, takes
 from plimsoll.plan.classes import class_needs, kinds_of
@@ -24,7 +25,7 @@ def is_blocked(each: PlannedClass, blocked: Sequence[PoolShape]) -> bool:
 
 
 def why_blocked(
-    each: PlannedClass, uids: Iterable[str], blocked: Sequence[PoolShape], assumed_milli: int
+    each: PlannedClass, uids: Iterable[str], blocked: Sequence[PoolShape], settings: DemandSettings
 ) -> dict[str, str]:
     """Those of the pods that only new nodes of a blocked type could take, with that as the reason."""
     serving = [shape for shape in blocked if shape.serves(each.of.placement)]
@@ -34,7 +35,7 @@ def why_blocked(
     asking = {uid: each.members.shares[uid] for uid in uids}
     return {
         uid: BLOCKED
-        for uid, need in class_needs(asking, kinds, assumed_milli).needs.items()
+        for uid, need in class_needs(asking, kinds, settings).needs.items()
         if _could_take(serving, need) and not (uid in each.needs and _could_take(each.shapes, each.needs[uid]))
     }
 

@@ -58,7 +58,7 @@ class DemandRound:
         self._members_of = members_of
         self.divided = divided
         """As the round before left it; once there are demands, as this one does."""
-        self._assumed = snapshot.environment.spec.demand.assumed_share_milli
+        self._settings = snapshot.environment.spec.demand
         self._classes = [PlannedClass(of, each) for of, each in members.items()]
         """The most urgent first: they choose first of what is free."""
         self._found: tuple[Gang, ...] = ()
@@ -116,7 +116,7 @@ class DemandRound:
         supply = self._offer.supply
         free = [node for node in supply.serving(each.of.placement) if GPU_MILLI in node.gpus]
         kinds = kinds_of((node.kind, supply.gpu_memory(node.name)) for node in free)
-        needs = class_needs(each.members.whole, kinds, self._assumed).needs
+        needs = class_needs(each.members.whole, kinds, self._settings).needs
         packing = pack_nodes_within(Effort(0), needs.values(), (), free)
         supply.take(supply.uses(packing.nodes, needs))
 
@@ -142,9 +142,9 @@ class DemandRound:
         left_out = {uid: given_up[uid] for uid in each.members.shares if uid in given_up} if given_up else {}
         each.refused |= {uid: left.why for uid, left in left_out.items()}
         each.nameless |= {uid: left.nameless for uid, left in left_out.items()}
-        found = self._known.of(each.of, each.members.shares, kinds, self._assumed)
+        found = self._known.of(each.of, each.members.shares, kinds, self._settings)
         each.needs, each.load = found.needs, found.load
-        each.refused |= found.refused | why_blocked(each, found.refused, self._offer.blocked, self._assumed)
+        each.refused |= found.refused | why_blocked(each, found.refused, self._offer.blocked, self._settings)
         each.warnings = found.warnings
 
     def _gangs(self) -> tuple[Gang, ...]:
@@ -252,7 +252,7 @@ class DemandRound:
 
     def _demand(self, each: PlannedClass) -> Demand:
         packed, shares = each.packed, each.members.shares
-        unplaced = packed.unplaced | why_blocked(each, packed.unplaced, self._offer.blocked, self._assumed)
+        unplaced = packed.unplaced | why_blocked(each, packed.unplaced, self._offer.blocked, self._settings)
         promised, on_nodes = packed.pods_on_promises, packed.pods_on_nodes
         came = {free.name for free, _ in self._offer.supply.came_for(each.of.name)}
         blocked = shares and shares.keys() <= each.by_queue.keys()

@@ -122,8 +122,8 @@ class GpuAccount:
 
     @property
     def reservations_to_come(self) -> int:
-        """Groups without a reservation: each will get one, which is also a pod."""
-        return sum(not group.reservations for group in self.groups)
+        """Groups without a reservation and a GPU: each will get one, which is also a pod."""
+        return sum(not (group.reservations or group.gpu) for group in self.groups)
 
     @property
     def pod_room(self) -> int:

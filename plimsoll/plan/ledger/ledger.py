@@ -35,8 +35,9 @@ class GpuLedger:
         gpu_resource: str = GPU_RESOURCE,
         reservation_namespaces: Collection[str] = NAMESPACES,
         waits: Callable[[Pod], bool] = lambda _: False,
+        tflops: Mapping[str, float] | None = None,
     ) -> None:
-        self._accounting = Accounting(gpu_resource, reservation_namespaces)
+        self._accounting = Accounting(gpu_resource, reservation_namespaces, tflops)
         self._waits = waits
         self._nodes: dict[str, Node] = {}
         self._pods: dict[Key, Pod] = {}
@@ -167,7 +168,8 @@ class GpuLedger:
 
 def gpu_ledger(snapshot: Snapshot) -> GpuLedger:
     """The ledger of one snapshot."""
-    ledger = GpuLedger(snapshot.environment.spec.gpu_resource)
+    spec = snapshot.environment.spec
+    ledger = GpuLedger(spec.gpu_resource, tflops=spec.demand.gpu_tflops)
     ledger.update(snapshot.nodes, snapshot.pods)
     ledger.put_beside(snapshot.host_loads, DaemonOverhead(snapshot.daemon_sets))
     return ledger

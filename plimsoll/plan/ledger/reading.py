@@ -1,22 +1,23 @@
 """Reads the account of one node's GPUs from the node and its pods."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from plimsoll.labels import GPU_PRODUCT, RESERVED_GPU, UNKNOWN_GPU
 from plimsoll.model.cluster import HostLoad, Node, Pod
-from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, MAX_DEVICES, NAMESPACES, GPUShare
+from plimsoll.model.kai import MAX_DEVICES, NAMESPACES, GPUShare, is_share_annotation
+from plimsoll.model.tensor_fusion import GPU_IDS
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import UNBOUNDED
 from plimsoll.plan.ledger.account import Discrepancy, DiscrepancyReason, GpuAccount, GpuGroup
 from plimsoll.plan.nodes import GpuLabels, InvalidGpuLabel, parse_gpu_labels, single_profile
-from plimsoll.plan.pods import UnreadableShareError, gpu_groups, is_reservation, read_share
+from plimsoll.plan.pods import UnreadableShareError, gpu_groups, is_reservation, read_share, tflops_milli
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
 _MOST_KINDS = 4096
 """Number of different requests in the cache: anyone may write annotations."""
 
-_Request = tuple[str | None, str | None, str | None, int | None]
+_Request = tuple[object, ...]
 
 
 @dataclass(slots=True)
@@ -31,10 +32,13 @@ class _Group:
     releasing_mib: int | None = 0
     bound: bool = False
     """Whether a pod of it is bound already."""
+    unreserved: bool = False
+    """Whether its pods are TensorFusion's, which needs no reservations."""
 
     def add(self, pod: Pod, milli: int, mib: int | None) -> None:
         self.pods.append(_name(pod))
         self.bound = self.bound or bool(pod.node_name)
+        self.unreserved = self.unreserved or GPU_IDS in pod.annotations
         if pod.deletion_timestamp is not None:
             self.releasing_milli += milli
             self.releasing_mib = None if mib is None or self.releasing_mib is None else self.releasing_mib + mib
@@ -46,8 +50,14 @@ class _Group:
 class Accounting:
     """Reads accounts; equal requests are parsed once."""
 
-    def __init__(self, gpu_resource: str, reservation_namespaces: Collection[str] = NAMESPACES) -> None:
+    def __init__(
+        self,
+        gpu_resource: str,
+        reservation_namespaces: Collection[str] = NAMESPACES,
+        tflops: Mapping[str, float] | None = None,
+    ) -> None:
         self.gpu_resource = gpu_resource
+        self.tflops = tflops or {}
         self.namespaces = frozenset(reservation_namespaces)
         self._shares: dict[_Request, GPUShare | None] = {}
 
@@ -58,13 +68,8 @@ class Accounting:
 
     def share(self, pod: Pod) -> GPUShare | None:
         """As `read_share`, cached."""
-        annotations = pod.annotations
-        request = (
-            annotations.get(GPU_FRACTION),
-            annotations.get(GPU_MEMORY_SHARE),
-            annotations.get(GPU_FRACTION_DEVICES),
-            _devices(pod, self.gpu_resource),
-        )
+        asked = [item for item in pod.annotations.items() if is_share_annotation(item[0])]
+        request = (_devices(pod, self.gpu_resource), *sorted(asked))
         if request not in self._shares:
             share = read_share(pod, self.gpu_resource)
             if len(self._shares) >= _MOST_KINDS:
@@ -154,13 +159,13 @@ class _Reading:
 
     def _take_share(self, pod: Pod, share: GPUShare, groups: tuple[str, ...]) -> None:
         memory = self._memory
-        if share.memory_mib is None:
-            milli = share.milli_of(0)
-            mib = None if memory is None else -(-milli * memory // GPU_MILLI)
-        else:
-            # If the GPU's memory is not known, the share may be all of it.
-            milli = GPU_MILLI if memory is None else share.milli_of(memory)
-            mib = share.memory_mib
+        speed = tflops_milli(self._node.labels.get(GPU_PRODUCT, ""), self._accounting.tflops)
+        known = (share.memory_mib is None or memory) and (share.tflops_milli is None or speed)
+        # If the GPU's memory or TFLOPS are not known, the share may be all of it.
+        milli = share.milli_of(memory or 0, speed or 0) if known else GPU_MILLI
+        mib = share.memory_mib
+        if mib is None and memory is not None:
+            mib = -(-milli * memory // GPU_MILLI)
         if len(groups) != share.devices:
             reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
             self._report(reason, f"Pod {_name(pod)} requests {share}, but is in {len(groups)} GPU groups")
@@ -179,7 +184,7 @@ class _Reading:
 
     def _group(self, name: str, group: _Group) -> GpuGroup:
         held = group.reservations
-        if not held and group.bound:
+        if not held and group.bound and not group.unreserved:
             self._report(DiscrepancyReason.NO_RESERVATION, f"no reservation pod holds the GPU of group {name}")
         elif len(held) > 1:
             self._report(
@@ -195,7 +200,7 @@ class _Reading:
         return GpuGroup(
             name=name,
             reservations=tuple(sorted(map(_name, held))),
-            gpu=uuids.pop() if len(uuids) == 1 else "",
+            gpu=name if group.unreserved else uuids.pop() if len(uuids) == 1 else "",
             pods=tuple(sorted(group.pods)),
             allocated_milli=group.milli,
             releasing_milli=group.releasing_milli,

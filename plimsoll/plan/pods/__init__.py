@@ -1,6 +1,7 @@
 """GPU requests of pods, and where the pods run."""
 
 from plimsoll.plan.pods.changes import PodChanges, pod_changes, value_changes
+from plimsoll.plan.pods.gpu_models import tflops_milli
 from plimsoll.plan.pods.group_labels import gpu_groups, is_reservation, node_of, selected_node
 from plimsoll.plan.pods.indexed import IndexedPods, bound_pods, marked_pods
 from plimsoll.plan.pods.rivals import is_rival, rival_warnings
@@ -9,11 +10,11 @@ from plimsoll.plan.pods.shares import (
     KindSizes,
     PodShare,
     ShareRefusal,
-    UnreadableShareError,
     read_share,
     read_shares,
     size_by_kind,
 )
+from plimsoll.plan.pods.unreadable import UnreadableShareError
 from plimsoll.plan.pods.usage import NodeUsage, Owner, PodPlaces, nodes_in_use, owner_of
 
 __all__ = [
@@ -41,5 +42,6 @@ __all__ = [
     "rival_warnings",
     "selected_node",
     "size_by_kind",
+    "tflops_milli",
     "value_changes",
 ]

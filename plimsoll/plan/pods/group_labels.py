@@ -4,11 +4,17 @@ from collections.abc import Collection
 
 from plimsoll.labels import GPU_GROUP, GPU_GROUP_PREFIX, SELECTED_NODE
 from plimsoll.model.cluster import Pod
+from plimsoll.model.tensor_fusion import GPU_IDS
 
 
 def gpu_groups(pod: Pod) -> tuple[str, ...]:
-    """Names of the pod's GPU groups, sorted, without duplicates; empty if it has none."""
+    """Names of the pod's GPU groups, sorted, without duplicates; empty if it has none.
+
+    TensorFusion has no groups: there they are the UUIDs of the pod's GPUs.
+    """
     labels = pod.labels
+    if chosen := pod.annotations.get(GPU_IDS):
+        return tuple(sorted({*chosen.split(",")} - {""}))
     single = labels.get(GPU_GROUP, "")
     several = [value or key.removeprefix(GPU_GROUP_PREFIX) for key, value in labels.items() if _names_group(key)]
     if not several:

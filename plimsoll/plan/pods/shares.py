@@ -1,4 +1,4 @@
-"""GPU requests of pods, KAI's sharing annotations and whole devices, read into shares.
+"""GPU requests of pods, annotations of KAI and TensorFusion and whole devices, read into shares.
 
 Anyone may write annotations: one that cannot be read refuses that pod only.
 """
@@ -8,22 +8,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from plimsoll.errors import PlimsollError
 from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES, GPU_MEMORY_SHARE, MAX_DEVICES, GPUShare
+from plimsoll.model.kai import (
+    GPU_FRACTION,
+    GPU_FRACTION_DEVICES,
+    GPU_MEMORY_SHARE,
+    MAX_DEVICES,
+    MPS,
+    GPUShare,
+    is_share_annotation,
+)
 from plimsoll.packing import GPU_MILLI
+from plimsoll.plan.pods.container_requests import check_container, container_memory_mib
+from plimsoll.plan.pods.gpu_models import NO_OVERRIDES, is_model, tflops_milli
+from plimsoll.plan.pods.tensor_fusion import tensor_fusion_share
+from plimsoll.plan.pods.unreadable import UnreadableShareError, is_whole_number, name_of, unreadable
 
 ASSUMED_MILLI = 100
 """Thousandths for a share in MiB if the memory of no GPU is known: KAI's ratio of 0.1."""
 
 _FRACTION = re.compile(r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _MEMORY_DIGITS = 15
-_SHOWN = 64
-
-
-class UnreadableShareError(PlimsollError):
-    """A pod whose request for GPUs cannot be read; the message names pod, field and value."""
+_BY_CONTAINER = "nvidia.com/container.*.gpu-memory.request"
+_TENSOR_FUSION = "tensor-fusion.ai"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,48 +86,76 @@ def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE) -> GPUShare | None:
     Which requests exclude each other follows KAI's admission. Digits of a fraction after the third round up, so that
     the plan is never too small.
     """
-    fraction = pod.annotations.get(GPU_FRACTION)
-    memory = pod.annotations.get(GPU_MEMORY_SHARE)
-    devices = pod.annotations.get(GPU_FRACTION_DEVICES)
+    annotations = pod.annotations
     whole = _whole_gpus(pod, gpu_resource)
-    if fraction is None and memory is None:
-        if devices is not None:
-            raise _unreadable(
-                pod, GPU_FRACTION_DEVICES, devices, f"is set without {GPU_FRACTION} or {GPU_MEMORY_SHARE}",
-                f"set one of them, or request whole GPUs with {gpu_resource}",
-            )  # fmt: skip
+    if not any(map(is_share_annotation, annotations)):
         return GPUShare(milli=GPU_MILLI, devices=whole) if whole else None
+    fraction, devices = annotations.get(GPU_FRACTION), annotations.get(GPU_FRACTION_DEVICES)
+    other = tensor_fusion_share(pod)
+    memory = annotations.get(GPU_MEMORY_SHARE)
+    by_container = container_memory_mib(pod)
+    asked = {GPU_FRACTION: fraction, GPU_MEMORY_SHARE: memory, _BY_CONTAINER: by_container and f"{by_container} MiB"}
+    asked = {key: value for key, value in asked.items() if value is not None}
+    if not asked:
+        _check_alone(pod)
+        if other is None:
+            return GPUShare(milli=GPU_MILLI, devices=whole) if whole else None
+    field, value = next(iter(asked.items()), (_TENSOR_FUSION, str(other)))
     if fraction is not None and memory is not None:
-        raise _unreadable(
-            pod, GPU_MEMORY_SHARE, memory, f"is set besides {GPU_FRACTION} {_shown(fraction)}", "keep one of the two"
+        raise unreadable(
+            pod, GPU_MEMORY_SHARE, memory, f"is set besides {GPU_FRACTION} {fraction!r:.66}", "keep one of the two"
         )
-    if whole:
-        field, value = (GPU_FRACTION, fraction) if fraction is not None else (GPU_MEMORY_SHARE, memory or "")
-        raise _unreadable(
-            pod, field, value, f"is set besides {whole} whole {gpu_resource}", "keep the annotation or the resource"
-        )
+    if whole or (asked and other is not None):
+        beside = f"{whole} whole {gpu_resource}" if whole else f"a request of {_TENSOR_FUSION}"
+        raise unreadable(pod, field, str(value), f"is set besides {beside}", "keep one of the two")
+    if other is not None:
+        return other
+    check_container(pod)
     count = 1 if devices is None else _devices(pod, devices)
+    if by_container is not None:
+        return GPUShare(memory_mib=by_container, devices=count)
     if fraction is not None:
         milli = _milli(pod, fraction)
         return GPUShare(milli=milli, devices=count, rounded=milli == GPU_MILLI)
     return GPUShare(memory_mib=_memory(pod, memory or ""), devices=count)
 
 
-def size_by_kind(
-    share: GPUShare, memory_mib: Mapping[str, int | None], assumed_milli: int = ASSUMED_MILLI
-) -> KindSizes:
-    """What a share uses of each kind of GPU that could serve it; `memory_mib` is the memory of one GPU of each.
+def _check_alone(pod: Pod) -> None:
+    """Raises UnreadableShareError for an annotation that needs a share beside it."""
+    for key in (GPU_FRACTION_DEVICES, MPS):
+        value = pod.annotations.get(key)
+        if value is not None and (key != MPS or value == "true"):
+            raise unreadable(
+                pod, key, value, f"is set without {GPU_FRACTION} or {GPU_MEMORY_SHARE}",
+                "set one of them, or remove it and request whole GPUs",
+            )  # fmt: skip
 
-    A share in MiB is a fraction of the GPU's actual memory, which differs between kinds. Kinds of unknown memory count
-    only if no known GPU is large enough, or none is known, with `assumed_milli`. Empty if it fits no kind.
+
+def size_by_kind(
+    share: GPUShare,
+    memory_mib: Mapping[str, int | None],
+    assumed_milli: int = ASSUMED_MILLI,
+    tflops: Mapping[str, float] = NO_OVERRIDES,
+) -> KindSizes:
+    """What a share uses of each kind of GPU that could serve it; `memory_mib` is the memory of one GPU of each, and
+    `tflops` are TFLOPS that differ from the table of GPU models.
+
+    A share in MiB or TFLOPS is a fraction of what the GPU has, which differs between kinds. Kinds of unknown memory or
+    TFLOPS count only if no known GPU is large enough, or none is known, with `assumed_milli`. Empty if it fits no kind.
     """
-    if share.memory_mib is None:
-        return KindSizes({kind: share.milli_of(0) for kind in sorted(memory_mib)})
-    known = {kind: share.milli_of(memory) for kind, memory in sorted(memory_mib.items()) if memory}
+    kinds = sorted(kind for kind in memory_mib if not share.model or is_model(kind, share.model))
+    if share.milli is not None:
+        return KindSizes(dict.fromkeys(kinds, share.milli))
+    known: dict[str, int] = {}
+    for kind in kinds:
+        memory = memory_mib[kind] if share.memory_mib is not None else 0
+        speed = tflops_milli(kind, tflops) if share.tflops_milli is not None else 0
+        if memory is not None and speed is not None and (memory or not share.memory_mib):
+            known[kind] = share.milli_of(memory, speed)
     fitting = {kind: milli for kind, milli in known.items() if milli <= GPU_MILLI}
     if fitting:
         return KindSizes(fitting)
-    unknown = tuple(sorted(kind for kind, memory in memory_mib.items() if not memory))
+    unknown = tuple(kind for kind in kinds if kind not in known)
     return KindSizes(dict.fromkeys(unknown, assumed_milli), unknown)
 
 
@@ -128,10 +164,10 @@ def _whole_gpus(pod: Pod, gpu_resource: str) -> int:
         count = pod.devices(gpu_resource)
     except ValueError as error:
         raise UnreadableShareError(
-            f"Pod {_name(pod)}: {gpu_resource}: {error}", "request a whole number of devices"
+            f"Pod {name_of(pod)}: {gpu_resource}: {error}", "request a whole number of devices"
         ) from None
     if count > MAX_DEVICES:
-        raise _unreadable(
+        raise unreadable(
             pod, gpu_resource, str(count), "are more GPUs than a node could have",
             f"request between 1 and {MAX_DEVICES}",
         )  # fmt: skip
@@ -141,7 +177,7 @@ def _whole_gpus(pod: Pod, gpu_resource: str) -> int:
 def _milli(pod: Pod, text: str) -> int:
     value = Decimal(text) if _FRACTION.fullmatch(text) else None
     if value is None or not 0 < value < 1:
-        raise _unreadable(
+        raise unreadable(
             pod, GPU_FRACTION, text, "is not a number above 0 and below 1",
             f"set a fraction such as 0.5, or request whole GPUs with {GPU_RESOURCE}",
         )  # fmt: skip
@@ -149,8 +185,8 @@ def _milli(pod: Pod, text: str) -> int:
 
 
 def _memory(pod: Pod, text: str) -> int:
-    if not (_is_number(text) and len(text) <= _MEMORY_DIGITS and int(text) > 0):
-        raise _unreadable(
+    if not (is_whole_number(text) and len(text) <= _MEMORY_DIGITS and int(text) > 0):
+        raise unreadable(
             pod, GPU_MEMORY_SHARE, text, "is not a whole number of MiB above 0",
             "set MiB without a unit, such as 2000",
         )  # fmt: skip
@@ -158,26 +194,9 @@ def _memory(pod: Pod, text: str) -> int:
 
 
 def _devices(pod: Pod, text: str) -> int:
-    if not (_is_number(text) and len(text) <= 4 and 1 <= int(text) <= MAX_DEVICES):
-        raise _unreadable(
+    if not (is_whole_number(text) and len(text) <= 4 and 1 <= int(text) <= MAX_DEVICES):
+        raise unreadable(
             pod, GPU_FRACTION_DEVICES, text, f"is not a whole number from 1 to {MAX_DEVICES}",
             "set the number of GPUs of one node that the pod uses, such as 2",
         )  # fmt: skip
     return int(text)
-
-
-def _is_number(text: str) -> bool:
-    """Whether KAI reads it as a number too: no spaces, no sign, ASCII digits only."""
-    return text.isascii() and text.isdigit()
-
-
-def _unreadable(pod: Pod, field: str, value: str, problem: str, hint: str) -> UnreadableShareError:
-    return UnreadableShareError(f"Pod {_name(pod)}: {field} {_shown(value)} {problem}", hint)
-
-
-def _name(pod: Pod) -> str:
-    return f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name
-
-
-def _shown(value: str) -> str:
-    return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")

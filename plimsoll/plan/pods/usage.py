@@ -8,7 +8,7 @@ from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Workspace, WorkspaceRef
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import GPU_FRACTION, GPU_MEMORY_SHARE
+from plimsoll.model.kai import is_share_annotation
 from plimsoll.plan.pods.indexed import bound_pods, marked_pods
 
 _REPLICA: Final = ("leaderworkerset.sigs.k8s.io/group-index", "apps.kubernetes.io/pod-index")
@@ -105,7 +105,7 @@ def _owner(pod: Pod) -> Owner | None:
 
 def _devices(pod: Pod, resource: str) -> int:
     """A GPU share counts as one device, and so does a request that cannot be read."""
-    shares = GPU_FRACTION in pod.annotations or GPU_MEMORY_SHARE in pod.annotations
+    shares = any(map(is_share_annotation, pod.annotations))
     try:
         return max(pod.devices(resource), int(shares))
     except ValueError:

@@ -68,10 +68,11 @@ def queue_of(pod: Pod, queue_scheduler: str) -> str:
     return pod.labels.get(PROJECT) or DEFAULT_QUEUE
 
 
-def gpu_milli(share: GPUShare, memory_mib: int | None) -> int:
-    """Thousandths of GPUs that a share uses in total; `memory_mib` is that of one GPU, None if it is not known."""
-    known = memory_mib or share.memory_mib is None
-    return (share.milli_of(memory_mib or 0) if known else ASSUMED_MILLI) * share.devices
+def gpu_milli(share: GPUShare, memory_mib: int | None, tflops: int | None = None) -> int:
+    """Thousandths of GPUs that a share uses in total; `memory_mib` and `tflops` (thousandths) are those of one GPU,
+    None if they are not known."""
+    known = (memory_mib or share.memory_mib is None) and (tflops or share.tflops_milli is None)
+    return (share.milli_of(memory_mib or 0, tflops or 0) if known else ASSUMED_MILLI) * share.devices
 
 
 Key = tuple[str, str]

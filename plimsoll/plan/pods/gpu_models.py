@@ -1,0 +1,62 @@
+"""GPU models: TFLOPS by product, and the names that TensorFusion gives them.
+
+The table is a data file (`gpu_models.csv`); each row names its source.
+"""
+
+import csv
+import re
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from importlib import resources
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+NO_OVERRIDES: Final[Mapping[str, float]] = MappingProxyType({})
+
+
+class GpuModel(NamedTuple):
+    words: frozenset[str]
+    """Every product with these words is of this model."""
+    model: str
+    """TensorFusion's name."""
+    tflops: float
+    """In half precision (FP16), dense, with tensor cores."""
+    source: str
+
+
+@cache
+def gpu_models() -> tuple[GpuModel, ...]:
+    """The most specific first."""
+    text = (resources.files(__package__) / "gpu_models.csv").read_text(encoding="utf-8")
+    rows = [
+        GpuModel(_words(row["product"]), row["model"], float(row["tflops"]), row["source"])
+        for row in csv.DictReader(text.splitlines())
+    ]
+    return tuple(sorted(rows, key=lambda row: (-len(row.words), sorted(row.words))))
+
+
+def tflops_milli(product: str, overrides: Mapping[str, float] = NO_OVERRIDES) -> int | None:
+    """Thousandths of a TFLOPS of one GPU of a product; None if it is not known. `overrides` has TFLOPS by product."""
+    if product in overrides:
+        return round(overrides[product] * 1000)
+    found = _model_of(product)
+    return None if found is None else round(found.tflops * 1000)
+
+
+def is_model(product: str, model: str) -> bool:
+    """Whether a product is of the model, as TensorFusion writes it (`A100_SXM_80G`), or by the words of its name."""
+    known = _model_of(product)
+    if known is not None and known.model == model:
+        return True
+    words = _words(product)
+    return all(any(word.startswith(part) for word in words) for part in _words(model))
+
+
+@lru_cache(maxsize=1024)
+def _model_of(product: str) -> GpuModel | None:
+    words = _words(product)
+    return None if "mig" in words else next((each for each in gpu_models() if each.words <= words), None)
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z0-9]+", name.casefold()))

@@ -1,0 +1,162 @@
+"""Requests for parts of GPUs beside KAI's annotations: TensorFusion's, and those by container of KAI 0.18."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model import Snapshot
+from plimsoll.model.api import Environment
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import GPUShare
+from plimsoll.plan.demand import demands
+from plimsoll.plan.ledger import gpu_ledger
+from plimsoll.plan.pods import UnreadableShareError, read_share, size_by_kind, tflops_milli
+from tests.builders import a_gpu_node
+
+TF = "tensor-fusion.ai/"
+NV = "nvidia.com/container.main.gpu-memory."
+MODE = "nvidia.com/container.main.gpu-compute.mode"
+
+
+def a_pod(annotations: dict[str, str], *, gpus: int = 0, node: str = "", **more: Any) -> Pod:
+    resources = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
+    waiting = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return Pod.read(
+        {
+            "metadata": {"name": "pod", "namespace": "team", "uid": "u1", "annotations": annotations, **more},
+            "spec": {
+                "schedulerName": "tensor-fusion-scheduler",
+                "nodeName": node,
+                "containers": [{"name": "main", "resources": resources}, {"name": "side"}],
+            },
+            "status": {"phase": "Running" if node else "Pending", "conditions": [] if node else [waiting]},
+        }
+    )
+
+
+def tf(**annotations: str) -> dict[str, str]:
+    return {f"{TF}{key.replace('_', '-')}": value for key, value in annotations.items()}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "share"),
+    [
+        (tf(vram_request="4Gi", tflops_request="10"), GPUShare(memory_mib=4096, tflops_milli=10_000)),
+        (tf(vram_request="4Gi", tflops_request="5000m"), GPUShare(memory_mib=4096, tflops_milli=5000)),
+        (tf(vram_limit="4Gi", tflops_limit="20"), GPUShare(memory_mib=4096, tflops_milli=20_000)),
+        (tf(vram_request="4Gi", vram_limit="8Gi"), GPUShare(memory_mib=4096)),
+        (tf(tflops_request="1"), GPUShare(tflops_milli=1000)),
+        (tf(vram_request="4Gi", gpu_count="3"), GPUShare(memory_mib=4096, devices=3)),
+        (tf(vram_request="4Gi", gpu_model="A100_SXM_80G"), GPUShare(memory_mib=4096, model="A100_SXM_80G")),
+        (tf(dedicated_gpu="true", gpu_count="2"), GPUShare(milli=1000, devices=2, rounded=True)),
+        (tf(vram_request="0"), None),
+        (tf(gpu_count="2"), None),
+        ({f"{NV}request": "4Gi"}, GPUShare(memory_mib=4096)),
+        ({f"{NV}limit": "4Gi"}, GPUShare(memory_mib=4096)),
+        ({f"{NV}request": "4Gi", f"{NV}limit": "8Gi"}, GPUShare(memory_mib=4096)),
+        ({f"{NV}request": "4G"}, GPUShare(memory_mib=3815)),
+        ({f"{NV}request": "4Gi", "gpu-memory": "4096"}, GPUShare(memory_mib=4096)),
+        ({f"{NV}request": "4Gi", "gpu-fraction": "0.5"}, GPUShare(memory_mib=4096)),
+        ({f"{NV}request": "4Gi", "gpu-fraction-num-devices": "2"}, GPUShare(memory_mib=4096, devices=2)),
+        ({f"{NV}request": "4Gi", MODE: "time-slicing"}, GPUShare(memory_mib=4096)),
+        ({f"{NV}request": "4Gi", "nvidia.com/container.main.gpus.devices": "GPU-1"}, GPUShare(memory_mib=4096)),
+        ({"gpu-fraction": "0.5", "kai.scheduler/container.main.gpu-memory.portion.limit": "0.8"}, GPUShare(milli=500)),
+        ({"gpu-fraction": "0.5", "gpu-fraction-container-name": "side"}, GPUShare(milli=500)),
+        ({"gpu-fraction": "0.5", "mps": "true"}, GPUShare(milli=500)),
+        ({"mps": "false"}, None),
+    ],
+)  # fmt: skip
+def test_what_is_requested(annotations: dict[str, str], share: GPUShare | None) -> None:
+    assert read_share(a_pod(annotations)) == share
+
+
+@pytest.mark.parametrize(
+    ("annotations", "field"),
+    [
+        (tf(vram_request="four"), "vram-request"),
+        (tf(tflops_request="-1"), "tflops-request"),
+        (tf(vram_request="4Gi", gpu_count="0"), "gpu-count"),
+        (tf(compute_percent_request="20"), "compute-percent-request"),
+        (tf(vram_request="4Gi", workload_profile="default"), "workload-profile"),
+        (tf(vram_request="4Gi") | {"gpu-fraction": "0.5"}, "gpu-fraction"),
+        ({f"{NV}request": "lots"}, "gpu-memory.request"),
+        ({f"{NV}request": "8Gi", f"{NV}limit": "4Gi"}, "gpu-memory.request"),
+        ({f"{NV}limit": "4Gi", "gpu-memory": "4096"}, "gpu-memory.limit"),
+        ({f"{NV}request": "4Gi", "gpu-memory": "5000"}, "gpu-memory"),
+        ({"nvidia.com/container.gone.gpu-memory.request": "4Gi"}, "container gone"),
+        ({f"{NV}request": "4Gi", "nvidia.com/container.side.gpu-memory.request": "4Gi"}, "container side"),
+        ({f"{NV}request": "4Gi", "gpu-fraction-container-name": "side"}, "gpu-fraction-container-name"),
+        ({f"{NV}request": "4Gi", MODE: "sm-sharing"}, "gpu-compute.mode"),
+        ({f"{NV}request": "4Gi", "nvidia.com/container.main.gpu-compute.request": "0.5"}, "gpu-compute.request"),
+        ({"gpu-fraction": "0.5", "kai.scheduler/container.main.gpu-memory.portion.limit": "0.5"}, "portion.limit"),
+        ({"kai.scheduler/container.main.gpu-memory.portion.limit": "0.5"}, "portion.limit"),
+        ({"gpu-fraction": "0.5", "gpu-fraction-container-name": "gone"}, "gpu-fraction-container-name"),
+        ({"mps": "true"}, "mps"),
+    ],
+)
+def test_what_is_not_planned_is_refused_by_name(annotations: dict[str, str], field: str) -> None:
+    with pytest.raises(UnreadableShareError) as refusal:
+        read_share(a_pod(annotations))
+    assert field in refusal.value.message
+    assert refusal.value.hint
+
+
+def test_a_request_beside_whole_gpus_is_refused() -> None:
+    for annotations in (tf(vram_request="4Gi"), {f"{NV}request": "4Gi"}, {"mps": "true"}):
+        with pytest.raises(UnreadableShareError):
+            read_share(a_pod(annotations, gpus=1))
+
+
+def test_the_gpus_of_a_client_are_those_of_its_worker() -> None:
+    assert read_share(a_pod(tf(vram_request="4Gi"), labels={f"{TF}component": "client"})) is None
+
+
+def test_the_larger_part_counts() -> None:
+    kinds = {"Tesla-T4": 15360, "NVIDIA-A100-SXM4-80GB": 81920, "NVIDIA L4": 24576}
+    by_memory = size_by_kind(GPUShare(memory_mib=7680, tflops_milli=6500), kinds).milli
+    by_tflops = size_by_kind(GPUShare(memory_mib=100, tflops_milli=32_500), kinds).milli
+    assert by_memory == {"Tesla-T4": 500, "NVIDIA-A100-SXM4-80GB": 94, "NVIDIA L4": 313}
+    assert by_tflops == {"Tesla-T4": 500, "NVIDIA-A100-SXM4-80GB": 105, "NVIDIA L4": 269}
+    assert size_by_kind(GPUShare(tflops_milli=100_000), kinds).milli.keys() == {"NVIDIA-A100-SXM4-80GB", "NVIDIA L4"}
+
+
+def test_a_model_leaves_the_other_kinds_out() -> None:
+    kinds = {"Tesla-T4": 15360, "NVIDIA-A100-SXM4-80GB": 81920, "NVIDIA-H100-80GB-HBM3": 81559}
+    for model, kind in (
+        ("T4", "Tesla-T4"),
+        ("A100_SXM_80G", "NVIDIA-A100-SXM4-80GB"),
+        ("H100_SXM", "NVIDIA-H100-80GB-HBM3"),
+    ):
+        assert list(size_by_kind(GPUShare(milli=500, model=model), kinds).milli) == [kind]
+
+
+def test_tflops_are_those_of_the_environment_where_it_has_some() -> None:
+    assert tflops_milli("NVIDIA-L40S") == 365_000
+    assert tflops_milli("NVIDIA-L40S", {"NVIDIA-L40S": 362.0}) == 362_000
+    assert tflops_milli("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb") is None
+    unknown = size_by_kind(GPUShare(tflops_milli=1000), {"Own-GPU": 1000})
+    assert unknown.assumed == ("Own-GPU",)
+    assert size_by_kind(GPUShare(tflops_milli=1000), {"Own-GPU": 1000}, tflops={"Own-GPU": 10.0}).milli == {
+        "Own-GPU": 100
+    }
+
+
+def test_a_tensor_fusion_pod_is_demand() -> None:
+    node = a_gpu_node("n1", "NVIDIA-L4", gpus=1, memory=23034)
+    fits, fits_not = (
+        demands(Snapshot(environment=Environment.default(), nodes=(node,), pods=(a_pod(tf(tflops_request=each)),)))
+        for each in ("100", "150")
+    )
+    assert [list(each.on_nodes) for each in fits] == [["n1"]]
+    assert [list(each.refused) for each in fits_not] == [["u1"]]
+    assert "150 TFLOPS" in next(iter(fits_not[0].refused.values()))
+
+
+def test_running_tensor_fusion_pods_count_on_the_gpus_that_were_chosen() -> None:
+    node = a_gpu_node("n1", "NVIDIA-L4", gpus=2, memory=23034)
+    running = a_pod(tf(tflops_request="60.5", gpu_ids="GPU-1"), node="n1")
+    account = gpu_ledger(Snapshot(environment=Environment.default(), nodes=(node,), pods=(running,))).account("n1")
+    assert account is not None
+    assert [(each.gpu, each.used_milli) for each in account.groups] == [("GPU-1", 500)]
+    assert account.likely_free_milli == (500, 1000)
+    assert not account.discrepancies
