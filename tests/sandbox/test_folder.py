@@ -1,5 +1,4 @@
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
@@ -7,7 +6,6 @@ import pytest
 from plimsoll import home
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import Folder, Sandbox
-from plimsoll.sandbox.processes import LOOPBACK, free_ports, require_free
 
 
 @pytest.fixture(autouse=True)
@@ -55,20 +53,3 @@ def test_a_sandbox_that_never_was_is_not_up_and_goes_down_without_a_word() -> No
     assert sandbox.down() is False
     with pytest.raises(PlimsollError, match="none is not up"):
         sandbox.environ()
-
-
-def test_a_port_that_is_listened_on_is_refused() -> None:
-    with socket.socket() as taken:
-        taken.bind((LOOPBACK, 0))
-        taken.listen()
-
-        with pytest.raises(PlimsollError, match="is taken"):
-            require_free(taken.getsockname()[1])
-
-
-def test_free_ports_differ_and_can_be_bound() -> None:
-    found = free_ports(8)
-
-    assert len(set(found)) == 8
-    for port in found:
-        require_free(port)

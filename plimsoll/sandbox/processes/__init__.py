@@ -2,7 +2,7 @@
 
 from plimsoll.sandbox.processes.child import dies_with
 from plimsoll.sandbox.processes.controllers import JOB_SET, LEADER_WORKER_SET, TRAINER, Controller, wanted
-from plimsoll.sandbox.processes.ports import LOOPBACK, free_ports, require_free
+from plimsoll.sandbox.processes.ports import LOOPBACK, hold_port, port_of
 from plimsoll.sandbox.processes.supervisor import LET_GO, Supervisor
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "Controller",
     "Supervisor",
     "dies_with",
-    "free_ports",
-    "require_free",
+    "hold_port",
+    "port_of",
     "wanted",
 ]

@@ -1,7 +1,6 @@
-"""Free ports on loopback."""
+"""Ports on loopback, kept for the processes of one sandbox."""
 
 import socket
-from contextlib import ExitStack
 from typing import Final
 
 from plimsoll.errors import PlimsollError
@@ -9,24 +8,27 @@ from plimsoll.errors import PlimsollError
 LOOPBACK: Final = "127.0.0.1"
 
 
-def free_ports(count: int) -> list[int]:
-    """That many different ports that nothing listens on now. Another process may take one before it is used."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind((LOOPBACK, 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+def hold_port(port: int = 0) -> socket.socket:
+    """A socket that keeps a port for a server until it is closed; 0 takes a free port.
 
-
-def require_free(port: int) -> None:
-    """Raises a PlimsollError if something listens on that port."""
-    with socket.socket() as probe:
+    It never listens. The kernel gives its port to no other socket and to no outgoing connection, and lets a server
+    listen on it that sets SO_REUSEADDR, as Go's do. Raises a PlimsollError if something listens on the port.
+    """
+    held = socket.socket()
+    try:
         # As the servers do: a port whose last connections are still winding down may be bound.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError as error:
-            raise PlimsollError(
-                f"Port {port} on {LOOPBACK} is taken ({error.strerror}).",
-                "Choose another --port, or leave it out to get a free one.",
-            ) from error
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(port != 0))
+        held.bind((LOOPBACK, port))
+    except OSError as error:
+        held.close()
+        raise PlimsollError(
+            f"Port {port} on {LOOPBACK} is taken ({error.strerror}).",
+            "Choose another --port, or leave it out to get a free one.",
+        ) from error
+    # Set before, the kernel could have chosen a port that is held in the same way.
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return held
+
+
+def port_of(held: socket.socket) -> int:
+    return int(held.getsockname()[1])

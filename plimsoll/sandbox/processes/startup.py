@@ -1,6 +1,7 @@
 """Starts the processes of a sandbox in order and awaits each."""
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from plimsoll.sandbox.parts import part
 from plimsoll.sandbox.processes import control_plane, controllers
 from plimsoll.sandbox.processes.child import Child
 from plimsoll.sandbox.processes.controllers import Controller
-from plimsoll.sandbox.processes.ports import free_ports, require_free
+from plimsoll.sandbox.processes.ports import hold_port, port_of
 from plimsoll.sandbox.processes.process import Process, environment
 from plimsoll.sandbox.state import Settings
 
@@ -33,12 +34,8 @@ _KAI_CRDS: Final = (
 )
 
 
-class PortTakenError(PlimsollError):
-    """Another process took a port between its choice and its use: worth another try with other ports."""
-
-
 class Startup:
-    """One attempt to start everything. `children` grows as it goes, and is for the caller to stop.
+    """Starts everything once. `children` grows as it goes, and is for the caller to stop.
 
     `on_event` gets `starting` or `ready`, and the name of what starts.
     """
@@ -46,6 +43,8 @@ class Startup:
     def __init__(self, folder: Folder, settings: Settings, on_event: Callable[[str, str], None]) -> None:
         self.children: list[Child] = []
         self.ports: dict[str, int] = {}
+        self._held: list[socket.socket] = []
+        """Keep the ports for as long as the sandbox lives: what starts late finds its port free."""
         self._folder, self._settings, self._on_event = folder, settings, on_event
         self._tls = ssl.create_default_context(cafile=str(folder.certificates / AUTHORITY))
         self._tls.load_cert_chain(folder.certificates / CERTIFICATE, folder.certificates / KEY)
@@ -54,10 +53,10 @@ class Startup:
         """Raises PlimsollError when a process ends or is not ready in time."""
         folder, settings = self._folder, self._settings
         wanted = [*control_plane.PORTS, *(name for each in controllers.wanted(settings) for name in each.ports)]
-        self.ports = dict(zip(wanted, free_ports(len(wanted)), strict=True))
-        if settings.port is not None:
-            require_free(settings.port)
-            self.ports["kube-apiserver"] = settings.port
+        for name in wanted:
+            held = hold_port((settings.port or 0) if name == "kube-apiserver" else 0)
+            self._held.append(held)
+            self.ports[name] = port_of(held)
         identities.write_kubeconfigs(folder, self.ports["kube-apiserver"])
         await self._start(control_plane.etcd(folder, self.ports))
         await self._start(control_plane.kube_apiserver(folder, self.ports))
@@ -164,8 +163,6 @@ class Startup:
 
     def _failure(self, child: Child) -> PlimsollError:
         words = child.last_words()
-        if "address already in use" in words:
-            return PortTakenError(f"{child.name} found its port taken.", "Run this again.")
         hint = None
         if "no space left on device" in words:
             hint = "Free some disk, or keep sandboxes elsewhere with PLIMSOLL_HOME."

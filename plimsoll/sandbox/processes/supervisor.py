@@ -18,12 +18,11 @@ import structlog
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import state
 from plimsoll.sandbox.folder import Folder
-from plimsoll.sandbox.processes.startup import PortTakenError, Startup, in_stopping_order
+from plimsoll.sandbox.processes.startup import Startup, in_stopping_order
 from plimsoll.sandbox.state import ProcessState, Settings, State
 
 LET_GO: Final = b"g"
 """What the caller sends when the sandbox is up and shall go on without it."""
-_ATTEMPTS: Final = 3
 _PATIENCE_SECONDS: Final = 5
 
 log = structlog.get_logger()
@@ -34,7 +33,7 @@ class Supervisor:
 
     def __init__(self, folder: Folder, settings: Settings, channel: socket.socket, *, tied: bool) -> None:
         self._folder, self._settings, self._channel, self._tied = folder, settings, channel, tied
-        self._startup = self._new_startup()
+        self._startup = Startup(folder, settings, self._on_event)
         self._state = State(supervisor=os.getpid(), server="")
         self._let_go = False
         self._abandoned = False
@@ -61,32 +60,22 @@ class Supervisor:
 
     async def _started(self) -> bool:
         stop = asyncio.ensure_future(self._stop.wait())
-        for attempt in range(1, _ATTEMPTS + 1):
-            work = asyncio.ensure_future(self._startup.run())
-            await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                work.cancel()
-                await asyncio.wait({work})
-                return False
-            try:
-                work.result()
-            except PortTakenError as error:
-                log.warning("port taken", attempt=attempt, error=error.message)
-                if attempt < _ATTEMPTS:
-                    await self._end()
-                    self._startup = self._new_startup()
-                    continue
-                self._fail(error)
-                return False
-            except PlimsollError as error:
-                self._fail(error)
-                return False
-            except OSError as error:
-                self._fail(PlimsollError(f"Cannot start the sandbox: {error}.", "Set PLIMSOLL_HOME to another folder."))
-                return False
-            stop.cancel()
-            return True
-        return False
+        work = asyncio.ensure_future(self._startup.run())
+        await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            work.cancel()
+            await asyncio.wait({work})
+            return False
+        stop.cancel()
+        try:
+            work.result()
+        except PlimsollError as error:
+            self._fail(error)
+            return False
+        except OSError as error:
+            self._fail(PlimsollError(f"Cannot start the sandbox: {error}.", "Set PLIMSOLL_HOME to another folder."))
+            return False
+        return True
 
     async def _watch(self) -> None:
         """Notes each process that ends. None is started again: a test must see that it is gone."""
@@ -103,9 +92,6 @@ class Supervisor:
         for together in in_stopping_order(self._startup.children):
             await asyncio.gather(*(child.stop(_PATIENCE_SECONDS) for child in together))
         log.info("stopped", processes=len(self._startup.children))
-
-    def _new_startup(self) -> Startup:
-        return Startup(self._folder, self._settings, self._on_event)
 
     def _on_event(self, event: str, name: str) -> None:
         self._record()
