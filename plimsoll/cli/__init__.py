@@ -6,7 +6,7 @@ Commands import what they need when they run, so that the shell's completion and
 import importlib
 import os
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -66,8 +66,21 @@ class LazyGroup(TyperGroup):
 app = typer.Typer(cls=LazyGroup, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"plimsoll {version('plimsoll')}")
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
-def _plimsoll(ctx: typer.Context) -> None:
+def _plimsoll(
+    ctx: typer.Context,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
     """GPU capacity on Kubernetes, declared and maintained with Pulumi."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())

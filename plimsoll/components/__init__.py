@@ -10,17 +10,18 @@ from plimsoll.components.access import (
     NAMESPACE,
 )
 from plimsoll.components.admission import rule_policies
-from plimsoll.components.capacity_gate import GATE_NAME, CapacityGate, gate_policies
-from plimsoll.components.declaration import metadata
+from plimsoll.components.capacity_gate import GATE_NAME, CapacityGate, CapacityGateArgs, gate_policies
+from plimsoll.components.component import ENGINE, EngineVersionError
+from plimsoll.components.declaration import InvalidArgumentError, metadata
 from plimsoll.components.environment import Environment, EnvironmentArgs
-from plimsoll.components.foundation import Foundation
+from plimsoll.components.foundation import Foundation, FoundationArgs
 from plimsoll.components.gpu_discovery import ExistingGpuSoftwareArgs, GpuDiscovery, GpuDiscoveryArgs
-from plimsoll.components.guard import Guard
-from plimsoll.components.monitoring import MONITORING_NAME, Monitoring, alert_rules
+from plimsoll.components.guard import Guard, GuardArgs
+from plimsoll.components.monitoring import MONITORING_NAME, Monitoring, MonitoringArgs, alert_rules
 from plimsoll.components.mutation import Mutation, MutationPolicy
 from plimsoll.components.node_pool import NodePool, NodePoolArgs
 from plimsoll.components.queue import Queue, QueueArgs
-from plimsoll.components.queue_admission import QueueAdmission
+from plimsoll.components.queue_admission import QueueAdmission, QueueAdmissionArgs
 from plimsoll.components.share_binder import ShareBinder, ShareBinderArgs
 from plimsoll.components.training_runtime import (
     ClusterTrainingRuntime,
@@ -36,28 +37,36 @@ __all__ = [
     "CONTROLLER",
     "CONTROLLER_FOR_DEMAND",
     "CONTROLLER_IN_ITS_NAMESPACE",
+    "ENGINE",
     "GATE_NAME",
     "MONITORING_NAME",
     "NAMESPACE",
     "PACKAGED",
     "CapacityGate",
+    "CapacityGateArgs",
     "ClusterTrainingRuntime",
     "ClusterTrainingRuntimeArgs",
+    "EngineVersionError",
     "Environment",
     "EnvironmentArgs",
     "ExistingGpuSoftwareArgs",
     "Foundation",
+    "FoundationArgs",
     "GpuDiscovery",
     "GpuDiscoveryArgs",
     "Guard",
+    "GuardArgs",
+    "InvalidArgumentError",
     "JobSetTemplateArgs",
     "Monitoring",
+    "MonitoringArgs",
     "Mutation",
     "MutationPolicy",
     "NodePool",
     "NodePoolArgs",
     "Queue",
     "QueueAdmission",
+    "QueueAdmissionArgs",
     "QueueArgs",
     "ShareBinder",
     "ShareBinderArgs",
@@ -73,13 +82,17 @@ __all__ = [
 
 PACKAGED: list[type[ComponentResource]] = [
     CapacityGate,
+    ClusterTrainingRuntime,
     Environment,
     Foundation,
     GpuDiscovery,
+    Guard,
     Monitoring,
     NodePool,
     Queue,
+    QueueAdmission,
     ShareBinder,
+    TrainingRuntime,
     Workspace,
 ]
-"""Components of the package `plimsoll`, for programs in any language: those whose arguments its schema can express."""
+"""Components of the package `plimsoll`, for programs in any language."""

@@ -7,7 +7,8 @@ import pulumi
 from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleBinding
 
 from plimsoll.components.access import NAMESPACE, Rule, controller_subject
-from plimsoll.components.declaration import child_of, fields_of, metadata, valid
+from plimsoll.components.component import Component
+from plimsoll.components.declaration import child_of, fields_of, known, metadata, valid
 from plimsoll.components.mutation import SHARED, MutationPolicy, declare_mutation, sample_pod
 from plimsoll.labels import QUEUE
 from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, CapacityGateSpec
@@ -25,11 +26,11 @@ _GATE: Final = (
 
 
 class CapacityGateArgs(TypedDict, total=False):
-    """At least one of both."""
+    """At least one of both. Plain values: which objects there are depends on them."""
 
-    namespaces: Sequence[str]
+    namespaces: list[str]
     """Namespaces whose pods with GPU shares get the gate."""
-    queues: Sequence[str]
+    queues: list[str]
     """Queues whose pods with GPU shares get the gate, in every namespace."""
 
 
@@ -59,19 +60,25 @@ def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
     return made
 
 
-class CapacityGate(pulumi.ComponentResource):
+class CapacityGate(Component):
     """MutatingAdmissionPolicies (Kubernetes 1.36) that add the gate, and the right to take it off again.
 
-    Where no engine runs that lifts gates, the pods stay held. Raises InvalidObjectError where an argument does not fit.
+    Where no controller runs that lifts gates, the pods stay held.
+    Raises InvalidArgumentError where an argument does not fit.
     """
 
+    policy_names: pulumi.Output[list[str]]
+    """Names of the MutatingAdmissionPolicies."""
+
     def __init__(self, name: str, args: CapacityGateArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plimsoll:index:CapacityGate", name, {}, opts)
+        super().__init__("CapacityGate", name, args, opts)
+        known("CapacityGate", name, args, "namespaces", "queues")
         spec = valid(CapacityGateSpec, "CapacityGate", name, fields_of(args))
         access = self._access(spec)
         # The gate is added only when it can be removed.
         self.mutations = [declare_mutation(each, made, self, *access) for each, made in gate_policies(spec).items()]
-        self.register_outputs({})
+        self.policy_names = pulumi.Output.all(*(each.binding.spec["policy_name"] for each in self.mutations))
+        self.register_outputs({"policyNames": self.policy_names})
 
     def _access(self, spec: CapacityGateSpec) -> list[pulumi.Resource]:
         """In the namespaces alone; pods of a queue may be in any."""

@@ -1,25 +1,32 @@
 """From a component's arguments to an object: checked against the model, with the annotations of all our objects."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import pulumi
 from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
 
+from plimsoll.components.inputs import is_later, object_of, validate
 from plimsoll.errors import InvalidObjectError
 from plimsoll.model.meta import Declared, describe_errors
 
 FIELD_MANAGER: Final = "plimsoll-stack"
+PATCH_FORCE: Final = "pulumi.com/patchForce"
 
 Model = TypeVar("Model", bound=Declared)
 
 
+class InvalidArgumentError(InvalidObjectError, pulumi.RunError):
+    """Arguments that do not fit. Pulumi ends the program with the message alone, without a traceback."""
+
+
 def valid(model: type[Model], kind: str, name: str, fields: Mapping[str, Any]) -> Model:
-    """The model made of `fields`. Raises InvalidObjectError naming the kind, the object and each wrong field."""
+    """The model made of `fields`. Raises InvalidArgumentError naming the kind, the object and each wrong field."""
     try:
-        return model.model_validate(fields)
+        return validate(model, fields)
     except ValidationError as error:
-        raise InvalidObjectError(f"{kind} {name}: {describe_errors(error)}") from None
+        raise InvalidArgumentError(f"{kind} {name}: {describe_errors(error)}") from None
 
 
 def checked(
@@ -29,14 +36,25 @@ def checked(
     fields: Mapping[str, Any],
     convert: Callable[[Model], dict[str, Any]],
 ) -> pulumi.Input[dict[str, Any]]:
-    """`convert` of the model made of `fields`: at once where all are known, else when they are; raises as `valid`."""
+    """`convert` of the model made of `fields`; a value that is known later hides its own place. Raises as `valid`."""
+    return object_of(fields, lambda known: convert(valid(model, kind, name, known)))
 
-    def check(known: Mapping[str, Any]) -> dict[str, Any]:
-        return convert(valid(model, kind, name, known))
 
-    if _has_output(fields):
-        return pulumi.Output.from_input(dict(fields)).apply(check)
-    return check(fields)
+def known(kind: str, name: str, args: Mapping[str, Any], *names: str) -> None:
+    """Refuses arguments that are known only later where the number or the names of the objects depend on them.
+
+    Raises InvalidArgumentError. `names` may be paths such as `gfd.mode`; of a list, its items are looked at too.
+    """
+    for path in names:
+        value: Any = args
+        for step in path.split("."):
+            value = value.get(step, value.get(to_camel(step))) if isinstance(value, Mapping) else value
+            items = value if isinstance(value, list | tuple) else ()
+            if is_later(value) or any(is_later(each) for each in items):
+                raise InvalidArgumentError(
+                    f"{kind} {name}: {path}: is an Output, and which objects there are depends on it",
+                    "give it as a plain value, such as one of pulumi.Config",
+                )
 
 
 def fields_of(args: Mapping[str, Any], *others: str) -> dict[str, Any]:
@@ -47,17 +65,23 @@ def fields_of(args: Mapping[str, Any], *others: str) -> dict[str, Any]:
 def metadata(
     name: pulumi.Input[str],
     namespace: pulumi.Input[str] | None = None,
-    labels: pulumi.Input[dict[str, pulumi.Input[str]]] | None = None,
+    labels: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
     *,
     skip_await: bool = False,
+    patch_force: pulumi.Input[bool] | None = None,
 ) -> dict[str, Any]:
     """Metadata with a pinned field manager, so that each update is by the same one.
 
-    `skip_await`: nobody waits for the object while the stack is locked.
+    `skip_await`: nobody waits for the object while the stack is locked. `patch_force`: an update takes fields from
+    other field managers.
     """
-    annotations = {"pulumi.com/patchFieldManager": FIELD_MANAGER}
+    annotations: dict[str, pulumi.Input[str]] = {"pulumi.com/patchFieldManager": FIELD_MANAGER}
     if skip_await:
         annotations["pulumi.com/skipAwait"] = "true"
+    if patch_force is not None:
+        annotations[PATCH_FORCE] = (
+            pulumi.Output.from_input(patch_force).apply(_said) if is_later(patch_force) else _said(bool(patch_force))
+        )
     made: dict[str, Any] = {"name": name, "annotations": annotations}
     if namespace is not None:
         made["namespace"] = namespace
@@ -70,9 +94,5 @@ def child_of(parent: pulumi.Resource, *depends_on: pulumi.Resource) -> pulumi.Re
     return pulumi.ResourceOptions(parent=parent, depends_on=list(depends_on) or None)
 
 
-def _has_output(value: Any) -> bool:
-    if isinstance(value, pulumi.Output | Awaitable):
-        return True
-    if isinstance(value, Mapping):
-        return any(_has_output(item) for item in value.values())
-    return isinstance(value, Sequence) and not isinstance(value, str) and any(_has_output(item) for item in value)
+def _said(value: bool) -> str:
+    return "true" if value else "false"

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import pulumi
-from pulumi_kubernetes.apiextensions import CustomResource
 
-from plimsoll.components.declaration import checked, child_of, fields_of, metadata
+from plimsoll.components.component import Component, ObjectArgs, ObjectType, uid_of
 from plimsoll.components.node_pool import NodeClassRefArgs, TaintArgs
 from plimsoll.labels import API_VERSION
 from plimsoll.model.api import EnvironmentSpec
@@ -97,11 +96,9 @@ class PoliciesArgs(TypedDict, total=False):
     exemptions: pulumi.Input[list[pulumi.Input[ExemptionArgs]]]
 
 
-class EnvironmentArgs(TypedDict, total=False):
-    """The fields of plimsoll.model.environment.EnvironmentSpec, where they are explained."""
+class EnvironmentArgs(ObjectArgs, total=False):
+    """The settings of a cluster."""
 
-    name: pulumi.Input[str]
-    """Name of the object; absent: that of the resource."""
     node_auto_provisioning: pulumi.Input[str]
     provisioner: pulumi.Input[str]
     gpu_resource: pulumi.Input[str]
@@ -118,24 +115,22 @@ class EnvironmentArgs(TypedDict, total=False):
     demand: pulumi.Input[DemandArgs]
 
 
-class Environment(pulumi.ComponentResource):
+class Environment(Component):
     """An Environment (plimsoll.dev/v1alpha1, cluster-scoped).
 
-    The cluster refuses to delete it while capacity that the engine made for it lives.
-    Raises InvalidObjectError where an argument does not fit.
+    The cluster refuses to delete it while capacity that the controller made for it lives. `environment` is the object.
+    Raises InvalidArgumentError where an argument does not fit.
     """
 
     environment_name: pulumi.Output[str]
+    """Name of the object."""
+    uid: pulumi.Output[str]
+    """UID of the object; empty in the preview of its creation."""
 
     def __init__(self, name: str, args: EnvironmentArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plimsoll:index:Environment", name, {}, opts)
-        environment = CustomResource(
-            name,
-            api_version=API_VERSION,
-            kind="Environment",
-            metadata=metadata(args.get("name", name), skip_await=True),
-            spec=checked(EnvironmentSpec, "Environment", name, fields_of(args, "name"), EnvironmentSpec.manifest),
-            opts=child_of(self),
-        )
-        self.environment_name = environment.metadata["name"]
-        self.register_outputs({"environment_name": self.environment_name})
+        super().__init__("Environment", name, args, opts)
+        kind = ObjectType(API_VERSION, "Environment")
+        self.environment = self._object(kind, args, EnvironmentSpec, EnvironmentSpec.manifest)
+        self.environment_name = self.environment.metadata["name"]
+        self.uid = uid_of(self.environment)
+        self.register_outputs({"environmentName": self.environment_name, "uid": self.uid})

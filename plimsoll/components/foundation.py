@@ -22,6 +22,7 @@ from plimsoll.components.access import (
     controller_subject,
 )
 from plimsoll.components.admission import rule_policies
+from plimsoll.components.component import Component
 from plimsoll.components.declaration import child_of, metadata
 from plimsoll.components.guard import AdmissionPolicy, Guard, admission_policies, guarded
 from plimsoll.components.specs import definitions
@@ -34,13 +35,17 @@ _CONTROLLER: Final = "plimsoll-controller"
 
 
 class FoundationArgs(TypedDict, total=False):
+    """What of a foundation can be chosen."""
+
     labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Labels of the namespace plimsoll-system, such as those of Pod Security."""
-    trigger_namespace: str
-    """Namespace of what asks for the capacity of demand, `spec.demand.namespace` of the Environment; made here."""
+    trigger_namespace: pulumi.Input[str]
+    """Namespace of what asks for the capacity of demand, `spec.demand.namespace` of the Environment; made here.
+
+    Absent: `plimsoll-triggers`."""
 
 
-class Foundation(pulumi.ComponentResource):
+class Foundation(Component):
     """The CRDs, the controller's service account with its RBAC rules, and deletion protection.
 
     While an Environment exists, the cluster refuses to delete the guard and the kinds, so a destroy ends at its first
@@ -49,19 +54,24 @@ class Foundation(pulumi.ComponentResource):
     """
 
     namespace: pulumi.Output[str]
+    """Namespace of the controller."""
     service_account: pulumi.Output[str]
+    """Name of the controller's account in it."""
+    trigger_namespace: pulumi.Output[str]
+    """Namespace in which capacity is asked for."""
 
     def __init__(self, name: str, args: FoundationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plimsoll:index:Foundation", name, {}, opts)
+        super().__init__("Foundation", name, args, opts)
         namespace = Namespace(NAMESPACE, metadata=metadata(NAMESPACE, labels=args.get("labels")), opts=child_of(self))
         account = ServiceAccount(
             SERVICE_ACCOUNT, metadata=metadata(SERVICE_ACCOUNT, NAMESPACE), opts=child_of(self, namespace)
         )
         made = [namespace, account, *self._access(namespace, account)]
-        made += self._demand(args.get("trigger_namespace") or TRIGGER_NAMESPACE, account)
+        triggers = self._trigger_namespace(args.get("trigger_namespace") or TRIGGER_NAMESPACE)
+        made += [triggers, *self._demand(triggers, account)]
         kinds = self._kinds()
         policies = self._policies(kinds)
-        Guard(
+        self.guard = Guard(
             "plimsoll-foundation",
             {
                 "layer": "foundation",
@@ -71,7 +81,14 @@ class Foundation(pulumi.ComponentResource):
         )
         self.namespace = namespace.metadata["name"]
         self.service_account = account.metadata["name"]
-        self.register_outputs({"namespace": self.namespace, "service_account": self.service_account})
+        self.trigger_namespace = triggers.metadata["name"]
+        self.register_outputs(
+            {
+                "namespace": self.namespace,
+                "serviceAccount": self.service_account,
+                "triggerNamespace": self.trigger_namespace,
+            }
+        )
 
     def _kinds(self) -> list[pulumi.Resource]:
         made: list[pulumi.Resource] = []
@@ -113,19 +130,27 @@ class Foundation(pulumi.ComponentResource):
         ]
         return [role, *bindings, *users]
 
-    def _demand(self, name: str, account: pulumi.Resource) -> list[pulumi.Resource]:
-        """The namespace of trigger pods and the like, the only rights on pods that the controller has, and that nobody
-        else asks there."""
-        of_demand = {f"{GROUP}/component": "demand"}
-        namespace = Namespace(name, metadata=metadata(name, labels={**of_demand}), opts=child_of(self))
+    def _trigger_namespace(self, name: pulumi.Input[str]) -> Namespace:
+        labels = {f"{GROUP}/component": "demand"}
+        resource = name if isinstance(name, str) else TRIGGER_NAMESPACE
+        return Namespace(resource, metadata=metadata(name, labels=labels), opts=child_of(self))
+
+    def _demand(self, namespace: Namespace, account: pulumi.Resource) -> list[pulumi.Resource]:
+        """In the namespace of trigger pods and the like: the only rights on pods that the controller has, and that
+        nobody else asks there."""
+        name = namespace.metadata["name"]
         return [
-            namespace,
             *self._policy(TRIGGER_POLICY, trigger_policy(name)),
             *self._within(f"{_CONTROLLER}-demand", name, CONTROLLER_FOR_DEMAND, namespace, account),
         ]
 
     def _within(
-        self, name: str, namespace: str, rules: list[Rule], place: pulumi.Resource, account: pulumi.Resource
+        self,
+        name: str,
+        namespace: pulumi.Input[str],
+        rules: list[Rule],
+        place: pulumi.Resource,
+        account: pulumi.Resource,
     ) -> list[pulumi.Resource]:
         """A Role of the controller in one namespace, and its binding."""
         role = Role(name, metadata=metadata(_CONTROLLER, namespace), rules=rules, opts=child_of(self, place))

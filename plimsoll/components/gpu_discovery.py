@@ -1,12 +1,15 @@
 """GpuDiscovery: NVIDIA's device plugin and GPU Feature Discovery."""
 
-from typing import Any, TypedDict
+from collections.abc import Mapping
+from typing import Any, Final, TypedDict
 
 import pulumi
 from pulumi_kubernetes.core.v1 import Namespace
 from pulumi_kubernetes.helm.v4 import Chart
 
-from plimsoll.components.declaration import child_of, fields_of, metadata, valid
+from plimsoll.components.component import Component
+from plimsoll.components.declaration import child_of, fields_of, known, metadata, valid
+from plimsoll.components.inputs import object_of, with_later
 from plimsoll.components.node_pool import TaintArgs
 from plimsoll.components.specs import ExistingGpuSoftware, GpuDiscoverySpec
 from plimsoll.model.api import DeclaredTaint
@@ -18,31 +21,31 @@ class DevicePluginArgs(TypedDict, total=False):
 
 class GfdArgs(TypedDict, total=False):
     mode: str
-    no_timestamp: bool
-    sleep_interval: str
+    no_timestamp: pulumi.Input[bool]
+    sleep_interval: pulumi.Input[str]
 
 
 class PluginConfigArgs(TypedDict, total=False):
-    map: dict[str, str]
-    default: str
+    map: pulumi.Input[dict[str, pulumi.Input[str]]]
+    default: pulumi.Input[str]
 
 
 class ImageArgs(TypedDict, total=False):
-    repository: str
-    tag: str
-    pull_policy: str
+    repository: pulumi.Input[str]
+    tag: pulumi.Input[str]
+    pull_policy: pulumi.Input[str]
 
 
 class CdiArgs(TypedDict, total=False):
-    nvidia_hook_path: str
+    nvidia_hook_path: pulumi.Input[str]
 
 
 class TolerationArgs(TypedDict, total=False):
-    key: str
-    operator: str
-    value: str
-    effect: str
-    toleration_seconds: int
+    key: pulumi.Input[str]
+    operator: pulumi.Input[str]
+    value: pulumi.Input[str]
+    effect: pulumi.Input[str]
+    toleration_seconds: pulumi.Input[int]
 
 
 class ExistingGpuSoftwareArgs(TypedDict, total=False):
@@ -55,15 +58,15 @@ class ExistingGpuSoftwareArgs(TypedDict, total=False):
 
 
 class GpuDiscoveryArgs(TypedDict, total=False):
-    """The fields of plimsoll.model.gpu_discovery.GpuDiscoverySpec, where they are explained, and what is around.
+    """Where the chart comes from, what of it is installed, and its values.
 
-    Plain values: which objects there are depends on them.
+    Plain values are those on which the objects depend: the others may be Outputs.
     """
 
     auto_provisioning: bool
     """Whether the environment provisions nodes by itself; GFD's `auto` is on where it does not."""
     existing: ExistingGpuSoftwareArgs
-    pool_taints: list[TaintArgs]
+    pool_taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
     """Taints of the pools that hold the GPUs: passed on as tolerations."""
     enabled: bool
     chart: str
@@ -75,55 +78,78 @@ class GpuDiscoveryArgs(TypedDict, total=False):
     nvidia_device_plugin: DevicePluginArgs
     gfd: GfdArgs
     nfd: str
-    mig_strategy: str
-    config: PluginConfigArgs
-    runtime_class_name: str
-    tolerations: list[TolerationArgs]
-    node_selector: dict[str, str]
-    affinity: dict[str, Any]
-    image: ImageArgs
-    image_pull_secrets: list[str]
-    device_list_strategy: str
-    cdi: CdiArgs
+    mig_strategy: pulumi.Input[str]
+    config: pulumi.Input[PluginConfigArgs]
+    runtime_class_name: pulumi.Input[str]
+    tolerations: pulumi.Input[list[pulumi.Input[TolerationArgs]]]
+    node_selector: pulumi.Input[dict[str, pulumi.Input[str]]]
+    affinity: pulumi.Input[dict[str, Any]]
+    image: pulumi.Input[ImageArgs]
+    image_pull_secrets: pulumi.Input[list[pulumi.Input[str]]]
+    device_list_strategy: pulumi.Input[str]
+    cdi: pulumi.Input[CdiArgs]
 
 
-class GpuDiscovery(pulumi.ComponentResource):
+_AROUND: Final = ("auto_provisioning", "existing", "pool_taints")
+"""Arguments that are none of the chart's."""
+_PLAIN: Final = (
+    *("auto_provisioning", "existing", "enabled", "chart", "repository", "version", "namespace", "create_namespace"),
+    *("allow_default_namespace", "nvidia_device_plugin.enabled", "gfd.mode", "nfd"),
+)
+
+
+class GpuDiscovery(Component):
     """The chart, with what the cluster has by other means left out; nothing at all where nothing is missing.
 
-    GPU Feature Discovery runs privileged, so the namespace admits privileged pods.
-    Raises InvalidObjectError where an argument does not fit.
+    GPU Feature Discovery runs privileged, so the namespace admits privileged pods. `chart` is the Chart, or None.
+    Raises InvalidArgumentError where an argument does not fit.
     """
 
     device_plugin: pulumi.Output[bool]
-    gfd: pulumi.Output[bool]
+    """Whether the device plugin is installed here."""
+    feature_discovery: pulumi.Output[bool]
+    """Whether GPU Feature Discovery is installed here."""
     left_alone: pulumi.Output[list[str]]
     """A line on each thing that the cluster already has."""
 
     def __init__(self, name: str, args: GpuDiscoveryArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plimsoll:index:GpuDiscovery", name, {}, opts)
+        super().__init__("GpuDiscovery", name, args, opts)
         kind = "GpuDiscovery"
-        spec = valid(GpuDiscoverySpec, kind, name, fields_of(args, "auto_provisioning", "existing", "pool_taints"))
+        known(kind, name, args, *_PLAIN)
+        declared = fields_of(args, *_AROUND)
+        spec = valid(GpuDiscoverySpec, kind, name, with_later(declared))
         existing = valid(ExistingGpuSoftware, kind, f"{name}.existing", args.get("existing", {}))
-        taints = [valid(DeclaredTaint, kind, f"{name}.pool_taints", taint) for taint in args.get("pool_taints", [])]
         parts = spec.parts(auto_provisioning=args.get("auto_provisioning", False), existing=existing)
-        if any(parts):
-            self._chart(name, spec, spec.values(parts, taints))
+
+        def values(fields: Mapping[str, Any]) -> dict[str, Any]:
+            chart = valid(GpuDiscoverySpec, kind, name, fields["spec"])
+            taints = [valid(DeclaredTaint, kind, f"{name}.pool_taints", taint) for taint in fields["pool_taints"]]
+            return chart.values(parts, taints)
+
+        made = object_of({"spec": declared, "pool_taints": args.get("pool_taints", [])}, values)
+        self.chart = self._chart(name, spec, made) if any(parts) else None
         left_alone = spec.left_alone(existing)
         for line in left_alone:
             pulumi.log.info(line, self)
         self.device_plugin = pulumi.Output.from_input(parts.device_plugin)
-        self.gfd = pulumi.Output.from_input(parts.gfd)
+        self.feature_discovery = pulumi.Output.from_input(parts.gfd)
         self.left_alone = pulumi.Output.from_input(left_alone)
-        self.register_outputs({"device_plugin": self.device_plugin, "gfd": self.gfd, "left_alone": self.left_alone})
+        self.register_outputs(
+            {
+                "devicePlugin": self.device_plugin,
+                "featureDiscovery": self.feature_discovery,
+                "leftAlone": self.left_alone,
+            }
+        )
 
-    def _chart(self, name: str, spec: GpuDiscoverySpec, values: dict[str, Any]) -> None:
+    def _chart(self, name: str, spec: GpuDiscoverySpec, values: pulumi.Input[dict[str, Any]]) -> Chart:
         namespaces = []
         if spec.create_namespace:
             labels: dict[str, pulumi.Input[str]] = {"pod-security.kubernetes.io/enforce": "privileged"}
             namespaces.append(
                 Namespace(spec.namespace, metadata=metadata(spec.namespace, labels=labels), opts=child_of(self))
             )
-        Chart(
+        return Chart(
             name,
             name=name,
             chart=spec.chart,

@@ -11,6 +11,7 @@ import pulumi
 from pulumi_kubernetes.core.v1 import ConfigMap
 
 from plimsoll.components.access import NAMESPACE
+from plimsoll.components.component import Component
 from plimsoll.components.declaration import metadata
 from plimsoll.labels import API_VERSION, GROUP
 
@@ -25,24 +26,31 @@ def guarded(layer: Layer) -> dict[str, str]:
 
 
 class GuardArgs(TypedDict):
-    layer: Layer
-    explanation: str
+    """What a guard is for."""
+
+    layer: pulumi.Input[str]
+    """`foundation`: kept while an Environment exists; `environment`: while capacity of one lives."""
+    explanation: pulumi.Input[str]
     """What to do instead of deleting, for those who read the object."""
 
 
-class Guard(pulumi.ComponentResource):
-    """The ConfigMap in plimsoll-system. `depends_on` of its options names everything that it guards."""
+class Guard(Component):
+    """The ConfigMap in plimsoll-system, `config_map`. `depends_on` of its options names everything that it guards."""
+
+    guard_name: pulumi.Output[str]
+    """Name of the ConfigMap."""
 
     def __init__(self, name: str, args: GuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plimsoll:index:Guard", name, {}, opts)
+        super().__init__("Guard", name, args, opts)
         depends_on = opts.depends_on if opts is not None else None
-        ConfigMap(
+        self.config_map = ConfigMap(
             name,
-            metadata=metadata(name, NAMESPACE, {**guarded(args["layer"])}),
+            metadata=metadata(name, NAMESPACE, {GUARD_LABEL: args["layer"]}),
             data={"explanation": args["explanation"]},
             opts=pulumi.ResourceOptions(parent=self, depends_on=depends_on),
         )
-        self.register_outputs({})
+        self.guard_name = self.config_map.metadata["name"]
+        self.register_outputs({"guardName": self.guard_name})
 
 
 class AdmissionPolicy(TypedDict):

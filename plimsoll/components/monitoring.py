@@ -3,40 +3,52 @@
 from typing import Any, Final, TypedDict
 
 import pulumi
-from pulumi_kubernetes.apiextensions import CustomResource
 
-from plimsoll.components.declaration import child_of, fields_of, metadata, valid
+from plimsoll.components.access import NAMESPACE
+from plimsoll.components.component import Component, ObjectType
 from plimsoll.components.specs import MonitoringSpec
 
 MONITORING_NAME: Final = "plimsoll"
 
 
 class MonitoringArgs(TypedDict, total=False):
-    namespace: str
+    """Where the alerts stand, and from when on they fire."""
+
+    namespace: pulumi.Input[str]
     """Where the PrometheusRule stands; absent: plimsoll-system."""
-    labels: dict[str, str]
+    labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Those by which the Prometheus selects its rules, such as `release: prometheus`."""
-    trigger_pending_seconds: int
-    node_claim_failure_rate: float
-    scaling_seconds: int
-    cleanup_failures: int
+    trigger_pending_seconds: pulumi.Input[int]
+    node_claim_failure_rate: pulumi.Input[float]
+    scaling_seconds: pulumi.Input[int]
+    cleanup_failures: pulumi.Input[int]
 
 
-class Monitoring(pulumi.ComponentResource):
-    """A PrometheusRule (monitoring.coreos.com/v1). Raises InvalidObjectError where an argument does not fit."""
+class Monitoring(Component):
+    """A PrometheusRule (monitoring.coreos.com/v1), `prometheus_rule`.
+
+    Raises InvalidArgumentError where an argument does not fit.
+    """
+
+    rule_name: pulumi.Output[str]
+    """Name of the PrometheusRule."""
+    namespace: pulumi.Output[str]
+    """Namespace of the PrometheusRule."""
 
     def __init__(self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plimsoll:index:Monitoring", name, {}, opts)
-        spec = valid(MonitoringSpec, "Monitoring", name, fields_of(args))
-        CustomResource(
-            name,
-            api_version="monitoring.coreos.com/v1",
-            kind="PrometheusRule",
-            metadata=metadata(MONITORING_NAME, spec.namespace, {**spec.labels}),
-            spec={"groups": [{"name": MONITORING_NAME, "rules": alert_rules(spec)}]},
-            opts=child_of(self),
+        super().__init__("Monitoring", name, args, opts)
+        self.prometheus_rule = self._object(
+            ObjectType("monitoring.coreos.com/v1", "PrometheusRule"),
+            {"name": MONITORING_NAME, **args},
+            MonitoringSpec,
+            lambda spec: {"groups": [{"name": MONITORING_NAME, "rules": alert_rules(spec)}]},
+            namespace=args.get("namespace", NAMESPACE),
+            labels=args.get("labels", {}),
+            others=("labels",),
         )
-        self.register_outputs({})
+        self.rule_name = self.prometheus_rule.metadata["name"]
+        self.namespace = self.prometheus_rule.metadata["namespace"]
+        self.register_outputs({"ruleName": self.rule_name, "namespace": self.namespace})
 
 
 def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
@@ -54,7 +66,7 @@ def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
         ),
         _rule(
             "PlimsollNodeClaimsFail",
-            f"{failed} / {tried} > {spec.node_claim_failure_rate:g}",
+            f"{failed} / {tried} > {spec.node_claim_failure_rate}",
             "5m",
             "{{ $value | humanizePercentage }} of the NodeClaims of the last half hour failed.",
             "kubectl get events --field-selector involvedObject.kind=NodeClaim says why.",

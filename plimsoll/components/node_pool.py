@@ -3,10 +3,10 @@
 from typing import Any, TypedDict
 
 import pulumi
-from pulumi_kubernetes.apiextensions import CustomResource
 
-from plimsoll.components.declaration import checked, child_of, fields_of, metadata
+from plimsoll.components.component import Component, ObjectArgs, ObjectType, uid_of
 from plimsoll.components.specs import NodePoolSpec
+from plimsoll.labels import NODEPOOL
 
 
 class NodeClassRefArgs(TypedDict, total=False):
@@ -41,11 +41,9 @@ class DisruptionArgs(TypedDict, total=False):
     budgets: pulumi.Input[list[pulumi.Input[BudgetArgs]]]
 
 
-class NodePoolArgs(TypedDict, total=False):
-    """The fields of plimsoll.model.node_pool_spec.NodePoolSpec, where they are explained."""
+class NodePoolArgs(ObjectArgs, total=False):
+    """Which nodes Karpenter may launch, and how many."""
 
-    name: pulumi.Input[str]
-    """Name of the object; absent: that of the resource."""
     requirements: pulumi.Input[list[pulumi.Input[RequirementArgs]]]
     node_class_ref: pulumi.Input[NodeClassRefArgs]
     labels: pulumi.Input[dict[str, pulumi.Input[str]]]
@@ -60,26 +58,27 @@ class NodePoolArgs(TypedDict, total=False):
     replicas: pulumi.Input[int]
 
 
-class NodePool(pulumi.ComponentResource):
+class NodePool(Component):
     """A NodePool (karpenter.sh/v1) that gives a new node the time to discover its GPUs.
 
-    Raises InvalidObjectError where an argument does not fit, and for labels and annotations that change by themselves.
+    `node_pool` is the object. Raises InvalidArgumentError where an argument does not fit, and for labels and
+    annotations that change by themselves.
     """
 
     node_pool_name: pulumi.Output[str]
+    """Name of the object."""
+    uid: pulumi.Output[str]
+    """UID of the object; empty in the preview of its creation."""
+    node_labels: pulumi.Output[dict[str, str]]
+    """The label of its nodes, to select them by."""
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plimsoll:index:NodePool", name, {}, opts)
-        pool = CustomResource(
-            name,
-            api_version="karpenter.sh/v1",
-            kind="NodePool",
-            metadata=metadata(args.get("name", name), skip_await=True),
-            spec=checked(NodePoolSpec, "NodePool", name, fields_of(args, "name"), _spec),
-            opts=child_of(self),
-        )
-        self.node_pool_name = pool.metadata["name"]
-        self.register_outputs({"node_pool_name": self.node_pool_name})
+        super().__init__("NodePool", name, args, opts)
+        self.node_pool = self._object(ObjectType("karpenter.sh/v1", "NodePool"), args, NodePoolSpec, _spec)
+        self.node_pool_name = self.node_pool.metadata["name"]
+        self.uid = uid_of(self.node_pool)
+        self.node_labels = self.node_pool_name.apply(lambda known: {NODEPOOL: known})
+        self.register_outputs({"nodePoolName": self.node_pool_name, "uid": self.uid, "nodeLabels": self.node_labels})
 
 
 def _spec(spec: NodePoolSpec) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from typing import Any, TypedDict
 
 import pulumi
-from pulumi_kubernetes.apiextensions import CustomResource
 
-from plimsoll.components.declaration import checked, child_of, fields_of, metadata
+from plimsoll.components.component import Component, ObjectArgs, ObjectType, uid_of
+from plimsoll.labels import QUEUE
 from plimsoll.model.kai import QueueSpec
 
 
@@ -25,9 +25,9 @@ class QueueResourcesArgs(TypedDict, total=False):
     memory: pulumi.Input[QueueResourceArgs]
 
 
-class QueueArgs(TypedDict, total=False):
-    name: pulumi.Input[str]
-    """Name of the object; absent: that of the resource."""
+class QueueArgs(ObjectArgs, total=False):
+    """What a queue guarantees, and what it admits at most."""
+
     display_name: pulumi.Input[str]
     parent_queue: pulumi.Input[str]
     priority: pulumi.Input[int]
@@ -36,27 +36,26 @@ class QueueArgs(TypedDict, total=False):
     reclaim_min_runtime: pulumi.Input[str]
 
 
-class Queue(pulumi.ComponentResource):
+class Queue(Component):
     """A Queue (scheduling.run.ai/v2) with every amount written out: KAI takes an absent one for nothing.
 
-    Raises InvalidObjectError where an argument does not fit.
+    `queue` is the object. Raises InvalidArgumentError where an argument does not fit.
     """
 
     queue_name: pulumi.Output[str]
+    """Name of the object: `parent_queue` of another, `queue` of a Workspace."""
+    uid: pulumi.Output[str]
+    """UID of the object; empty in the preview of its creation."""
+    pod_labels: pulumi.Output[dict[str, str]]
+    """The label that puts a pod into the queue."""
 
     def __init__(self, name: str, args: QueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plimsoll:index:Queue", name, {}, opts)
-        object_name = args.get("name", name)
-        queue = CustomResource(
-            name,
-            api_version="scheduling.run.ai/v2",
-            kind="Queue",
-            metadata=metadata(object_name, skip_await=True),
-            spec=checked(QueueSpec, "Queue", name, fields_of(args, "name"), _spec),
-            opts=child_of(self),
-        )
-        self.queue_name = queue.metadata["name"]
-        self.register_outputs({"queue_name": self.queue_name})
+        super().__init__("Queue", name, args, opts)
+        self.queue = self._object(ObjectType("scheduling.run.ai/v2", "Queue"), args, QueueSpec, _spec)
+        self.queue_name = self.queue.metadata["name"]
+        self.uid = uid_of(self.queue)
+        self.pod_labels = self.queue_name.apply(lambda known: {QUEUE: known})
+        self.register_outputs({"queueName": self.queue_name, "uid": self.uid, "podLabels": self.pod_labels})
 
 
 def _spec(spec: QueueSpec) -> dict[str, Any]:

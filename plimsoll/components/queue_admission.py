@@ -6,8 +6,8 @@ as it is refuses no update.
 """
 
 import json
-from collections.abc import Iterable
-from typing import Final, Literal, TypedDict
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Literal, TypedDict
 
 import pulumi
 from pulumi_kubernetes.admissionregistration.v1 import (
@@ -16,8 +16,10 @@ from pulumi_kubernetes.admissionregistration.v1 import (
 )
 
 from plimsoll.components.admission import ACTIONS
-from plimsoll.components.declaration import child_of, metadata
+from plimsoll.components.component import Component
+from plimsoll.components.declaration import checked, child_of, fields_of, metadata
 from plimsoll.components.guard import AdmissionPolicy
+from plimsoll.components.specs import QueueAdmissionSpec
 from plimsoll.labels import QUEUE
 
 NAME: Final = "plimsoll-train-job-queue"
@@ -32,28 +34,43 @@ _OWNED_BY_TRAIN_JOB: Final = (
 )
 
 
-class QueueAdmissionArgs(TypedDict):
-    leaves: Iterable[str]
+class QueueAdmissionArgs(TypedDict, total=False):
+    """Which queues there are, and what happens to a TrainJob that names another."""
+
+    leaves: pulumi.Input[list[pulumi.Input[str]]]
     """Leaf queues."""
-    parents: Iterable[str]
+    parents: pulumi.Input[list[pulumi.Input[str]]]
     """Queues with child queues, which pods cannot use."""
-    action: Literal["deny", "audit"]
+    action: pulumi.Input[str]
+    """`deny` (absent: this), or `audit`: a warning and a line in the audit log."""
 
 
-class QueueAdmission(pulumi.ComponentResource):
-    """The policy and its binding."""
+class QueueAdmission(Component):
+    """The ValidatingAdmissionPolicy `policy` and its `binding`."""
+
+    policy_name: pulumi.Output[str]
+    """Name of the ValidatingAdmissionPolicy."""
 
     def __init__(self, name: str, args: QueueAdmissionArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plimsoll:index:QueueAdmission", name, {}, opts)
-        admission = train_job_policy(args["leaves"], args["parents"], args["action"])
-        policy = ValidatingAdmissionPolicy(NAME, metadata=metadata(NAME), spec=admission["policy"], opts=child_of(self))
-        ValidatingAdmissionPolicyBinding(
+        super().__init__("QueueAdmission", name, args, opts)
+
+        def part(convert: Callable[[AdmissionPolicy], dict[str, Any]]) -> pulumi.Input[dict[str, Any]]:
+            def of_spec(spec: QueueAdmissionSpec) -> dict[str, Any]:
+                return convert(train_job_policy(spec.leaves, spec.parents, spec.action))
+
+            return checked(QueueAdmissionSpec, "QueueAdmission", name, fields_of(args), of_spec)
+
+        self.policy = ValidatingAdmissionPolicy(
+            NAME, metadata=metadata(NAME), spec=part(lambda made: made["policy"]), opts=child_of(self)
+        )
+        self.binding = ValidatingAdmissionPolicyBinding(
             NAME,
             metadata=metadata(NAME),
-            spec={"policyName": NAME, **admission["binding"]},
-            opts=child_of(self, policy),
+            spec=part(lambda made: {"policyName": NAME, **made["binding"]}),
+            opts=child_of(self, self.policy),
         )
-        self.register_outputs({})
+        self.policy_name = self.policy.metadata["name"]
+        self.register_outputs({"policyName": self.policy_name})
 
 
 def train_job_policy(

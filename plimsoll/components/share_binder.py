@@ -8,7 +8,8 @@ from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, Rol
 
 from plimsoll.components.access import NAMESPACE as SYSTEM
 from plimsoll.components.access import Rule
-from plimsoll.components.declaration import child_of, metadata
+from plimsoll.components.component import Component
+from plimsoll.components.declaration import child_of, known, metadata
 from plimsoll.components.mutation import Mutation, declare_mutation
 from plimsoll.components.share_devices import NAME as DEVICES
 from plimsoll.components.share_devices import device_policy
@@ -42,6 +43,8 @@ PROBING: Final[list[Rule]] = [_rule("", ["pods"], ["patch"])]
 
 
 class ShareBinderArgs(TypedDict, total=False):
+    """Plain values: names of objects are made of them."""
+
     namespace: str
     """Where reservations are."""
     service_account: str
@@ -52,16 +55,22 @@ class ShareBinderArgs(TypedDict, total=False):
     """Containers of such pods get NVIDIA_VISIBLE_DEVICES at admission; needs Kubernetes 1.36. Absent: they do."""
 
 
-class ShareBinder(pulumi.ComponentResource):
+class ShareBinder(Component):
     """The namespace of reservations, and two accounts: the binder's and the reservations'."""
 
+    namespace: pulumi.Output[str]
+    """Namespace of the reservations."""
+    service_account: pulumi.Output[str]
+    """Name of the binder's account in plimsoll-system."""
+
     def __init__(self, name: str, args: ShareBinderArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plimsoll:index:ShareBinder", name, {}, opts)
+        super().__init__("ShareBinder", name, args, opts)
+        known("ShareBinder", name, args, *ShareBinderArgs.__annotations__)
         namespace = args.get("namespace", NAMESPACE)
         account = args.get("service_account", NAMESPACE)
         home = Namespace(namespace, metadata=metadata(namespace), opts=child_of(self))
         ServiceAccount(f"{namespace}/{account}", metadata=metadata(account, namespace), opts=child_of(self, home))
-        ServiceAccount(f"{SYSTEM}/{BINDER}", metadata=metadata(BINDER, SYSTEM), opts=child_of(self))
+        binder = ServiceAccount(f"{SYSTEM}/{BINDER}", metadata=metadata(BINDER, SYSTEM), opts=child_of(self))
         role = ClusterRole(BINDER, metadata=metadata(BINDER), rules=BINDING, opts=child_of(self))
         ClusterRoleBinding(
             BINDER,
@@ -77,7 +86,9 @@ class ShareBinder(pulumi.ComponentResource):
         if args.get("device_variables", True):
             policy = device_policy(args.get("scheduler_name", SCHEDULER))
             self.mutations.append(declare_mutation(DEVICES, policy, self))
-        self.register_outputs({})
+        self.namespace = home.metadata["name"]
+        self.service_account = binder.metadata["name"]
+        self.register_outputs({"namespace": self.namespace, "serviceAccount": self.service_account})
 
     def _grant(
         self, name: str, namespace: str, rules: list[Rule], subject: dict[str, Any], *after: pulumi.Resource

@@ -1,17 +1,16 @@
 """TrainingRuntime and ClusterTrainingRuntime of Kubeflow Trainer, with a queue of KAI."""
 
-from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import pulumi
-from pulumi_kubernetes.apiextensions import CustomResource
 
-from plimsoll.components.declaration import checked, child_of, fields_of, metadata
-from plimsoll.components.specs import TRAINER_API_VERSION, Kind, TrainingRuntimeSpec
+from plimsoll.components.component import Component, ObjectArgs, ObjectType, uid_of
+from plimsoll.components.specs import TRAINER_API_VERSION, TrainingRuntimeSpec
 
 
 class TorchPolicyArgs(TypedDict, total=False):
-    num_proc_per_node: pulumi.Input[int | str]
+    num_proc_per_node: pulumi.Input[str]
+    """`auto`, `cpu`, `gpu`, or a number as a text; Trainer takes `auto`."""
     elastic_policy: pulumi.Input[dict[str, Any]]
 
 
@@ -80,11 +79,9 @@ class JobSetTemplateArgs(TypedDict, total=False):
     spec: pulumi.Input[JobSetSpecArgs]
 
 
-class ClusterTrainingRuntimeArgs(TypedDict, total=False):
-    """The fields of plimsoll.model.training_runtime.TrainingRuntimeSpec, where they are explained."""
+class ClusterTrainingRuntimeArgs(ObjectArgs, total=False):
+    """How the TrainJobs of every namespace run."""
 
-    name: pulumi.Input[str]
-    """Name of the object; absent: that of the resource."""
     labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Of the object; Trainer's SDK lists runtimes that say `trainer.kubeflow.org/framework`."""
     ml_policy: pulumi.Input[MLPolicyArgs]
@@ -95,58 +92,90 @@ class ClusterTrainingRuntimeArgs(TypedDict, total=False):
 
 
 class TrainingRuntimeArgs(ClusterTrainingRuntimeArgs, total=False):
-    """And where the object lives."""
+    """How the TrainJobs of a namespace run."""
 
     namespace: pulumi.Input[str]
+    """Namespace of the object; absent: `default`."""
 
 
-class TrainingRuntime(pulumi.ComponentResource):
+class TrainingRuntime(Component):
     """A TrainingRuntime (trainer.kubeflow.org/v1alpha1), for the TrainJobs of its namespace.
 
-    Raises InvalidObjectError where an argument does not fit, or a template contradicts the queue.
+    `training_runtime` is the object. Raises InvalidArgumentError where an argument does not fit, or a template
+    contradicts the queue.
     """
 
     training_runtime_name: pulumi.Output[str]
+    """Name of the object."""
     namespace: pulumi.Output[str]
+    """Namespace of the object."""
+    uid: pulumi.Output[str]
+    """UID of the object; empty in the preview of its creation."""
+    runtime_ref: pulumi.Output[dict[str, str]]
+    """`spec.runtimeRef` of a TrainJob that uses it."""
 
     def __init__(self, name: str, args: TrainingRuntimeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plimsoll:index:TrainingRuntime", name, {}, opts)
-        runtime = _runtime(
-            self, "TrainingRuntime", name, fields_of(args, "namespace"), args.get("namespace", "default")
+        super().__init__("TrainingRuntime", name, args, opts)
+        self.training_runtime = self._object(
+            ObjectType(TRAINER_API_VERSION, "TrainingRuntime"),
+            args,
+            TrainingRuntimeSpec,
+            TrainingRuntimeSpec.trainer_manifest,
+            namespace=args.get("namespace", "default"),
+            labels=args.get("labels"),
+            others=("labels",),
         )
-        self.training_runtime_name = runtime.metadata["name"]
-        self.namespace = runtime.metadata["namespace"]
-        self.register_outputs({"training_runtime_name": self.training_runtime_name, "namespace": self.namespace})
+        self.training_runtime_name = self.training_runtime.metadata["name"]
+        self.namespace = self.training_runtime.metadata["namespace"]
+        self.uid = uid_of(self.training_runtime)
+        self.runtime_ref = self.training_runtime_name.apply(lambda known: _reference("TrainingRuntime", known))
+        self.register_outputs(
+            {
+                "trainingRuntimeName": self.training_runtime_name,
+                "namespace": self.namespace,
+                "uid": self.uid,
+                "runtimeRef": self.runtime_ref,
+            }
+        )
 
 
-class ClusterTrainingRuntime(pulumi.ComponentResource):
+class ClusterTrainingRuntime(Component):
     """A ClusterTrainingRuntime (trainer.kubeflow.org/v1alpha1), for the TrainJobs of every namespace.
 
-    Raises InvalidObjectError where an argument does not fit, or a template contradicts the queue.
+    `cluster_training_runtime` is the object. Raises InvalidArgumentError where an argument does not fit, or a template
+    contradicts the queue.
     """
 
     cluster_training_runtime_name: pulumi.Output[str]
+    """Name of the object."""
+    uid: pulumi.Output[str]
+    """UID of the object; empty in the preview of its creation."""
+    runtime_ref: pulumi.Output[dict[str, str]]
+    """`spec.runtimeRef` of a TrainJob that uses it."""
 
     def __init__(self, name: str, args: ClusterTrainingRuntimeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plimsoll:index:ClusterTrainingRuntime", name, {}, opts)
-        runtime = _runtime(self, "ClusterTrainingRuntime", name, fields_of(args))
-        self.cluster_training_runtime_name = runtime.metadata["name"]
-        self.register_outputs({"cluster_training_runtime_name": self.cluster_training_runtime_name})
+        super().__init__("ClusterTrainingRuntime", name, args, opts)
+        self.cluster_training_runtime = self._object(
+            ObjectType(TRAINER_API_VERSION, "ClusterTrainingRuntime"),
+            args,
+            TrainingRuntimeSpec,
+            TrainingRuntimeSpec.trainer_manifest,
+            labels=args.get("labels"),
+            others=("labels",),
+        )
+        self.cluster_training_runtime_name = self.cluster_training_runtime.metadata["name"]
+        self.uid = uid_of(self.cluster_training_runtime)
+        self.runtime_ref = self.cluster_training_runtime_name.apply(
+            lambda known: _reference("ClusterTrainingRuntime", known)
+        )
+        self.register_outputs(
+            {
+                "clusterTrainingRuntimeName": self.cluster_training_runtime_name,
+                "uid": self.uid,
+                "runtimeRef": self.runtime_ref,
+            }
+        )
 
 
-def _runtime(
-    component: pulumi.Resource,
-    kind: Kind,
-    name: str,
-    args: Mapping[str, Any],
-    namespace: pulumi.Input[str] | None = None,
-) -> CustomResource:
-    fields = fields_of(args, "name", "labels")
-    return CustomResource(
-        name,
-        api_version=TRAINER_API_VERSION,
-        kind=kind,
-        metadata=metadata(args.get("name", name), namespace, args.get("labels"), skip_await=True),
-        spec=checked(TrainingRuntimeSpec, kind, name, fields, TrainingRuntimeSpec.trainer_manifest),
-        opts=child_of(component),
-    )
+def _reference(kind: str, name: str) -> dict[str, str]:
+    return {"apiGroup": TRAINER_API_VERSION.partition("/")[0], "kind": kind, "name": name}

@@ -7,6 +7,8 @@ gets it by `admin` or `edit` of the namespace, nor do controllers that make pods
 
 from typing import Any, Final
 
+import pulumi
+
 from plimsoll.components.guard import AdmissionPolicy
 from plimsoll.labels import GROUP
 
@@ -25,7 +27,7 @@ _MESSAGE: Final = (
 )
 
 
-def trigger_policy(namespace: str) -> AdmissionPolicy:
+def trigger_policy(namespace: pulumi.Input[str]) -> AdmissionPolicy:
     """Of the namespace in which capacity is asked for.
 
     Bindings and statuses of pods are also the scheduler's, the nodes' and the node lifecycle's; deletions are judged by

@@ -3,10 +3,9 @@
 from typing import Any, TypedDict
 
 import pulumi
-from pulumi_kubernetes.apiextensions import CustomResource
 
-from plimsoll.components.declaration import checked, child_of, fields_of, metadata
-from plimsoll.labels import API_VERSION
+from plimsoll.components.component import Component, ObjectArgs, ObjectType, uid_of
+from plimsoll.labels import API_VERSION, WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
 from plimsoll.model.api import WorkspaceSpec
 
 
@@ -84,43 +83,58 @@ class InferenceArgs(TypedDict, total=False):
     config: pulumi.Input[str]
 
 
-class WorkspaceArgs(TypedDict, total=False):
-    """The fields of plimsoll.model.workspace.WorkspaceSpec, where they are explained, and where the object lives."""
+class WorkspaceArgs(ObjectArgs, total=False):
+    """What a model needs: its nodes, and what runs on them. Give `inference` or `tuning`."""
 
     namespace: pulumi.Input[str]
-    name: pulumi.Input[str]
-    """Name of the object; absent: that of the resource."""
+    """Namespace of the object; absent: `default`."""
     labels: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Labels of the object."""
     resource: pulumi.Input[ResourceArgs]
     inference: pulumi.Input[InferenceArgs]
     tuning: pulumi.Input[TuningArgs]
     queue: pulumi.Input[str]
 
 
-class Workspace(pulumi.ComponentResource):
+class Workspace(Component):
     """A Workspace (plimsoll.dev/v1alpha1). The controller writes its status; no Pulumi update waits for it.
 
-    Raises InvalidObjectError where an argument does not fit.
+    `workspace` is the object. Raises InvalidArgumentError where an argument does not fit.
     """
 
     workspace_name: pulumi.Output[str]
+    """Name of the object."""
     namespace: pulumi.Output[str]
+    """Namespace of the object."""
+    uid: pulumi.Output[str]
+    """UID of the object; empty in the preview of its creation."""
+    pod_labels: pulumi.Output[dict[str, str]]
+    """Labels of its pods and nodes, to select them by: in a Service, a NetworkPolicy, a Prometheus query."""
 
     def __init__(self, name: str, args: WorkspaceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plimsoll:index:Workspace", name, {}, opts)
-        workspace = CustomResource(
-            name,
-            api_version=API_VERSION,
-            kind="Workspace",
-            metadata=metadata(
-                args.get("name", name), args.get("namespace", "default"), args.get("labels"), skip_await=True
-            ),
-            spec=checked(WorkspaceSpec, "Workspace", name, fields_of(args, "namespace", "name", "labels"), _spec),
-            opts=child_of(self),
+        super().__init__("Workspace", name, args, opts)
+        namespace = args.get("namespace", "default")
+        kind = ObjectType(API_VERSION, "Workspace")
+        self.workspace = self._object(
+            kind, args, WorkspaceSpec, _spec, namespace=namespace, labels=args.get("labels"), others=("labels",)
         )
-        self.workspace_name = workspace.metadata["name"]
-        self.namespace = workspace.metadata["namespace"]
-        self.register_outputs({"workspace_name": self.workspace_name, "namespace": self.namespace})
+        self.workspace_name = self.workspace.metadata["name"]
+        self.namespace = self.workspace.metadata["namespace"]
+        self.uid = uid_of(self.workspace)
+        self.pod_labels = pulumi.Output.all(self.workspace_name, self.namespace).apply(lambda them: _labels(*them))
+        self.register_outputs(
+            {
+                "workspaceName": self.workspace_name,
+                "namespace": self.namespace,
+                "uid": self.uid,
+                "podLabels": self.pod_labels,
+            }
+        )
+
+
+def _labels(name: str, namespace: str) -> dict[str, str]:
+    """As plimsoll.plan.owned gives them to all that is made for a Workspace."""
+    return {WORKSPACE: as_label_value(name), WORKSPACE_NAMESPACE: as_label_value(namespace)}
 
 
 def _spec(spec: WorkspaceSpec) -> dict[str, Any]:

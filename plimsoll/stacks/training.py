@@ -53,7 +53,11 @@ def declare_admission(settings: Settings) -> list[pulumi.Resource]:
     leaves = settings.leaf_queues()
     if action == "off" or not (leaves or settings.training_runtimes or settings.cluster_training_runtimes):
         return []
-    return [QueueAdmission("queues", {"leaves": leaves, "parents": settings.parent_queues(), "action": action})]
+    return [
+        QueueAdmission(
+            "queues", {"leaves": [*sorted(leaves)], "parents": [*sorted(settings.parent_queues())], "action": action}
+        )
+    ]
 
 
 def _after(*resources: pulumi.Resource | None) -> pulumi.ResourceOptions:

@@ -6,9 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pulumi
+from pulumi.output import Unknown
+from pulumi.runtime.mocks import MockMonitor
+from pulumi.runtime.proto import resource_pb2
 
 from tests import golden
 
+HIDDEN = "(not known yet)"
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -30,15 +34,39 @@ def declared(
 ) -> list[dict[str, Any]]:
     """Type, name and inputs of each Kubernetes resource that the program declares, in order of type and name."""
     recorder = _Recorder()
+    _run(program, recorder, MockMonitor(recorder), stack, config or {})
+    return sorted(recorder.resources, key=lambda each: (each["type"], each["name"]))
 
+
+def requests(program: Callable[[], Any]) -> dict[str, resource_pb2.RegisterResourceRequest]:
+    """What the engine is asked for, by `type::name` with the kind alone as the type: options and all."""
+    recorder = _Recorder()
+    monitor = _Requests(recorder)
+    _run(program, recorder, monitor, "test", {})
+    return monitor.requests
+
+
+class _Requests(MockMonitor):
+    def __init__(self, mocks: pulumi.runtime.Mocks) -> None:
+        super().__init__(mocks)
+        self.requests: dict[str, resource_pb2.RegisterResourceRequest] = {}
+
+    def RegisterResource(self, request: resource_pb2.RegisterResourceRequest) -> Any:
+        package = request.type.partition(":")[0]
+        self.requests[f"{package}:{request.type.rpartition(':')[2]}::{request.name}"] = request
+        return super().RegisterResource(request)
+
+
+def _run(
+    program: Callable[[], Any], recorder: _Recorder, monitor: MockMonitor, stack: str, config: dict[str, str]
+) -> None:
     def run() -> None:
-        pulumi.runtime.set_mocks(recorder, project="plimsoll", stack=stack, preview=True)
-        pulumi.runtime.set_all_config(config or {})
+        pulumi.runtime.set_mocks(recorder, project="plimsoll", stack=stack, preview=True, monitor=monitor)
+        pulumi.runtime.set_all_config(config)
         pulumi.runtime.test(program)()
 
     # The settings of Pulumi are context variables: those of this run end with its context.
     copy_context().run(run)
-    return sorted(recorder.resources, key=lambda each: (each["type"], each["name"]))
 
 
 def assert_golden(name: str, resources: list[dict[str, Any]]) -> None:
@@ -48,6 +76,8 @@ def assert_golden(name: str, resources: list[dict[str, Any]]) -> None:
 
 def _whole(value: Any) -> Any:
     """The wire of Pulumi has no whole numbers; the engine's providers take them back to integers."""
+    if isinstance(value, Unknown):
+        return HIDDEN
     if isinstance(value, dict):
         return {key: _whole(item) for key, item in value.items()}
     if isinstance(value, list):

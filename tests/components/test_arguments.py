@@ -6,20 +6,46 @@ import pulumi
 import pytest
 from pulumi.provider.experimental.analyzer import Analyzer
 
-from plimsoll.components import Environment, Foundation, GpuDiscovery, NodePool, Queue, Workspace
-from plimsoll.components.specs import GpuDiscoverySpec, NodePoolSpec
-from plimsoll.model.api import EnvironmentSpec, WorkspaceSpec
+from plimsoll.components import (
+    PACKAGED,
+    CapacityGate,
+    ClusterTrainingRuntime,
+    Environment,
+    GpuDiscovery,
+    Guard,
+    Monitoring,
+    NodePool,
+    Queue,
+    QueueAdmission,
+    TrainingRuntime,
+    Workspace,
+)
+from plimsoll.components.specs import (
+    GpuDiscoverySpec,
+    MonitoringSpec,
+    NodePoolSpec,
+    QueueAdmissionSpec,
+    TrainingRuntimeSpec,
+)
+from plimsoll.model.api import CapacityGateSpec, EnvironmentSpec, WorkspaceSpec
 from plimsoll.model.kai import QueueSpec
 from plimsoll.model.meta import Declared
+
+OF_OBJECT = {"name", "patch_force"}
 
 
 @pytest.mark.parametrize(
     ("component", "model", "others"),
     [
-        (Environment, EnvironmentSpec, {"name"}),
-        (Queue, QueueSpec, {"name"}),
-        (NodePool, NodePoolSpec, {"name"}),
-        (Workspace, WorkspaceSpec, {"name", "namespace", "labels"}),
+        (Environment, EnvironmentSpec, OF_OBJECT),
+        (Queue, QueueSpec, OF_OBJECT),
+        (NodePool, NodePoolSpec, OF_OBJECT),
+        (Workspace, WorkspaceSpec, {*OF_OBJECT, "namespace", "labels"}),
+        (TrainingRuntime, TrainingRuntimeSpec, {*OF_OBJECT, "namespace", "labels"}),
+        (ClusterTrainingRuntime, TrainingRuntimeSpec, {*OF_OBJECT, "labels"}),
+        (CapacityGate, CapacityGateSpec, set()),
+        (Monitoring, MonitoringSpec, set()),
+        (QueueAdmission, QueueAdmissionSpec, set()),
         (GpuDiscovery, GpuDiscoverySpec, {"auto_provisioning", "existing", "pool_taints"}),
     ],
 )
@@ -57,8 +83,12 @@ def _flattened(annotation: Any) -> Any:
         yield from _flattened(each)
 
 
-@pytest.mark.parametrize("component", [Foundation, Environment, Queue, NodePool, Workspace, GpuDiscovery])
+@pytest.mark.parametrize("component", PACKAGED)
 def test_component_has_a_schema(component: type[pulumi.ComponentResource]) -> None:
-    definition = Analyzer("plimsoll").analyze([component])["component_definitions"][component.__name__]
+    """With words for every type and every output, which editors show."""
+    analysis = Analyzer("plimsoll").analyze([component])
+    definition = analysis["component_definitions"][component.__name__]
     assert definition.outputs
-    assert all(field.optional for field in definition.inputs.values())
+    assert definition.description
+    assert all(output.description for output in definition.outputs.values())
+    assert component is Guard or all(field.optional for field in definition.inputs.values())

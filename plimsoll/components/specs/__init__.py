@@ -4,6 +4,7 @@ from plimsoll.components.specs.crd import definitions, environment_definition, w
 from plimsoll.components.specs.gpu_discovery import ExistingGpuSoftware, GpuDiscoverySpec
 from plimsoll.components.specs.monitoring import MonitoringSpec
 from plimsoll.components.specs.node_pool_spec import NodePoolSpec
+from plimsoll.components.specs.queue_admission import QueueAdmissionSpec
 from plimsoll.components.specs.schema import structural
 from plimsoll.components.specs.training_runtime import TRAINER_API_VERSION, Kind, TrainingRuntimeSpec
 
@@ -14,6 +15,7 @@ __all__ = [
     "Kind",
     "MonitoringSpec",
     "NodePoolSpec",
+    "QueueAdmissionSpec",
     "TrainingRuntimeSpec",
     "definitions",
     "environment_definition",

@@ -1,0 +1,237 @@
+"""Inputs: arguments of which some are known only later.
+
+A value that is not known yet, or secret, hides its own place in an object; all around it is checked and shown at once.
+So a preview, and the policies in it, see the rest. The value itself is checked as soon as it is known.
+"""
+
+import asyncio
+import re
+import types
+import warnings
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+
+import pulumi
+from pydantic import BaseModel
+from pydantic_core import SchemaValidator
+
+Model = TypeVar("Model", bound=BaseModel)
+Path = tuple[str | int, ...]
+
+_TOKEN: Final = re.compile("__plimsoll_later_([0-9]+)__")
+_WHOLE: Final = frozenset({"default", "definitions", "definition-ref", "model-field", "model-fields"})
+"""Parts of a schema that stand for no value of their own."""
+
+
+class Later(str):
+    """Stands in a model for a value that is not known yet. Its text says which of an object's it is.
+
+    It may be written into other texts, and has no parts: what looks into it raises TypeError or AttributeError.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def number(cls, position: int) -> "Later":
+        return cls(f"__plimsoll_later_{position}__")
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("a value that is not known yet has no parts")
+
+
+class _Settled(NamedTuple):
+    value: Any
+    known: bool
+    secret: bool
+    resources: set[pulumi.Resource]
+
+
+def is_later(value: Any) -> bool:
+    """Whether a value, itself and not in its depth, is one that is known only later."""
+    return isinstance(value, pulumi.Output | Awaitable)
+
+
+def validate(model: type[Model], fields: Mapping[str, Any]) -> Model:
+    """The model of `fields`, in which a `Later` may stand for any value. Raises ValidationError.
+
+    Rules on several fields are left to the time when all of them are known.
+    """
+    if not any(isinstance(each, Later) for each in _leaves(fields)):
+        return model.model_validate(fields)
+    made: Model = _lenient(model).validate_python(fields)
+    return made
+
+
+def object_of(
+    fields: Mapping[str, Any], convert: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> pulumi.Input[dict[str, Any]]:
+    """`convert` of the fields, with an Output in each place that depends on a value that is known later.
+
+    `convert` takes fields with a `Later` for each of those values; what it raises ends the program, at once where the
+    known values are to blame, else when the value is known. Where it must look into a value, all of it is one Output.
+    """
+    later: list[pulumi.Output[Any]] = []
+    numbered = _numbered(fields, later)
+    if not later:
+        return convert(fields)
+    try:
+        with warnings.catch_warnings():
+            # Of pydantic: a text in the place of a number.
+            warnings.simplefilter("ignore", UserWarning)
+            skeleton = convert(numbered)
+    except (AttributeError, TypeError):
+        return pulumi.Output.from_input(dict(fields)).apply(convert)
+
+    async def settle() -> tuple[list[_Settled], dict[str, Any]]:
+        settled = [
+            _Settled(
+                await output.future(with_unknowns=True),
+                await output.is_known(),
+                await output.is_secret(),
+                await output.resources(),
+            )
+            for output in later
+        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return settled, convert(_replaced(numbered, settled))
+
+    outcome = asyncio.ensure_future(settle())
+
+    def place(path: Path, numbers: Sequence[int]) -> pulumi.Output[Any]:
+        async def of_all(read: Callable[[list[_Settled]], Any]) -> Any:
+            settled, _ = await outcome
+            return read([settled[number] for number in numbers])
+
+        async def value() -> Any:
+            return _at((await outcome)[1], path)
+
+        return pulumi.Output(
+            of_all(lambda them: set[pulumi.Resource]().union(*(each.resources for each in them))),
+            value(),
+            of_all(lambda them: all(each.known for each in them)),
+            of_all(lambda them: any(each.secret for each in them)),
+        )
+
+    made: dict[str, Any] = _with_places(skeleton, (), place)
+    return made
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, BaseModel):
+        yield from _leaves(value.__dict__)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def with_later(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields with a `Later` for each value that is known later."""
+    numbered: dict[str, Any] = _numbered(fields, [])
+    return numbered
+
+
+def _numbered(value: Any, later: list[pulumi.Output[Any]]) -> Any:
+    if is_later(value):
+        later.append(pulumi.Output.from_input(value))
+        return Later.number(len(later) - 1)
+    if isinstance(value, Mapping):
+        return {key: _numbered(item, later) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_numbered(item, later) for item in value]
+    return value
+
+
+def _replaced(value: Any, settled: list[_Settled]) -> Any:
+    """With the values that are known now in place of their numbers."""
+    if isinstance(value, Later):
+        (number,) = _numbers(value)
+        return settled[number].value if settled[number].known else value
+    if isinstance(value, dict):
+        return {key: _replaced(item, settled) for key, item in value.items()}
+    return [_replaced(item, settled) for item in value] if isinstance(value, list) else value
+
+
+def _with_places(value: Any, path: Path, place: Callable[[Path, Sequence[int]], Any]) -> Any:
+    if isinstance(value, str):
+        numbers = _numbers(value)
+        return place(path, numbers) if numbers else value
+    if isinstance(value, dict):
+        return {key: _with_places(item, (*path, key), place) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_places(item, (*path, at), place) for at, item in enumerate(value)]
+    return value
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in _TOKEN.findall(text)]
+
+
+def _at(value: Any, path: Path) -> Any:
+    """What is there; None where the value turned out to leave its place out."""
+    for step in path:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+@cache
+def _lenient(model: type[BaseModel]) -> SchemaValidator:
+    return SchemaValidator(_taking_later(model.__pydantic_core_schema__))
+
+
+def _taking_later(schema: Any) -> Any:
+    """The schema of a value, which also takes a `Later` for it and for all within it."""
+    inner = {key: _within(key, value) for key, value in schema.items()}
+    if schema["type"] in _WHOLE:
+        return inner
+    if schema["type"] == "model":
+        inner["cls"] = _unbuilt(schema["cls"])
+    if schema["type"] == "function-after":
+        inner["function"] = {**schema["function"], "function": _where_known(schema["function"]["function"])}
+    # What refers to a schema finds it by the outermost.
+    reference = {"ref": inner.pop("ref")} if "ref" in inner else {}
+    return {
+        "type": "function-wrap",
+        "function": {"type": "no-info", "function": _pass_later},
+        "schema": inner,
+        **reference,
+    }
+
+
+@cache
+def _unbuilt(model: type[BaseModel]) -> type[BaseModel]:
+    """The same class for pydantic, which would use the validator of one that is built: that takes no `Later`."""
+    return types.new_class(model.__name__, (model,), {"defer_build": True})
+
+
+def _within(key: str, value: Any) -> Any:
+    match key:
+        case "schema" | "keys_schema" | "values_schema":
+            return _taking_later(value)
+        case "items_schema":
+            return [_taking_later(each) for each in value] if isinstance(value, list) else _taking_later(value)
+        case "choices" | "definitions":
+            return [_taking_later(each) for each in value]
+        case "fields" if isinstance(value, dict):
+            return {name: _taking_later(field) for name, field in value.items()}
+    return value
+
+
+def _pass_later(value: Any, handler: Callable[[Any], Any]) -> Any:
+    return value if isinstance(value, Later) else handler(value)
+
+
+def _where_known(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def checked(value: Any) -> Any:
+        return value if any(isinstance(each, Later) for each in _leaves(value)) else check(value)
+
+    return checked

@@ -1,0 +1,15 @@
+"""QueueAdmissionSpec: which queues TrainJobs may name."""
+
+from typing import Literal
+
+from plimsoll.model.kai import QueueName
+from plimsoll.model.meta import Declared
+
+
+class QueueAdmissionSpec(Declared):
+    leaves: tuple[QueueName, ...] = ()
+    """Leaf queues."""
+    parents: tuple[QueueName, ...] = ()
+    """Queues with child queues, which pods cannot use."""
+    action: Literal["deny", "audit"] = "deny"
+    """What happens to a TrainJob that names another queue: it is refused, or warned about."""

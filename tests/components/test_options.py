@@ -1,0 +1,120 @@
+"""Resource options reach the objects of a component, and its arguments are its inputs."""
+
+from typing import Any
+
+import pulumi
+import pytest
+from google.protobuf.json_format import MessageToDict
+from pulumi_kubernetes import Provider
+
+from plimsoll.components import Environment, Foundation, NodePool, Queue, TrainingRuntime, Workspace
+from tests.components.declaring import declared, manifest, requests
+from tests.components.templates import TORCH
+
+KWOK = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}
+SECRET = "4dabf18193072939515e22adb298388d"
+
+Of = tuple[type[pulumi.ComponentResource], dict[str, Any]]
+SINGLE: dict[str, Of] = {
+    "Queue": (Queue, {"display_name": "q"}),
+    "NodePool": (NodePool, {"node_class_ref": KWOK}),
+    "Workspace": (Workspace, {"inference": {"preset": {"name": "phi-4"}}}),
+    "Environment": (Environment, {"limits": {"gpus": 3}}),
+    "TrainingRuntime": (TrainingRuntime, {"template": TORCH}),
+}
+"""The components of one object, with arguments."""
+
+
+@pytest.mark.parametrize("kind", SINGLE)
+def test_options_for_an_object_go_to_it_and_the_others_to_both(kind: str) -> None:
+    component, args = SINGLE[kind]
+
+    def program() -> None:
+        provider = Provider("cluster", kubeconfig="none")
+        options = pulumi.ResourceOptions(
+            protect=True,
+            provider=provider,
+            ignore_changes=["spec.replicas"],
+            custom_timeouts=pulumi.CustomTimeouts(create="1m"),
+            import_="of-old",
+            aliases=[pulumi.Alias(name="former")],
+            retain_on_delete=True,
+        )
+        component("x", args, options)  # type: ignore[call-arg, arg-type]
+
+    asked = requests(program)
+    own, child = asked[f"plimsoll:{kind}::x"], asked[f"kubernetes:{kind}::x"]
+    assert own.protect
+    assert child.protect
+    assert child.provider.endswith("::cluster-id")
+    assert (list(own.ignoreChanges), list(child.ignoreChanges)) == ([], ["spec.replicas"])
+    assert (own.importId, child.importId) == ("", "of-old")
+    assert child.customTimeouts.create == "1m"
+    assert [alias.spec.name for alias in own.aliases] == ["former"], "from which the engine infers the object's"
+    assert own.retainOnDelete
+
+
+def test_a_transformation_changes_the_object() -> None:
+    def relabelled(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        if args.type_ != "kubernetes:scheduling.run.ai/v2:Queue":
+            return None
+        props = dict(args.props)
+        props["metadata"] = {**props["metadata"], "labels": {"team": "ml"}}
+        return pulumi.ResourceTransformationResult(props, args.opts)
+
+    options = pulumi.ResourceOptions(transformations=[relabelled])
+    assert manifest(declared(lambda: Queue("q", {}, options)), "Queue")["metadata"]["labels"] == {"team": "ml"}
+
+
+def test_a_provider_reaches_every_object_of_a_foundation() -> None:
+    def program() -> None:
+        Foundation("plimsoll", {}, pulumi.ResourceOptions(providers=[Provider("cluster", kubeconfig="none")]))
+
+    asked = {name: each for name, each in requests(program).items() if each.custom and "Provider" not in each.type}
+    assert len(asked) > 20
+    objects = [each for each in asked.values() if not each.type.startswith("pulumi:")]
+    assert all(each.provider.endswith("::cluster-id") for each in objects)
+
+
+def test_the_arguments_are_the_inputs_of_the_component() -> None:
+    asked = requests(lambda: Queue("q", {"resources": {"gpu": {"quota": 2}}, "priority": 7}))
+    inputs = MessageToDict(asked["plimsoll:Queue::q"].object)
+    assert inputs == {"resources": {"gpu": {"quota": 2.0}}, "priority": 7.0}
+
+
+def test_a_secret_makes_its_own_place_secret() -> None:
+    inference: Any = {"preset": {"name": "phi-4"}, "config": pulumi.Output.secret("tuned"), "replicas": 2}
+    spec = MessageToDict(requests(lambda: Workspace("w", {"inference": inference}))["kubernetes:Workspace::w"].object)[
+        "spec"
+    ]
+    assert spec["inference"].pop("config")["value"] == "tuned"
+    assert spec == {"inference": {"preset": {"name": "phi-4"}, "replicas": 2.0}}
+
+
+def test_objects_and_names_are_there_for_the_rest_of_the_program() -> None:
+    def program() -> Any:
+        queue = Queue("research", {"name": "of-research"})
+        pool = NodePool("gpu", {"node_class_ref": KWOK})  # type: ignore[typeddict-item]
+        workspace = Workspace("w", {"inference": {"preset": {"name": "phi-4"}}, "namespace": "serving"})
+
+        def look(known: list[Any]) -> None:
+            assert known == [
+                "of-research",
+                {"kai.scheduler/queue": "of-research"},
+                {"karpenter.sh/nodepool": "gpu"},
+                {"plimsoll.dev/workspace": "w", "plimsoll.dev/workspace-namespace": "serving"},
+                "plimsoll.dev/v1alpha1",
+            ]
+
+        return pulumi.Output.all(
+            queue.queue_name, queue.pod_labels, pool.node_labels, workspace.pod_labels, workspace.workspace.api_version
+        ).apply(look)
+
+    declared(program)
+
+
+def test_taking_fields_back_from_others_is_a_setting() -> None:
+    by_default = manifest(declared(lambda: Queue("q", {})), "Queue")["metadata"]["annotations"]
+    assert "pulumi.com/patchForce" not in by_default
+    forced = manifest(declared(lambda: Queue("q", {"patch_force": True})), "Queue")["metadata"]["annotations"]
+    assert forced["pulumi.com/patchForce"] == "true"
