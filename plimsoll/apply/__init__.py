@@ -1,12 +1,12 @@
 """From a Plan to updates of the capacity stacks."""
 
 from plimsoll.apply.applier import Applier
+from plimsoll.apply.cluster import ClusterIdentity, cluster_identity
 from plimsoll.apply.delta import Outcome, Timing
 from plimsoll.apply.errors import (
     ApplyError,
     BackendUnreachableError,
     ClusterUnreachableError,
-    DeletionCapError,
     EngineMissingError,
     Failure,
     FailureKind,
@@ -14,6 +14,7 @@ from plimsoll.apply.errors import (
     LeaseLostError,
     LockedError,
     LockHolder,
+    OtherClusterError,
     PassphraseError,
     PlanMismatchError,
     ProviderMissingError,
@@ -29,6 +30,7 @@ from plimsoll.apply.errors import (
 from plimsoll.apply.execution import Execution
 from plimsoll.apply.lease import EXPIRED_HOLDERS, Lease
 from plimsoll.apply.pods import CreationSignals, PodWriter
+from plimsoll.apply.project import ProjectStack, project_environment
 from plimsoll.apply.settings import ApplySettings, LeaseSettings, plugin_version
 from plimsoll.apply.state import OwnedResource
 
@@ -38,9 +40,9 @@ __all__ = [
     "ApplyError",
     "ApplySettings",
     "BackendUnreachableError",
+    "ClusterIdentity",
     "ClusterUnreachableError",
     "CreationSignals",
-    "DeletionCapError",
     "EngineMissingError",
     "Execution",
     "Failure",
@@ -51,11 +53,13 @@ __all__ = [
     "LeaseSettings",
     "LockHolder",
     "LockedError",
+    "OtherClusterError",
     "Outcome",
     "OwnedResource",
     "PassphraseError",
     "PlanMismatchError",
     "PodWriter",
+    "ProjectStack",
     "ProviderMissingError",
     "StateChangedError",
     "StateFolderFullError",
@@ -64,7 +68,9 @@ __all__ = [
     "UpdateFailedError",
     "UpdateInterruptedError",
     "WriterStoppingError",
+    "cluster_identity",
     "engine_error",
     "object_failure",
     "plugin_version",
+    "project_environment",
 ]

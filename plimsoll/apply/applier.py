@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Self
 
+from plimsoll.apply.cluster import cluster_identity
 from plimsoll.apply.delta import Outcome, Reviewer, check, stacks_for
 from plimsoll.apply.errors import LeaseLostError, WriterStoppingError
 from plimsoll.apply.execution import Execution
@@ -19,7 +20,7 @@ from plimsoll.model import Lift, ObjectKey, Plan, Signal
 
 
 class Applier:
-    """The hand of one environment's loop. Made without a request; `start` takes the Lease.
+    """The hand of one cluster's loop. Made without a request; `start` takes the Lease.
 
     `apply` and the others are for one thread at a time; `interrupt` may be called from anywhere, a signal handler
     included.
@@ -28,8 +29,10 @@ class Applier:
     def __init__(self, settings: ApplySettings, connection: Connection) -> None:
         self._settings = settings
         self._pods = PodWriter(connection)
-        self._lease = Lease(connection, settings.lease_name, settings.lease, self._on_lost)
-        self._stacks = Stacks(settings, Reviewer(Objects(connection)), self._lease)
+        self._lease = Lease(connection, settings.lease, self._on_lost)
+        self._stacks = Stacks(
+            settings, Reviewer(Objects(connection)), self._lease, lambda: cluster_identity(connection)
+        )
 
     @property
     def held(self) -> bool:
@@ -51,8 +54,10 @@ class Applier:
         """How many updates are pre-started."""
         return sum(shard.pre_started for shard in self._stacks)
 
-    def start(self, wait_seconds: float | None = 0.0) -> None:
+    def start(self, wait_seconds: float | None = 0.0, go_on: Callable[[], None] = lambda: None) -> None:
         """Takes the Lease, waiting up to `wait_seconds` for it (None: for ever), recovers, and pre-starts.
+
+        `go_on` is called now and then while it waits, and may raise to end that.
 
         Raises EngineMissingError, ProviderMissingError, PassphraseError, LeaseHeldError, LockedError,
         WriterStoppingError after `interrupt` or `stop`, or the errors of an unreachable cluster or backend; nothing
@@ -61,7 +66,7 @@ class Applier:
         self._close()
         try:
             self._stacks.open()
-            self._lease.acquire(wait_seconds)
+            self._lease.acquire(wait_seconds, go_on)
             self._stacks.recover()
             self._lease.settle()
         except BaseException:
@@ -73,10 +78,10 @@ class Applier:
         """Makes the Plan's operations and signals happen, and nothing else; returns as soon as they are confirmed.
 
         What fails for one object is in `Outcome.failed`. Raises a PlimsollError where nothing was done at all, such as
-        PlanMismatchError, DeletionCapError, LockedError, StateFolderFullError; and UpdateInterruptedError or
+        PlanMismatchError, OtherClusterError, LockedError, StateFolderFullError; and UpdateInterruptedError or
         LeaseLostError where it was interrupted, whatever part of it was done: that is in the states.
         """
-        check(plan, self._settings.deletion_cap)
+        check(plan)
         if plan.empty and not plan.signals:
             return Outcome()
         self.require_lease()

@@ -45,20 +45,24 @@ class PlanMismatchError(ApplyError):
     """The operations of the update are not those of the Plan: it ended before the first foreign one."""
 
 
-class DeletionCapError(ApplyError):
-    """The Plan deletes more than one update may."""
-
-
 class ClusterUnreachableError(ApplyError):
     """The apiserver does not answer."""
 
 
+class OtherClusterError(ApplyError):
+    """The stack's state is that of another cluster."""
+
+
 class LeaseHeldError(ApplyError):
-    """Another writer holds the environment's Lease."""
+    """Another writer holds the cluster's Lease."""
+
+    def __init__(self, message: str, hint: str | None = None, *, holder: str = "") -> None:
+        super().__init__(message, hint)
+        self.holder = holder
 
 
 class LeaseLostError(ApplyError):
-    """The environment's Lease was lost: running updates were interrupted."""
+    """The cluster's Lease was lost: running updates were interrupted."""
 
 
 class UpdateInterruptedError(ApplyError):

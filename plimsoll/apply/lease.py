@@ -1,4 +1,4 @@
-"""One writer per environment, by a Lease (coordination.k8s.io/v1), with the protocol of client-go's leader election.
+"""One writer per cluster, by a Lease (coordination.k8s.io/v1), with the protocol of client-go's leader election.
 
 The Kubernetes client's own `leaderelection` is not used: it ends with an exception when the apiserver cannot be
 reached, cannot be stopped or release its Lease, and reads the wall clock.
@@ -45,19 +45,18 @@ class _Observation:
 
 
 class Lease:
-    """The Lease of one environment. `on_lost` is called once, on the renewing thread, when it is lost."""
+    """The Lease of one cluster. `on_lost` is called once, on the renewing thread, when it is lost."""
 
     def __init__(
         self,
         connection: Connection,
-        name: str,
         settings: LeaseSettings,
         on_lost: Callable[[LeaseLostError], None],
         *,
         identity: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.name = name
+        self.name = settings.name
         self.identity = identity or new_identity()
         self._connection = connection
         self._settings = settings
@@ -122,6 +121,7 @@ class Lease:
                 raise LeaseHeldError(
                     f"the Lease {self._settings.namespace}/{self.name} is held by {holder}",
                     "one writer at a time: stop the other one, or wait for it to end",
+                    holder=holder,
                 )
             if not announced:
                 log.info("waiting for the Lease", lease=self.name, holder=holder)

@@ -14,10 +14,10 @@ PROJECT: Final = "plimsoll"
 
 
 class LeaseSettings(Declared):
-    """The Lease that makes one writer. Durations in seconds, as in client-go's leader election."""
+    """The Lease that makes one writer of a cluster. Durations in seconds, as in client-go's leader election."""
 
-    name: str | None = None
-    """Absent: `plimsoll-<environment>`."""
+    name: str = "plimsoll"
+    """The same whatever the Environment is called: two writers of one cluster always meet."""
     namespace: str = "plimsoll-system"
     duration: float = Field(default=15.0, gt=0)
     """How long a silent holder is waited for."""
@@ -40,11 +40,12 @@ class ApplySettings(Declared):
     """Name of the environment: a DNS label of at most 40 characters, part of the stacks' names."""
     work_folder: Path
     """Holds a folder for each stack and, by default, the state; made where it is missing."""
-    passphrase_file: Path
-    """The secrets provider's passphrase; read by the engine alone."""
+    passphrase_file: Path | None = None
+    """Of the secrets provider `passphrase`; read by the engine alone."""
     backend: str = ""
     """URL of the state backend; empty: the folder `state` in the work folder."""
     secrets_provider: str = "passphrase"
+    """Of new stacks: `passphrase`, or the URL of a key, such as `awskms://alias/plimsoll?region=eu-central-1`."""
     shards: int = Field(default=4, ge=1, le=64)
     """Stacks that new owners are spread over; those that exist already are served too."""
     pre_started_shards: int = Field(default=1, ge=0, le=64)
@@ -57,8 +58,6 @@ class ApplySettings(Declared):
     pulumi: Path | None = None
     """The CLI; absent: the one on PATH."""
     pulumi_home: Path | None = None
-    deletion_cap: int = Field(default=50, ge=1)
-    """Most deletions in one Plan; drain is exempt."""
     policy_packs: tuple[Path, ...] = ()
     history: int = Field(default=50, ge=1)
     """Updates remembered for each stack; older ones are removed."""
@@ -79,10 +78,6 @@ class ApplySettings(Declared):
     @property
     def backend_url(self) -> str:
         return self.backend or f"file://{(self.work_folder / 'state').absolute()}"
-
-    @property
-    def lease_name(self) -> str:
-        return self.lease.name or f"plimsoll-{self.environment}"
 
     def stack_name(self, number: int) -> str:
         return f"{self.stack_prefix}{number}"

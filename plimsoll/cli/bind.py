@@ -44,7 +44,7 @@ def bind(  # noqa: PLR0917 - options of a command, each given by name
     try:
         refuse_beside_kai(connection)
         binder = ShareBinder(connection, chosen)
-        lease = Lease(connection, LEASE, LeaseSettings(namespace=namespace), binder.stop)
+        lease = Lease(connection, LeaseSettings(name=LEASE, namespace=namespace), binder.stop)
         _stop_on_signal(binder)
         lease.acquire(wait=None, go_on=lambda: _go_on(binder))
         try:

@@ -1,14 +1,15 @@
 """`plimsoll destroy`: deletes the capacity, then the environment, then the foundation."""
 
+import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import pulumi.automation as auto
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from plimsoll.apply import ProjectStack, project_environment
 from plimsoll.cli.shared import (
     ERR,
     OUT,
@@ -18,20 +19,26 @@ from plimsoll.cli.shared import (
     Kubeconfig,
     PassphraseFile,
     Provider,
+    SecretsProvider,
     WorkFolder,
 )
-from plimsoll.cli.writing import Writer, WriterOptions, open_writer
+from plimsoll.cli.writing import Writer, WriterOptions, apply_settings, writer_of
 from plimsoll.errors import PlimsollError
+from plimsoll.kube import Connection, Objects
 from plimsoll.model import Plan
+from plimsoll.model.api import Environment
+from plimsoll.observe.cluster import Observer, open_observer
 from plimsoll.plan import validate
 from plimsoll.plan.owned import Ownership, key_of, request_objects
 from plimsoll.report import finalizing
-from plimsoll.text import shortlist
+from plimsoll.text import counted, shortlist
 
 app = typer.Typer(add_completion=False)
 
 GONE_SECONDS = 900.0
 """Karpenter drains a node before it deletes its NodeClaim."""
+LEFT_SECONDS = 60.0
+"""A namespace takes a while to go."""
 
 
 @app.command()
@@ -47,36 +54,106 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
     context: Context = None,
     backend: Backend = "",
     passphrase_file: PassphraseFile = None,
+    secrets_provider: SecretsProvider = "passphrase",
     provider: Provider = "plugin",
     work_folder: WorkFolder = None,
 ) -> None:
-    """Delete the capacity, then the environment, then the foundation."""
+    """Delete the capacity, then the environment, then the foundation, and verify that they are gone.
+
+    All of it in the cluster and the backend of the options. Nothing is deleted where a stack is not found and what it
+    should declare is in the cluster.
+    """
     if not (project / "Pulumi.yaml").is_file():
         raise PlimsollError(
             f"{project / 'Pulumi.yaml'}: no such file", "set the folder of the Pulumi project with --project"
         )
     options = WriterOptions(
-        environment, kubeconfig, context, backend, passphrase_file, provider, pre_started=0, work_folder=work_folder
+        environment=environment,
+        kubeconfig=kubeconfig,
+        context=context,
+        backend=backend,
+        passphrase_file=passphrase_file,
+        provider=provider,
+        secrets_provider=secrets_provider,
+        pre_started=0,
+        work_folder=work_folder,
     )
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with open_writer(options) as writer:
-        name = writer.environment
-        if not yes:
-            typer.confirm(f"Destroy all GPU capacity, the environment {name!r} and its foundation?", abort=True)
-        of_environment = stack or name
-        writer.applier.start()
-        with Progress(*columns, console=ERR) as progress:
-            progress.add_task(f"deleting the capacity of {name}", total=None)
-            writer.applier.drain()
-            _await_no_capacity(writer)
-            progress.add_task(f"destroying the stack {of_environment}", total=None)
-            _destroy_stack(project, of_environment)
-        _refuse_leftovers(writer)
-    of_foundation = foundation or f"{of_environment}-foundation"
-    with Progress(*columns, console=ERR) as progress:
-        progress.add_task(f"destroying the stack {of_foundation}", total=None)
-        _destroy_stack(project, of_foundation)
-    OUT.print(f"destroyed: the capacity of {name}, then {of_environment}, then {of_foundation}")
+    if passphrase_file is not None:
+        os.environ.pop("PULUMI_CONFIG_PASSPHRASE", None)  # the CLI would take it instead of the file
+    with open_observer(kubeconfig, context) as (connection, observer):
+        found = observer.snapshot().environment
+        name = _name_of(found, environment, connection)
+        settings = apply_settings(name, options)
+        with project_environment(settings, connection) as variables:
+            layers = [
+                ProjectStack(project, stack or name, variables),
+                ProjectStack(project, foundation or f"{stack or name}-foundation", variables),
+            ]
+            _refuse_unseen(layers, observer, settings.backend or "the backend of the pulumi login")
+            if not yes:
+                typer.confirm(
+                    f"Destroy all GPU capacity, the environment {name!r} and its foundation, in the cluster at "
+                    f"{connection.server}?",
+                    abort=True,
+                )
+            with Progress(
+                SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=ERR
+            ) as progress:
+                with writer_of(options, connection, observer, found.model_copy(update={"name": name})) as writer:
+                    progress.add_task(f"deleting the capacity of {name}", total=None)
+                    writer.applier.start()
+                    drained = writer.applier.drain()
+                    _await_no_capacity(writer)
+                    progress.add_task(f"destroying the stack {layers[0].name}", total=None)
+                    layers[0].destroy()
+                    _refuse_leftovers(writer)
+                progress.add_task(f"destroying the stack {layers[1].name}", total=None)
+                layers[1].destroy()
+                _verify(layers, Objects(connection))
+    OUT.print(f"destroyed: {counted(len(drained), 'object')} of the capacity of {name}")
+    for layer in layers:
+        OUT.print(f"destroyed: the stack {layer.name}" if layer.exists else f"there was no stack {layer.name}")
+
+
+def _name_of(found: Environment, named: str | None, connection: Connection) -> str:
+    if not found.uid and named is None:
+        raise PlimsollError(
+            f"the cluster at {connection.server} has no Environment",
+            "name the environment whose stacks are to be destroyed with --environment",
+        )
+    if found.uid and named not in (None, found.name):
+        raise PlimsollError(
+            f"the Environment of the cluster at {connection.server} is {found.name!r}, not {named!r}",
+            "connect to the other cluster with --context, or remove --environment",
+        )
+    return named or found.name
+
+
+def _refuse_unseen(layers: list[ProjectStack], observer: Observer, backend: str) -> None:
+    """Refuses to begin where a stack is not there and what it declares is."""
+    snapshot = observer.snapshot()
+    there = (
+        f"the Environment {snapshot.environment.name}" if snapshot.environment.uid else "",
+        "the kinds of plimsoll.dev" if "Workspace" not in snapshot.missing_kinds else "",
+    )
+    for layer, objects, option in zip(layers, there, ("--stack", "--foundation"), strict=True):
+        if objects and not layer.exists:
+            raise PlimsollError(
+                f"no stack {layer.name} in {backend}, but {objects} in the cluster: nothing was destroyed",
+                f"set the stack that declares it with {option}, and its backend with --backend",
+            )
+
+
+def _verify(layers: list[ProjectStack], cluster: Objects) -> None:
+    """Raises PlimsollError where an object that a stack declared is still in the cluster."""
+    deadline = time.monotonic() + LEFT_SECONDS
+    while left := [each for layer in layers for each in layer.left(cluster)]:
+        if time.monotonic() > deadline:
+            raise PlimsollError(
+                f"the stacks are destroyed, but these are still in the cluster: {shortlist(left)}",
+                "run `kubectl describe` to see what blocks their deletion",
+            )
+        time.sleep(1.0)
 
 
 def _await_no_capacity(writer: Writer) -> None:
@@ -104,22 +181,6 @@ def _await_no_capacity(writer: Writer) -> None:
                 "run `kubectl describe` to see what blocks their deletion; then run `plimsoll destroy` again",
             )
         writer.observer.wait(0.1, 1.0, 1.0)
-
-
-def _destroy_stack(project: Path, name: str) -> None:
-    """Destroys and removes a stack of the project; a stack that does not exist is skipped."""
-    try:
-        stack = auto.select_stack(stack_name=name, work_dir=str(project))
-    except auto.StackNotFoundError:
-        return
-    try:
-        stack.destroy(remove=True, color="never")
-    except auto.CommandError as error:
-        lines = [line.strip() for line in str(error).splitlines() if "error" in line.lower()]
-        raise PlimsollError(
-            f"cannot destroy stack {name}: {' '.join(dict.fromkeys(lines))[:1000] or error}",
-            "correct the cause; then run `plimsoll destroy` again",
-        ) from None
 
 
 def _refuse_leftovers(writer: Writer) -> None:

@@ -1,10 +1,7 @@
 """`plimsoll run`: the controller, or one run for a job."""
 
-import signal
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import structlog
 import typer
 
 from plimsoll.cli.shared import (
@@ -16,20 +13,19 @@ from plimsoll.cli.shared import (
     EnvironmentName,
     Format,
     Kubeconfig,
+    LeaseDuration,
+    LeaseRenewDeadline,
+    LeaseRetryPeriod,
     Output,
     PassphraseFile,
+    PolicyPacks,
     Provider,
+    SecretsProvider,
     WorkFolder,
     log_to_stderr,
 )
 from plimsoll.errors import PlimsollError
 
-if TYPE_CHECKING:
-    from plimsoll.apply import Applier
-    from plimsoll.cli.writing import Writer
-    from plimsoll.loop import Loop
-
-log = structlog.get_logger(__name__)
 app = typer.Typer(add_completion=False)
 
 
@@ -44,76 +40,71 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     context: Context = None,
     backend: Backend = "",
     passphrase_file: PassphraseFile = None,
+    secrets_provider: SecretsProvider = "passphrase",
     provider: Provider = "plugin",
-    shards: Annotated[int, typer.Option(help="number of capacity stacks for new Workspaces")] = 4,
-    pre_started: Annotated[int, typer.Option(help="number of pre-started updates; about 110 MB each")] = 1,
+    policy_packs: PolicyPacks = None,
+    shards: Annotated[
+        int, typer.Option(envvar="PLIMSOLL_SHARDS", help="number of capacity stacks for new Workspaces")
+    ] = 4,
+    pre_started: Annotated[
+        int, typer.Option(envvar="PLIMSOLL_PRE_STARTED", help="number of pre-started updates; about 110 MB each")
+    ] = 1,
     work_folder: WorkFolder = None,
+    lease_duration: LeaseDuration = 15.0,
+    lease_renew_deadline: LeaseRenewDeadline = 10.0,
+    lease_retry_period: LeaseRetryPeriod = 5.0,
     metrics_port: Annotated[
-        int | None, typer.Option(envvar="PLIMSOLL_METRICS_PORT", help="serve metrics for Prometheus on this port")
+        int | None,
+        typer.Option(envvar="PLIMSOLL_METRICS_PORT", help="serve /metrics, /healthz and /readyz on this port"),
     ] = None,
     metrics_host: Annotated[
-        str, typer.Option(envvar="PLIMSOLL_METRICS_HOST", help="address for metrics; 0.0.0.0 in a pod")
+        str, typer.Option(envvar="PLIMSOLL_METRICS_HOST", help="address for these; 0.0.0.0 in a pod")
     ] = "127.0.0.1",
     output: Output = Format.TEXT,
 ) -> None:
     """Run the controller until it is stopped, or one run for a job.
 
-    With --once: exit code 0: settled; 2: a Workspace or an object is refused; 1: failed, or not settled in time.
+    It waits for the cluster's Environment, and for the Lease where another controller has it. With --once: exit code
+    0: settled; 2: a Workspace or an object is refused; 1: failed, or not settled in time.
     """
+    from plimsoll.cli.controller import Controller, Stopping, serving
     from plimsoll.cli.plan import render
-    from plimsoll.cli.writing import Settling, WriterOptions, open_writer, serving_metrics
-    from plimsoll.loop import LOOK_AGAIN_SECONDS, Loop
+    from plimsoll.cli.writing import Settling, WriterOptions
+    from plimsoll.loop import LOOK_AGAIN_SECONDS
+    from plimsoll.observe.cluster import open_observer
 
     log_to_stderr()
     options = WriterOptions(
-        environment,
-        kubeconfig,
-        context,
-        backend,
-        passphrase_file,
-        provider,
-        shards,
-        0 if once else pre_started,
-        work_folder,
+        environment=environment,
+        kubeconfig=kubeconfig,
+        context=context,
+        backend=backend,
+        passphrase_file=passphrase_file,
+        provider=provider,
+        secrets_provider=secrets_provider,
+        policy_packs=tuple(policy_packs or ()),
+        shards=shards,
+        pre_started=0 if once else pre_started,
+        work_folder=work_folder,
+        lease={
+            "duration": lease_duration,
+            "renew_deadline": lease_renew_deadline,
+            "retry_period": lease_retry_period,
+        },
     )
-    with serving_metrics(metrics_host, metrics_port) as on_tick, open_writer(options) as writer:
-        loop = Loop(writer.observer, writer.applier, writer.reporter)
-        _stop_on_signal(loop, writer.applier)
-        _take_lease(writer, timeout if once else None)
+    stopping = Stopping()
+    stopping.on_signals()
+    with serving(metrics_host, metrics_port) as service, open_observer(kubeconfig, context) as (connection, observer):
+        controller = Controller(options, connection, observer, service, stopping)
         if not once:
-            loop.run(on_tick)
+            controller.run()
             raise typer.Exit(SETTLED)
         settling = Settling(timeout)
         with ERR.status("settling"):
-            loop.run(
-                lambda tick: on_tick(tick) and settling.on_tick(tick),
-                patient=False,
-                look_again=min(timeout, LOOK_AGAIN_SECONDS),
-            )
+            controller.run_once(timeout, settling.on_tick, min(timeout, LOOK_AGAIN_SECONDS))
         plan = settling.whole_plan()
         if plan is not None:
             render(plan, output)
         if settling.unsettled:
             raise PlimsollError(settling.unsettled, "run it again, or see `plimsoll status`")
         raise typer.Exit(REFUSED if plan is not None and (plan.refusals or plan.withheld) else SETTLED)
-
-
-def _take_lease(writer: "Writer", wait_seconds: float | None) -> None:
-    """Acquires the Lease of the environment; logs if another process has it."""
-    from plimsoll.apply import LeaseHeldError
-
-    try:
-        writer.applier.start()
-    except LeaseHeldError as error:
-        log.warning("waiting for the Lease", environment=writer.environment, holder=error.message)
-        writer.applier.start(wait_seconds)
-    log.info("at work", environment=writer.environment, identity=writer.applier.identity)
-
-
-def _stop_on_signal(loop: "Loop", applier: "Applier") -> None:
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        loop.stop()
-        applier.interrupt()
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)

@@ -31,6 +31,8 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("apps", ["daemonsets"], _READ),
     _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _OWN),
     _rule("autoscaling", ["horizontalpodautoscalers"], _READ),
+    # Its UID says which cluster it is: the state of another is refused.
+    {**_rule("", ["namespaces"], ["get"]), "resourceNames": ["kube-system"]},
     _rule(GROUP, _KINDS, _READ),
     _rule(GROUP, [f"{kind}/status" for kind in _KINDS], ["get", "patch"]),
     _rule(GROUP, ["workspaces"], ["patch"]),

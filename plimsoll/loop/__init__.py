@@ -1,6 +1,7 @@
 """The loop: observe, validate, plan, apply, report."""
 
 from plimsoll.loop.burst import BURST
+from plimsoll.loop.environments import EnvironmentChangedError
 from plimsoll.loop.expectations import DEADLINE, Expectations
 from plimsoll.loop.loop import LOOK_AGAIN_SECONDS, Loop, Tick
 from plimsoll.loop.outlook import with_claims
@@ -9,6 +10,7 @@ __all__ = [
     "BURST",
     "DEADLINE",
     "LOOK_AGAIN_SECONDS",
+    "EnvironmentChangedError",
     "Expectations",
     "Loop",
     "Tick",

@@ -9,13 +9,16 @@ from datetime import UTC, datetime
 import structlog
 
 from plimsoll.apply import Applier, Outcome
+from plimsoll.errors import PlimsollError
 from plimsoll.loop.burst import BurstGathering
+from plimsoll.loop.environments import require_same
 from plimsoll.loop.expectations import Expectations
 from plimsoll.loop.outlook import with_claims
 from plimsoll.loop.planned import Planned
 from plimsoll.loop.ready_signals import ReadySignals
 from plimsoll.loop.retries import retried
 from plimsoll.model import Plan, Snapshot
+from plimsoll.model.api import Environment
 from plimsoll.observe.cluster import Observer
 from plimsoll.plan import plan as make_plan
 from plimsoll.plan import validate
@@ -58,7 +61,10 @@ class Loop:
         applier: Applier,
         reporter: Reporter,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        environment: Environment | None = None,
     ) -> None:
+        """`environment` is the one that the applier serves; None: whichever the cluster has."""
+        self._environment = environment
         self._observer = observer
         self._applier = applier
         self._reporter = reporter
@@ -87,6 +93,7 @@ class Loop:
         """Observes, validates and plans. No plan while the watches do not show the last delta: it would request objects
         twice."""
         view, now, began = ClusterView(self._observer.snapshot()), self._clock(), time.monotonic()
+        require_same(self._environment, view.observed.environment)
         if not self._expectations.met_by(view.observed, now):
             return Planned(view, None, now)
         made = make_plan(view, validate(view), now, self._planner)
@@ -137,14 +144,23 @@ class Loop:
         *,
         patient: bool = True,
         look_again: float = LOOK_AGAIN_SECONDS,
+        on_begin: Callable[[], None] = lambda: None,
+        on_failure: Callable[[PlimsollError], None] = lambda _: None,
     ) -> None:
         """Runs a round after each change until `stop` is called, or until `on_tick` returns False.
+
+        `on_begin` is told that a round begins, `on_failure` that one failed and is tried again.
 
         If `patient`, temporary errors are logged and retried with back-off, and only a lost Lease ends the loop;
         otherwise the first error does.
         """
+
+        def attempt() -> Tick:
+            on_begin()
+            return self.tick()
+
         while not self._stopping.is_set():
-            tick = retried(self.tick, self._stopping) if patient else self.tick()
+            tick = retried(attempt, self._stopping, on_failure) if patient else attempt()
             if tick is None or not on_tick(tick):
                 return
             self._observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, self._until_next_look(tick, look_again))

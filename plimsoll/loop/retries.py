@@ -9,6 +9,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponent
 
 from plimsoll.apply import LeaseLostError
 from plimsoll.errors import PlimsollError
+from plimsoll.loop.environments import EnvironmentChangedError
 
 MAXIMUM_WAIT_SECONDS: Final = 60.0
 
@@ -17,21 +18,29 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
-def retried(call: Callable[[], T], stopping: Event) -> T | None:
+def retried(call: Callable[[], T], stopping: Event, on_failure: Callable[[PlimsollError], None]) -> T | None:
     """Returns the result of `call` once it succeeds; None if the loop was stopped meanwhile.
 
-    Raises errors that a retry cannot fix: a lost Lease, and defects of the program.
+    `on_failure` is told of each error that is followed by another try.
+
+    Raises errors that a retry cannot fix: a lost Lease, another Environment, and defects of the program.
     """
 
     def sleep(seconds: float) -> None:
         stopping.wait(seconds)
+
+    def tell(state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome is not None else None
+        if isinstance(error, PlimsollError):
+            on_failure(error)
+        _log(state)
 
     retrying = Retrying(
         retry=retry_if_exception(_may_pass),
         wait=wait_exponential(multiplier=0.5, max=MAXIMUM_WAIT_SECONDS),
         sleep=sleep,
         stop=lambda _: stopping.is_set(),
-        before_sleep=_log,
+        before_sleep=tell,
         reraise=True,
     )
     try:
@@ -43,7 +52,7 @@ def retried(call: Callable[[], T], stopping: Event) -> T | None:
 
 
 def _may_pass(error: BaseException) -> bool:
-    return isinstance(error, PlimsollError) and not isinstance(error, LeaseLostError)
+    return isinstance(error, PlimsollError) and not isinstance(error, LeaseLostError | EnvironmentChangedError)
 
 
 def _log(state: RetryCallState) -> None:

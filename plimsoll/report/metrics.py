@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
 from plimsoll.labels import NODEPOOL
 from plimsoll.model import DemandRef, ObjectKey, Plan, SignalReason, Snapshot
@@ -13,6 +13,7 @@ from plimsoll.model.api import ClaimStage, DemandPhase, GPUDemandStatus
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.owned import parse_time, request_objects, signalled
+from plimsoll.report.labelled import LabelledRegistry
 
 TRIGGERS: Final = ("Pod", "CapacityBuffer", "ProvisioningRequest")
 """Kinds that request capacity from an autoscaler."""
@@ -26,7 +27,7 @@ class Metrics:
     """Counters since the start of the process; gauges of the last round. For one thread, in addition to scrapes."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+        self.registry = LabelledRegistry()
         self._triggers_created = Counter(
             "plimsoll_triggers_created", "Trigger pods, CapacityBuffers and ProvisioningRequests created",
             ["kind"], registry=self.registry,
@@ -77,6 +78,13 @@ class Metrics:
         self._lifts = Counter(
             "plimsoll_capacity_gates_lifted", "Capacity gates removed from pods", registry=self.registry
         )
+        self._lease_held = Gauge(
+            "plimsoll_lease_held", "1 while this process holds the Lease of its cluster, else 0", registry=self.registry
+        )
+        self._rounds_failed = Counter(
+            "plimsoll_rounds_failed", "Rounds that failed as a whole and were tried again", ["error"],
+            registry=self.registry,
+        )  # fmt: skip
         self._last_plan = Gauge("plimsoll_last_plan_timestamp_seconds", "Time of the last Plan", registry=self.registry)
         self._unfinished: dict[str, NodeClaim] | None = None
         """NodeClaims that are not Ready yet, by UID; None before the first snapshot, which counts nothing."""
@@ -98,6 +106,17 @@ class Metrics:
         for operation in ("create", "update", "delete"):
             for result in ("done", "failed"):
                 self._operations.labels(operation, result)
+
+    def of(self, **labels: str) -> None:
+        """Labels that every series carries from now on: `environment`, `cluster`."""
+        self.registry.labels = {**self.registry.labels, **labels}
+
+    def holds_lease(self, held: bool) -> None:
+        self._lease_held.set(held)
+
+    def round_failed(self, error: str) -> None:
+        """`error` is the class of the error, such as BackendUnreachableError."""
+        self._rounds_failed.labels(error).inc()
 
     def seen(self, snapshot: Snapshot, now: datetime) -> None:
         """Counts the changes since the last snapshot."""

@@ -8,6 +8,7 @@ import orjson
 
 from plimsoll import labels
 from plimsoll.apply import LeaseLostError
+from plimsoll.apply.cluster import ClusterIdentity
 from plimsoll.apply.delta import stamped
 from plimsoll.apply.engine import provider_urn, stack_urn, urn_of
 from plimsoll.apply.state import State, declare
@@ -16,6 +17,7 @@ from plimsoll.model import Change, Deletion, ObjectKey
 from plimsoll.model.api import WorkspaceRef
 
 STACK = "capacity-test-0"
+CLUSTER = ClusterIdentity("uid-of-kube-system", "https://one.example")
 
 
 def a_claim(name: str, workspace: str = "ws", instance_type: str = "a") -> dict[str, Any]:

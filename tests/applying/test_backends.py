@@ -105,7 +105,7 @@ def test_stacks_are_named_after_their_environment() -> None:
     assert settings().shard_number("capacity-prod-3") == 3
     assert settings().shard_number("capacity-prod-eu-3") is None
     assert settings().shard_number("capacity-test-3") is None
-    assert settings().lease_name == "plimsoll-prod"
+    assert settings().lease.name == "plimsoll"
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def a_lease(
     on_lost: Callable[[LeaseLostError], None] = lambda _: None,
 ) -> Lease:
     connection: Any = server
-    return Lease(connection, "plimsoll", SETTINGS, on_lost, identity=identity, clock=clock or Clock())
+    return Lease(connection, SETTINGS, on_lost, identity=identity, clock=clock or Clock())
 
 
 @contextmanager

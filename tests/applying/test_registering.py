@@ -12,6 +12,7 @@ from pulumi.runtime.proto import language_pb2, resource_pb2, resource_pb2_grpc
 
 from plimsoll.apply.engine import Declared, InlineLanguage, Order, Program
 from plimsoll.provider import decode
+from tests.applying.states import CLUSTER
 
 
 class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
@@ -57,7 +58,7 @@ def declared(name: str) -> Declared:
 def run(monitor: Monitor, order: Order) -> str:
     """The error that a program with this order ends in; empty where there is none."""
     ready = threading.Event()
-    program = Program({}, "4.0.0", ready.set)
+    program = Program({}, "4.0.0", CLUSTER, ready.set)
     program.release(order)
     request = language_pb2.RunRequest(
         project="p",

@@ -1,5 +1,6 @@
 """A stack's state is read, mended and kept in accord with the cluster."""
 
+import re
 import socket
 from collections.abc import Mapping
 from typing import Any
@@ -7,13 +8,14 @@ from typing import Any
 import orjson
 import pytest
 
-from plimsoll.apply import LeaseLostError, LockedError, LockHolder, StateUnreadableError
+from plimsoll.apply import LeaseLostError, LockedError, LockHolder, OtherClusterError, StateUnreadableError
 from plimsoll.apply.delta import Reviewer
+from plimsoll.apply.engine import CLUSTER_TYPE, cluster_urn
 from plimsoll.apply.stacks import StateKeeper
 from plimsoll.apply.state import State, declare, importable
 from plimsoll.errors import PlimsollError
 from plimsoll.model import ObjectKey
-from tests.applying.states import STACK, FakeCluster, FakeLease, a_claim, a_deployment, a_record, a_state, live
+from tests.applying.states import CLUSTER, STACK, FakeCluster, FakeLease, a_claim, a_deployment, a_record, a_state, live
 
 CLAIM = a_claim("claim")
 KEY = ObjectKey.of(CLAIM)
@@ -47,8 +49,8 @@ class FakeStack:
         self.commands.append("init")
         self.state = State.empty(self.name)
 
-    def remember_salt(self, salt: str) -> None:
-        self.commands.append(f"salt {salt}")
+    def remember_secrets(self, secrets: Mapping[str, str]) -> None:
+        self.commands.append(f"secrets {dict(secrets)}")
 
     def read(self, stack: str) -> State | None:
         assert stack == self.name
@@ -58,10 +60,19 @@ class FakeStack:
         return self.state.tag if self.state else "missing"
 
 
+def of_cluster(state: State, uid: str, version: int = 1) -> State:
+    """The state with its cluster's record."""
+    inputs = {"uid": uid, "server": "https://other.example", "format": version}
+    record = {"urn": cluster_urn(STACK), "custom": False, "type": CLUSTER_TYPE, "inputs": inputs}
+    resources = [*state.deployment["resources"], record]
+    content = {"version": 3, "deployment": {**state.deployment, "resources": resources}}
+    return State.read(STACK, orjson.dumps(content), "tag")
+
+
 def a_keeper(stack: FakeStack, *objects: dict[str, Any], held: bool = True) -> StateKeeper:
     fake: Any = stack
     lease: Any = FakeLease(held)
-    keeper = StateKeeper(fake, fake, Reviewer(FakeCluster(*objects)), lease)
+    keeper = StateKeeper(fake, fake, Reviewer(FakeCluster(*objects)), lease, CLUSTER)
     keeper.read()
     return keeper
 
@@ -80,7 +91,29 @@ def test_an_exported_stack_reads_like_its_checkpoint() -> None:
     assert exported == state
     assert state.resources[KEY].uid == "uid-claim"
     assert state.resources[KEY].owner == ("default", "ws")
-    assert state.salt == "v1:salt"
+    assert state.secrets == {"encryptionsalt": "v1:salt"}
+
+
+def test_a_state_of_another_cluster_is_refused_and_left_alone() -> None:
+    theirs = of_cluster(a_state(live(CLAIM)), "uid-of-another")
+    assert theirs.foreign == ()
+    stack = FakeStack(theirs)
+    with pytest.raises(OtherClusterError) as refused:
+        a_keeper(stack)
+    assert {theirs.cluster.uid if theirs.cluster else "", CLUSTER.uid} <= set(
+        re.findall(r"uid-[-a-z]+", str(refused.value))
+    )
+    assert stack.commands == []
+
+
+def test_the_own_cluster_is_known_by_its_uid_whatever_its_address() -> None:
+    stack = FakeStack(of_cluster(a_state(live(CLAIM)), CLUSTER.uid))
+    assert names(a_keeper(stack, live(CLAIM)).state) == {"claim"}
+
+
+def test_a_state_of_a_newer_release_is_refused() -> None:
+    with pytest.raises(StateUnreadableError, match="newer release"):
+        of_cluster(a_state(), CLUSTER.uid, version=2)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +207,7 @@ def test_nothing_is_mended_without_the_lease() -> None:
 def test_a_new_host_gets_the_salt_and_a_new_stack_is_made() -> None:
     stack = FakeStack(a_state())
     a_keeper(stack).prepare()
-    assert stack.commands == ["salt v1:salt"]
+    assert stack.commands == ["secrets {'encryptionsalt': 'v1:salt'}"]
     stack = FakeStack(None)
     a_keeper(stack).prepare()
     assert stack.commands == ["init"]

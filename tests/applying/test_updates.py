@@ -27,7 +27,7 @@ from plimsoll.apply.engine import (
     stack_urn,
 )
 from plimsoll.apply.stacks import Phase, Updates
-from tests.applying.states import STACK
+from tests.applying.states import CLUSTER, STACK
 
 A, B, C = (f"urn:pulumi:s::p::kubernetes:x:Y::{name}" for name in "abc")
 NOTHING = Order((), ())
@@ -79,7 +79,7 @@ def stack() -> FakeStack:
 @pytest.fixture
 def updates(stack: FakeStack) -> Iterator[Updates]:
     fake: Any = stack
-    made = Updates(fake, ClusterProvider({}, {}, "4.34.0", lambda: None), ())
+    made = Updates(fake, ClusterProvider({}, {}, "4.34.0", CLUSTER, lambda: None), ())
     yield made
     stack.released.set()
     stack.engine.interrupt()

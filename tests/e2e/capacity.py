@@ -94,8 +94,9 @@ def settings_for(sandbox: Sandbox, folder: Path, **changes: Any) -> ApplySetting
     passphrase = folder / "passphrase"
     passphrase.write_text("open sesame")
     pulumi = shutil.which("pulumi", path=sandbox.environ()["PATH"])
+    environment = folder.name[-8:].strip("-_").replace("_", "-").lower()
     fields: dict[str, Any] = {
-        "environment": folder.name[-8:].strip("-_").replace("_", "-").lower(),
+        "environment": environment,
         "work_folder": folder / "work",
         "passphrase_file": passphrase,
         "backend": f"file://{folder / 'state'}",
@@ -103,7 +104,7 @@ def settings_for(sandbox: Sandbox, folder: Path, **changes: Any) -> ApplySetting
         "kubeconfig": sandbox.kubeconfig,
         "pulumi": pulumi,
         "pulumi_home": folder / "pulumi",
-        "lease": QUICK,
+        "lease": QUICK.model_copy(update={"name": f"plimsoll-{environment}"}),
     }
     return ApplySettings(**(fields | changes))
 

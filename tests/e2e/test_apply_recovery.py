@@ -271,7 +271,7 @@ def test_an_interrupt_from_a_handler_ends_a_running_delta(settings: ApplySetting
 
 
 def _lease_path(settings: ApplySettings) -> tuple[str, str, str, str]:
-    return "coordination.k8s.io/v1", "Lease", settings.lease_name, QUICK.namespace
+    return "coordination.k8s.io/v1", "Lease", settings.lease.name, QUICK.namespace
 
 
 def _take_lease(cluster: Kube, settings: ApplySettings) -> None:

@@ -13,7 +13,6 @@ from plimsoll.apply import (
     ApplySettings,
     BackendUnreachableError,
     ClusterUnreachableError,
-    DeletionCapError,
     EngineMissingError,
     FailureKind,
     LeaseHeldError,
@@ -159,14 +158,12 @@ def test_a_full_disk_under_the_state(settings: ApplySettings, cluster: Kube, sma
 
 
 def test_plans_that_no_update_may_equal(settings: ApplySettings, cluster: Kube) -> None:
-    with a_writer(settings.model_copy(update={"deletion_cap": 2})) as writer:
+    with a_writer(settings) as writer:
         writer.apply(creating(a_claim("plan-0")))
         with pytest.raises(PlanMismatchError, match="NodeClaim plan-0"):
             writer.apply(updating(a_claim("plan-0", instance_type="other")))
         with pytest.raises(PlanMismatchError, match="two operations"):
             writer.apply(both(creating(a_claim("plan-0")), deleting(a_claim("plan-0"), uid="x")))
-        with pytest.raises(DeletionCapError, match="3 objects, the cap is 2"):
-            writer.apply(deleting(*(a_claim(f"plan-{index}") for index in range(3)), uid=""))
         assert cluster.get(*NODE_CLAIM, "plan-0") is not None
         writer.drain()
 

@@ -102,7 +102,7 @@ def test_a_lost_lease_is_told_though_requests_were_broken_off(
     settings: ApplySettings, cluster: Kube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(HOLDS_FROM, "5")
-    path = ("coordination.k8s.io/v1", "Lease", settings.lease_name)
+    path = ("coordination.k8s.io/v1", "Lease", settings.lease.name)
 
     def take_lease(_: Applier) -> None:
         thief: dict[str, Any] = {"spec": {"holderIdentity": "thief_1_x"}}

@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from plimsoll.apply import Outcome
-from plimsoll.cli.writing import serving_metrics
+from plimsoll.cli.controller import serving
 from plimsoll.components import alert_rules
 from plimsoll.components.specs import MonitoringSpec
 from plimsoll.errors import PlimsollError
@@ -173,20 +173,20 @@ def _free_port() -> int:
 def test_they_are_served_while_the_loop_runs() -> None:
     port = _free_port()
     snapshot: Snapshot = a_snapshot()
-    with serving_metrics("127.0.0.1", port) as on_tick:
-        assert on_tick(Tick(snapshot, Plan(), Outcome(), 0.01))
+    with serving("127.0.0.1", port) as service:
+        assert service.took(Tick(snapshot, Plan(), Outcome(), 0.01))
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             text = answer.read().decode()
         assert "plimsoll_plan_seconds_count 1.0" in text
-        with pytest.raises(PlimsollError, match=f"127.0.0.1:{port}"), serving_metrics("127.0.0.1", port):
+        with pytest.raises(PlimsollError, match=f"127.0.0.1:{port}"), serving("127.0.0.1", port):
             pass
-    with serving_metrics("127.0.0.1", port):
+    with serving("127.0.0.1", port):
         pass
 
 
 def test_nothing_is_served_unasked() -> None:
-    with serving_metrics("127.0.0.1", None) as on_tick:
-        assert on_tick(Tick(a_snapshot(), None, Outcome()))
+    with serving("127.0.0.1", None) as service:
+        assert service.took(Tick(a_snapshot(), None, Outcome()))
 
 
 def _names() -> set[str]:

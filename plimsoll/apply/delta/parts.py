@@ -5,10 +5,10 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from plimsoll.apply.errors import DeletionCapError, PlanMismatchError
+from plimsoll.apply.errors import PlanMismatchError
 from plimsoll.apply.state import State, owner_of
 from plimsoll.labels import SHARD
-from plimsoll.model import Change, Deletion, DemandRef, ObjectKey, Plan
+from plimsoll.model import Change, Deletion, ObjectKey, Plan
 
 _SPREAD: Final = 125
 """From so many creations on, a delta is spread over shards side by side, one for each so many: to start an engine
@@ -37,16 +37,8 @@ def only(plan: Plan, keys: Container[ObjectKey]) -> Plan:
     )
 
 
-def check(plan: Plan, deletion_cap: int) -> None:
-    """Raises DeletionCapError, or PlanMismatchError for a Plan that no update can equal."""
-    capacity = [
-        each for each in plan.deletions if not isinstance(each.owner, DemandRef)
-    ]  # what asks for it serves none
-    if len(capacity) > deletion_cap:
-        raise DeletionCapError(
-            f"the plan deletes {len(capacity)} objects, the cap is {deletion_cap}: nothing was changed",
-            "raise the deletion cap if so many are meant to go",
-        )
+def check(plan: Plan) -> None:
+    """Raises PlanMismatchError for a Plan that no update can equal."""
     twice = sorted(str(key) for key, count in Counter(_keys(plan)).items() if count > 1)
     if twice:
         raise PlanMismatchError(f"the plan names {twice[0]} in two operations")

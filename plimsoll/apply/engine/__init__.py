@@ -12,12 +12,14 @@ from plimsoll.apply.engine.language import InlineLanguage
 from plimsoll.apply.engine.orphans import end_orphans, lives
 from plimsoll.apply.engine.process import HOLDER, Engine, end_session, find_pulumi, is_running
 from plimsoll.apply.engine.program import (
+    CLUSTER_TYPE,
     PROVIDER_TYPE,
     STACK_TYPE,
     CalledOffError,
     Declared,
     Order,
     Program,
+    cluster_urn,
     provider_urn,
     stack_urn,
     urn_of,
@@ -26,6 +28,7 @@ from plimsoll.apply.engine.progress import EngineEvent, Operation, Progress
 from plimsoll.apply.engine.stack import CapacityStack
 
 __all__ = [
+    "CLUSTER_TYPE",
     "HOLDER",
     "PROVIDER_TYPE",
     "STACK_TYPE",
@@ -41,6 +44,7 @@ __all__ = [
     "Program",
     "Progress",
     "check_passphrase",
+    "cluster_urn",
     "end_orphans",
     "end_session",
     "engine_environment",

@@ -9,6 +9,7 @@ from typing import Final
 
 import yaml
 
+from plimsoll.apply.cluster import ClusterIdentity
 from plimsoll.apply.engine.environment import user_home
 from plimsoll.apply.errors import ProviderMissingError
 from plimsoll.apply.settings import ApplySettings, plugin_version
@@ -20,15 +21,17 @@ _INSTALL_SECONDS: Final = 300
 
 @dataclass(frozen=True)
 class ClusterProvider:
-    """`environment` for the engines' processes, `inputs` of the provider resource, `version` of the plugin."""
+    """`environment` for the engines' processes, `inputs` of the provider resource, `version` of the plugin, and the
+    cluster that it reaches."""
 
     environment: Mapping[str, str]
     inputs: Mapping[str, str]
     version: str
+    cluster: ClusterIdentity
     close: Callable[[], None]
 
 
-def open_provider(settings: ApplySettings, pulumi: Path) -> ClusterProvider:
+def open_provider(settings: ApplySettings, pulumi: Path, cluster: Callable[[], ClusterIdentity]) -> ClusterProvider:
     """Raises ProviderMissingError where the plugin is wanted and cannot be had; nothing else takes its place."""
     version = plugin_version()
     # An existing object of ours is taken over rather than failed on: a killed update may have made it.
@@ -38,11 +41,11 @@ def open_provider(settings: ApplySettings, pulumi: Path) -> ClusterProvider:
     if settings.provider == "plugin":
         _need_plugin(settings, pulumi, version)
         ambient = {"KUBECONFIG": str(settings.kubeconfig)} if settings.kubeconfig else {}
-        return ClusterProvider(ambient, inputs, version, lambda: None)
+        return ClusterProvider(ambient, inputs, version, cluster(), lambda: None)
     from plimsoll.provider import serve
 
     served = serve(_kubeconfig(settings), settings.context)
-    return ClusterProvider(served.environment, inputs, version, served.stop)
+    return ClusterProvider(served.environment, inputs, version, cluster(), served.stop)
 
 
 def _need_plugin(settings: ApplySettings, pulumi: Path, version: str) -> None:

@@ -18,7 +18,11 @@ def engine_environment(settings: ApplySettings, identity: str) -> dict[str, str]
     return {
         "PULUMI_HOME": str(make_engine_home(settings)),
         "PULUMI_BACKEND_URL": settings.backend_url,
-        "PULUMI_CONFIG_PASSPHRASE_FILE": str(settings.passphrase_file.absolute()),
+        **(
+            {"PULUMI_CONFIG_PASSPHRASE_FILE": str(settings.passphrase_file.absolute())}
+            if settings.passphrase_file
+            else {}
+        ),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         # Looked for at each start otherwise, for seconds, where the network does not answer.
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
@@ -37,9 +41,15 @@ def engine_environment(settings: ApplySettings, identity: str) -> dict[str, str]
 
 
 def check_passphrase(settings: ApplySettings) -> None:
-    """Raises PassphraseError where the file cannot be read; its content is looked at by the engine alone."""
-    if settings.secrets_provider != "passphrase":
-        return
+    """Raises PassphraseError where the file is wanted and cannot be read; the engine alone looks at its content."""
+    if settings.passphrase_file is None:
+        if settings.secrets_provider != "passphrase":
+            return
+        raise PassphraseError(
+            "no passphrase file: the secrets of the Pulumi state are encrypted with a passphrase",
+            "set the file that contains it with --passphrase-file or PULUMI_CONFIG_PASSPHRASE_FILE, or a key with "
+            "--secrets-provider",
+        )
     try:
         with settings.passphrase_file.open("rb"):
             pass

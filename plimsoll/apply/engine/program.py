@@ -13,12 +13,15 @@ from pulumi.runtime import get_root_resource
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.settings import get_monitor
 
+from plimsoll.apply.cluster import ClusterIdentity
 from plimsoll.apply.settings import PROJECT
 from plimsoll.provider import encode
 
 PROVIDER_NAME: Final = "cluster"
 STACK_TYPE: Final = "pulumi:pulumi:Stack"
 PROVIDER_TYPE: Final = "pulumi:providers:kubernetes"
+CLUSTER_TYPE: Final = "plimsoll:index:Cluster"
+"""A component that records the cluster in the state; it has no children."""
 
 
 class Declared(NamedTuple):
@@ -50,8 +53,15 @@ class CalledOffError(pulumi.RunError):
 class Program:
     """One run of the capacity program. `release` and `call_off` may come from any thread, before or after its start."""
 
-    def __init__(self, provider_inputs: Mapping[str, str], version: str, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        provider_inputs: Mapping[str, str],
+        version: str,
+        cluster: ClusterIdentity,
+        on_ready: Callable[[], None],
+    ) -> None:
         self._provider_inputs = dict(provider_inputs)
+        self._cluster = cluster
         self._version = version
         self._on_ready = on_ready
         self._order: Future[Order] = Future()
@@ -71,10 +81,11 @@ class Program:
         provider = pulumi.ProviderResource(
             "kubernetes", PROVIDER_NAME, self._provider_inputs, pulumi.ResourceOptions(version=self._version)
         )
-        await provider.id.future()
+        register = await Registration.of(provider)
+        if refusal := await register.cluster(self._cluster):
+            raise pulumi.RunError(refusal)
         self._on_ready()
         order = await asyncio.wrap_future(self._order)
-        register = await Registration.of(provider)
         # The rest is registered afterwards: a hundred registrations ahead would cost the new objects a second. One that
         # is refused is no reason to leave the others out, but the program must fail then: else the engine would delete
         # what was not registered.
@@ -108,19 +119,26 @@ class Registration:
 
         An operation that failed is none of these: the engine has taken the resource, and reports by itself.
         """
-        answers = await asyncio.gather(*map(self._answer, resources))
+        answers = await asyncio.gather(*(self._answer(each.name, self._request(each)) for each in resources))
         return [answer for answer in answers if answer is not None]
 
-    async def _answer(self, declared: Declared) -> str | None:
+    async def cluster(self, identity: ClusterIdentity) -> str | None:
+        """Records the cluster. Why the engine has not taken it; None where it has."""
+        request = resource_pb2.RegisterResourceRequest(
+            type=CLUSTER_TYPE, name=PROVIDER_NAME, parent=self.parent, custom=False, object=encode(identity.record())
+        )
+        return await self._answer(PROVIDER_NAME, request)
+
+    async def _answer(self, name: str, request: resource_pb2.RegisterResourceRequest) -> str | None:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[str | None] = loop.create_future()
 
         def tell(call: grpc.Future) -> None:
-            refusal = None if call.code() is grpc.StatusCode.OK else f"{declared.name}: {call.details()}"
+            refusal = None if call.code() is grpc.StatusCode.OK else f"{name}: {call.details()}"
             with contextlib.suppress(RuntimeError):  # the program has ended before
                 loop.call_soon_threadsafe(_set, done, refusal)
 
-        self.monitor.RegisterResource.future(self._request(declared)).add_done_callback(tell)
+        self.monitor.RegisterResource.future(request).add_done_callback(tell)
         return await done
 
     def _request(self, declared: Declared) -> resource_pb2.RegisterResourceRequest:
@@ -149,6 +167,10 @@ def urn_of(stack: str, declared: Declared) -> str:
 
 def provider_urn(stack: str) -> str:
     return _urn(stack, PROVIDER_TYPE, PROVIDER_NAME)
+
+
+def cluster_urn(stack: str) -> str:
+    return _urn(stack, CLUSTER_TYPE, PROVIDER_NAME)
 
 
 def stack_urn(stack: str) -> str:

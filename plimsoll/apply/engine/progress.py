@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from plimsoll.apply.engine.program import provider_urn, stack_urn
+from plimsoll.apply.engine.program import cluster_urn, provider_urn, stack_urn
 from plimsoll.apply.errors import ApplyError, Failure, FailureKind, object_failure
 
 EngineEvent = Mapping[str, Any]
@@ -39,7 +39,7 @@ class Progress:
         self.error: ApplyError | None = None
         """Why the update ended otherwise than in success; None while it runs."""
         self._messages: dict[str, list[str]] = {}
-        self._setting_up = {stack_urn(stack), provider_urn(stack)}
+        self._setting_up = {stack_urn(stack), provider_urn(stack), cluster_urn(stack)}
 
     @property
     def confirmed(self) -> bool:

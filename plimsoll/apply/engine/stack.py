@@ -74,10 +74,10 @@ class CapacityStack(Stack):
         (self._work_dir / f"Pulumi.{self.name}.yaml").unlink(missing_ok=True)
         self._command(["stack", "init", self.name, "--secrets-provider", self._secrets_provider, "--no-select"])
 
-    def remember_salt(self, salt: str) -> None:
+    def remember_secrets(self, secrets: Mapping[str, str]) -> None:
         """Writes the stack's settings file anew: another host may have made the stack."""
         path = self._work_dir / f"Pulumi.{self.name}.yaml"
-        text = yaml.safe_dump({"encryptionsalt": salt})
+        text = yaml.safe_dump(dict(secrets))
         try:
             if not path.exists() or path.read_text() != text:
                 path.write_text(text)

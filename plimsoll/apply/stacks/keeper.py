@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
+from plimsoll.apply.cluster import ClusterIdentity
 from plimsoll.apply.delta import Reviewer
 from plimsoll.apply.engine import CapacityStack
-from plimsoll.apply.errors import LockedError
+from plimsoll.apply.errors import LockedError, OtherClusterError
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.stacks.locks import break_stale
 from plimsoll.apply.state import Backend, Manifest, State
@@ -22,17 +23,28 @@ class StateKeeper:
     Without the Lease nothing is edited, and no lock broken.
     """
 
-    def __init__(self, stack: CapacityStack, backend: Backend, reviewer: Reviewer, lease: Lease) -> None:
+    def __init__(
+        self, stack: CapacityStack, backend: Backend, reviewer: Reviewer, lease: Lease, cluster: ClusterIdentity
+    ) -> None:
         self.state = State.empty(stack.name)
         """It is replaced, never changed."""
         self._stack = stack
         self._backend = backend
         self._reviewer = reviewer
         self._lease = lease
+        self._cluster = cluster
 
     def read(self) -> State:
-        self.state = self._backend.read(self._stack.name) or State.empty(self._stack.name)
-        return self.state
+        """Raises OtherClusterError where the state is that of another cluster, which is left as it is."""
+        state = self._backend.read(self._stack.name) or State.empty(self._stack.name)
+        if state.cluster is not None and state.cluster.uid != self._cluster.uid:
+            raise OtherClusterError(
+                f"stack {state.stack} is the capacity of the cluster {state.cluster}; this one is {self._cluster}",
+                "give each cluster's Environment another name, or another --backend; if that cluster is gone for good, "
+                f"remove its stack with `pulumi stack rm --force {state.stack}`",
+            )
+        self.state = state
+        return state
 
     def changed(self) -> bool:
         """Whether somebody has written the state since it was read."""
@@ -43,8 +55,8 @@ class StateKeeper:
         state = self._backend.read(self._stack.name)
         if state is None:
             self._stack.init()
-        elif state.salt is not None:
-            self._stack.remember_salt(state.salt)
+        elif state.secrets:
+            self._stack.remember_secrets(state.secrets)
 
     def recover(self) -> None:
         """Clears pending operations, and forgets objects that others removed."""
@@ -72,8 +84,8 @@ class StateKeeper:
     def mend(self, drop: Iterable[ObjectKey], adopt: Iterable[tuple[Manifest, Manifest]]) -> None:
         """Edits the state: without `drop`, with the (live, inputs) of `adopt`, without pending operations."""
         self._lease.require()
-        if self.state.salt is not None:
-            self._stack.remember_salt(self.state.salt)
+        if self.state.secrets:
+            self._stack.remember_secrets(self.state.secrets)
         deployment = self.state.edited(drop, adopt)
         self.unlocking(lambda: self._stack.replace_state(deployment))
         self.read()
@@ -82,8 +94,8 @@ class StateKeeper:
         """Deletes every object of the stack, then the stack. The objects' keys."""
         if self._backend.read(self._stack.name) is None:
             return ()
-        self.prepare()
         self.recover()
+        self.prepare()
         keys = tuple(self.state.resources)
         if self.state.deployment.get("resources"):
             self.unlocking(self._stack.destroy_resources)

@@ -60,7 +60,7 @@ class Shard:
         self._reviewer = reviewer
         self._history = settings.history
         self._lease = lease
-        self._keeper = StateKeeper(stack, backend, reviewer, lease)
+        self._keeper = StateKeeper(stack, backend, reviewer, lease, provider.cluster)
         self._updates = Updates(stack, provider, settings.policy_packs)
         self._ready_at = 0.0
         self._pre_starting = False

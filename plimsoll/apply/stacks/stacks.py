@@ -1,7 +1,7 @@
 """The capacity stacks of one environment: which there are, which take new objects, and which are pre-started."""
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TypeVar
 import structlog
 from semver import VersionInfo
 
+from plimsoll.apply.cluster import ClusterIdentity
 from plimsoll.apply.delta import Reviewer, is_going
 from plimsoll.apply.engine import (
     CapacityStack,
@@ -42,7 +43,11 @@ class Stacks:
     The CLI is looked for when it is first needed, and is not where the backend is a folder or S3 and nothing is run.
     """
 
-    def __init__(self, settings: ApplySettings, reviewer: Reviewer, lease: Lease) -> None:
+    def __init__(
+        self, settings: ApplySettings, reviewer: Reviewer, lease: Lease, cluster: Callable[[], ClusterIdentity]
+    ) -> None:
+        """`cluster` asks the cluster who it is."""
+        self._cluster = cluster
         self._settings = settings
         self._reviewer = reviewer
         self._lease = lease
@@ -58,7 +63,7 @@ class Stacks:
         check_passphrase(settings)
         pulumi, _ = self._pulumi
         make_work_folder(settings)
-        provider = self._provider = open_provider(settings, pulumi)
+        provider = self._provider = open_provider(settings, pulumi, self._cluster)
         taking = map(settings.stack_name, range(settings.shards))
         for name in dict.fromkeys([*taking, *self._there()]):
             stack = self._stack(name, provider.environment)

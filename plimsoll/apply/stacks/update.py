@@ -42,7 +42,7 @@ class Update:
     """One run of an engine: its program waits for its order, and its events are held against the operations."""
 
     def __init__(self, stack: CapacityStack, provider: ClusterProvider, on_ready: Callable[[], None]) -> None:
-        self.program = Program(provider.inputs, provider.version, on_ready)
+        self.program = Program(provider.inputs, provider.version, provider.cluster, on_ready)
         self.progress = Progress(stack.name)
         self.released = False
         self.created: Callable[[str], None] = lambda _: None

@@ -7,7 +7,17 @@ from typing import Any, Final
 
 import orjson
 
-from plimsoll.apply.engine import PROVIDER_TYPE, STACK_TYPE, Declared, provider_urn, stack_urn, urn_of
+from plimsoll.apply.cluster import FORMAT, ClusterIdentity
+from plimsoll.apply.engine import (
+    CLUSTER_TYPE,
+    PROVIDER_TYPE,
+    STACK_TYPE,
+    Declared,
+    cluster_urn,
+    provider_urn,
+    stack_urn,
+    urn_of,
+)
 from plimsoll.apply.errors import StateUnreadableError
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Kind, id_of, kind_of, type_of
@@ -65,13 +75,15 @@ class State:
     resources: Mapping[ObjectKey, Resource]
     pending: tuple[Pending, ...]
     foreign: tuple[str, ...]
-    """URNs of what is neither the stack, its provider nor an object."""
-    salt: str | None
-    """Of the passphrase secrets provider."""
+    """URNs of what is neither the stack, its provider, its cluster nor an object."""
+    secrets: Mapping[str, str]
+    """What the stack's settings file says of the secrets provider; empty where the state has none yet."""
+    cluster: ClusterIdentity | None
+    """Whose objects these are; None in a state of release 0.1, which recorded none."""
 
     @classmethod
     def read(cls, stack: str, content: bytes, tag: str | None) -> "State":
-        """From a checkpoint file or an exported stack. Raises StateUnreadableError."""
+        """From a checkpoint file or an exported stack. Raises StateUnreadableError, also for a newer release's."""
         try:
             parsed = orjson.loads(content)
             deployment = parsed["checkpoint"].get("latest") if "checkpoint" in parsed else parsed["deployment"]
@@ -80,19 +92,27 @@ class State:
             resources = [_resource(record) for record in records if _is_object(record)]
             operations = deployment.get("pending_operations") or []
             pending = tuple(_pending(operation) for operation in operations if _is_object(operation["resource"]))
-            salt = ((deployment.get("secrets_providers") or {}).get("state") or {}).get("salt")
+            secrets = _secrets(deployment.get("secrets_providers") or {})
+            recorded = next((each["inputs"] for each in records if each["type"] == CLUSTER_TYPE), None)
+            version = int(recorded["format"]) if recorded else 0
+            cluster = ClusterIdentity(str(recorded["uid"]), str(recorded["server"])) if recorded else None
         except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise StateUnreadableError(
                 f"stack {stack}: its state is not a Pulumi checkpoint: {error}",
                 "restore it with `pulumi stack import` from a backup",
             ) from None
-        own = {stack_urn(stack), provider_urn(stack), *(each.urn for each in resources)}
+        if version > FORMAT:
+            raise StateUnreadableError(
+                f"stack {stack}: a newer release wrote its state (format {version}; this one knows {FORMAT})",
+                "run the newer release, or follow docs/guides/upgrade.md to go back",
+            )
+        own = {stack_urn(stack), provider_urn(stack), cluster_urn(stack), *(each.urn for each in resources)}
         foreign = tuple(str(record["urn"]) for record in records if record["urn"] not in own)
-        return cls(stack, tag, deployment, {each.key: each for each in resources}, pending, foreign, salt)
+        return cls(stack, tag, deployment, {each.key: each for each in resources}, pending, foreign, secrets, cluster)
 
     @classmethod
     def empty(cls, stack: str) -> "State":
-        return cls(stack, None, {}, {}, (), (), None)
+        return cls(stack, None, {}, {}, (), (), {}, None)
 
     @property
     def interrupted(self) -> bool:
@@ -142,6 +162,16 @@ def importable(live: Manifest) -> Manifest:
     metadata = live["metadata"]
     kept = {key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if metadata.get(key)}
     return {key: value for key, value in live.items() if key != "status"} | {"metadata": kept}
+
+
+def _secrets(provider: Mapping[str, Any]) -> Mapping[str, str]:
+    """A stack's settings as the secrets provider in its state wants them: of a passphrase, or of a key in a KMS."""
+    state = provider.get("state") or {}
+    if "salt" in state:
+        return {"encryptionsalt": str(state["salt"])}
+    if "url" in state:
+        return {"secretsprovider": str(state["url"]), "encryptedkey": str(state.get("encryptedkey") or "")}
+    return {}
 
 
 def _is_object(record: Mapping[str, Any]) -> bool:

@@ -28,3 +28,25 @@ PassphraseFile = Annotated[
 WorkFolder = Annotated[
     Path | None, typer.Option(envvar="PLIMSOLL_WORK_FOLDER", help="folder for working files of the Pulumi engine")
 ]
+SecretsProvider = Annotated[
+    str,
+    typer.Option(
+        envvar="PLIMSOLL_SECRETS_PROVIDER",
+        help="secrets provider of new stacks: passphrase, or the URL of a key: awskms://, azurekeyvault://, gcpkms://, "
+        "hashivault://",
+    ),
+]
+PolicyPacks = Annotated[
+    list[Path] | None,
+    typer.Option("--policy-pack", help="folder of a policy pack that every update must pass; may be repeated"),
+]
+LeaseDuration = Annotated[
+    float, typer.Option(envvar="PLIMSOLL_LEASE_DURATION", help="seconds that another controller waits for a silent one")
+]
+LeaseRenewDeadline = Annotated[
+    float,
+    typer.Option(envvar="PLIMSOLL_LEASE_RENEW_DEADLINE", help="seconds without renewal until the Lease counts as lost"),
+]
+LeaseRetryPeriod = Annotated[
+    float, typer.Option(envvar="PLIMSOLL_LEASE_RETRY_PERIOD", help="seconds between renewals, and between attempts")
+]

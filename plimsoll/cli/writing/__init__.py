@@ -1,13 +1,12 @@
 """The writer of an environment, built from options, for `plimsoll run` and `plimsoll destroy`."""
 
-from plimsoll.cli.writing.metrics import serving_metrics
 from plimsoll.cli.writing.settling import Settling
-from plimsoll.cli.writing.writer import Writer, WriterOptions, open_writer
+from plimsoll.cli.writing.writer import Writer, WriterOptions, apply_settings, writer_of
 
 __all__ = [
     "Settling",
     "Writer",
     "WriterOptions",
-    "open_writer",
-    "serving_metrics",
+    "apply_settings",
+    "writer_of",
 ]

@@ -1,8 +1,8 @@
-"""The writer of an environment, built from options: connection, watches, stacks, statuses."""
+"""The writer of an environment, built from options: stacks, statuses."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -10,8 +10,10 @@ from pydantic import ValidationError
 from plimsoll.apply import Applier, ApplySettings
 from plimsoll.errors import PlimsollError
 from plimsoll.home import state
+from plimsoll.kube import Connection
+from plimsoll.model.api import Environment
 from plimsoll.model.meta import describe_errors
-from plimsoll.observe.cluster import Observer, open_observer
+from plimsoll.observe.cluster import Observer
 from plimsoll.report import Reporter
 
 
@@ -25,9 +27,13 @@ class WriterOptions:
     backend: str
     passphrase_file: Path | None
     provider: str
+    secrets_provider: str = "passphrase"
+    policy_packs: tuple[Path, ...] = ()
     shards: int = 4
     pre_started: int = 1
     work_folder: Path | None = None
+    lease: Mapping[str, float] = field(default_factory=dict)
+    """`duration`, `renew_deadline` and `retry_period`, in seconds; absent: the defaults."""
 
 
 @dataclass(frozen=True)
@@ -41,41 +47,37 @@ class Writer:
 
 
 @contextmanager
-def open_writer(options: WriterOptions) -> Iterator[Writer]:
-    """Connects, waits for the watches and creates the applier; both stop on exit. The Lease is not acquired yet."""
-    with open_observer(options.kubeconfig, options.context) as (connection, observer):
-        name = observer.snapshot().environment.name
-        if options.environment not in (None, name):
-            raise PlimsollError(
-                f"the Environment of the cluster at {connection.server} is {name!r}, not {options.environment!r}",
-                "connect to the other cluster with --context, or remove --environment",
-            )
-        applier = Applier(_settings(name, options), connection)
-        reporter = Reporter(connection)
-        try:
-            yield Writer(name, observer, applier, reporter)
-        finally:
-            applier.stop()
-            reporter.close()
-
-
-def _settings(environment: str, options: WriterOptions) -> ApplySettings:
-    if options.passphrase_file is None:
-        raise PlimsollError(
-            "no passphrase file: the secrets of the Pulumi state are encrypted with a passphrase",
-            "set the file that contains it with --passphrase-file or PULUMI_CONFIG_PASSPHRASE_FILE",
-        )
+def writer_of(
+    options: WriterOptions, connection: Connection, observer: Observer, environment: Environment
+) -> Iterator[Writer]:
+    """The writer of an Environment; ended on leaving. The Lease is not acquired yet."""
+    applier = Applier(apply_settings(environment.name, options), connection)
+    reporter = Reporter(connection)
     try:
-        return ApplySettings(
-            environment=environment,
-            work_folder=options.work_folder or state() / "environments" / environment,
-            passphrase_file=options.passphrase_file,
-            backend=options.backend,
-            shards=options.shards,
-            pre_started_shards=options.pre_started,
-            provider=options.provider,
-            kubeconfig=options.kubeconfig,
-            context=options.context,
+        yield Writer(environment.name, observer, applier, reporter)
+    finally:
+        applier.stop()
+        reporter.close()
+
+
+def apply_settings(environment: str, options: WriterOptions) -> ApplySettings:
+    """Raises PlimsollError that names the option that does not fit."""
+    try:
+        return ApplySettings.model_validate(
+            {
+                "environment": environment,
+                "work_folder": options.work_folder or state() / "environments" / environment,
+                "passphrase_file": options.passphrase_file,
+                "backend": options.backend,
+                "secrets_provider": options.secrets_provider,
+                "policy_packs": options.policy_packs,
+                "shards": options.shards,
+                "pre_started_shards": options.pre_started,
+                "provider": options.provider,
+                "kubeconfig": options.kubeconfig,
+                "context": options.context,
+                "lease": dict(options.lease),
+            }
         )
     except ValidationError as error:
         raise PlimsollError(describe_errors(error)) from None

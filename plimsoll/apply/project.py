@@ -1,0 +1,100 @@
+"""The stacks of a user's project, reached as the capacity stacks are: the same backend, cluster and passphrase."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pulumi.automation as auto
+import yaml
+
+from plimsoll.apply.cluster import cluster_identity
+from plimsoll.apply.engine import check_passphrase, find_pulumi, make_work_folder, open_provider
+from plimsoll.apply.errors import engine_error
+from plimsoll.apply.settings import ApplySettings
+from plimsoll.kube import Connection, Kubeconfig, Objects, kind_of_type, parse_id
+
+
+@contextmanager
+def project_environment(settings: ApplySettings, connection: Connection) -> Iterator[dict[str, str]]:
+    """Environment variables of the CLI for such stacks; the provider that they name is served until leaving.
+
+    What the settings leave open is as the process has it. Raises EngineMissingError, ProviderMissingError,
+    PassphraseError, or the errors of the cluster.
+    """
+    check_passphrase(settings)
+    make_work_folder(settings)
+    provider = open_provider(settings, find_pulumi(settings.pulumi)[0], lambda: cluster_identity(connection))
+    try:
+        yield {
+            **provider.environment,
+            **({"PULUMI_BACKEND_URL": settings.backend} if settings.backend else {}),
+            **({"PULUMI_CONFIG_PASSPHRASE_FILE": str(settings.passphrase_file)} if settings.passphrase_file else {}),
+            **({"KUBECONFIG": str(_kubeconfig(settings))} if settings.kubeconfig or settings.context else {}),
+        }
+    finally:
+        provider.close()
+
+
+def _kubeconfig(settings: ApplySettings) -> Path:
+    """A kubeconfig whose current context is the one of the settings: a stack of a project may name none."""
+    if settings.context is None:
+        assert settings.kubeconfig is not None
+        return settings.kubeconfig.absolute()
+    source = settings.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    read = Kubeconfig.read(str(source), settings.context)
+    path = settings.work_folder.absolute() / "project.kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(yaml.safe_dump({**read.content, "current-context": read.context}))
+    return path
+
+
+class ProjectStack:
+    """One stack of a project in a folder, with the variables of `project_environment`.
+
+    Raises the ApplyError behind what the CLI says, also where it is not about the stack itself.
+    """
+
+    def __init__(self, project: Path, name: str, variables: Mapping[str, str]) -> None:
+        self.name = name
+        self._stack: auto.Stack | None = None
+        self._declared: list[tuple[str, str]] = []
+        """Type and id of each object in its state."""
+        try:
+            options = auto.LocalWorkspaceOptions(env_vars=dict(variables))
+            self._stack = auto.select_stack(stack_name=name, work_dir=str(project), opts=options)
+            self._declared = list(_objects(self._stack.export_stack()))
+        except auto.StackNotFoundError:
+            self._stack = None
+        except auto.CommandError as error:
+            raise engine_error(name, str(error)) from None
+
+    @property
+    def exists(self) -> bool:
+        return self._stack is not None
+
+    def destroy(self) -> None:
+        """Deletes its objects, then the stack; nothing where it does not exist."""
+        if self._stack is None:
+            return
+        try:
+            self._stack.destroy(remove=True, color="never")
+        except auto.CommandError as error:
+            raise engine_error(self.name, str(error)) from None
+
+    def left(self, cluster: Objects) -> list[str]:
+        """The objects of its state, as it was when this was made, that are in the cluster still."""
+        found = []
+        for token, resource_id in self._declared:
+            kind, (namespace, name) = kind_of_type(token), parse_id(resource_id)
+            if cluster.get(kind, namespace, name) is not None:
+                found.append(f"{kind.kind} {resource_id}")
+        return found
+
+
+def _objects(exported: auto.Deployment) -> Iterator[tuple[str, str]]:
+    for record in (exported.deployment or {}).get("resources") or ():
+        token = str(record.get("type") or "")
+        is_object = token.startswith("kubernetes:") and not token.startswith("kubernetes:helm.sh")
+        if record.get("custom") and is_object and record.get("id"):
+            yield token, str(record["id"])

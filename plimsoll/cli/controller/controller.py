@@ -1,0 +1,118 @@
+"""The controller: waits for the Environment, takes the Lease, runs the loop; again where the Environment changes."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import structlog
+
+from plimsoll.apply import LeaseHeldError, LeaseLostError, WriterStoppingError, cluster_identity
+from plimsoll.cli.controller.service import Service
+from plimsoll.cli.controller.standing import Standing
+from plimsoll.cli.controller.stopping import Stopping
+from plimsoll.cli.writing import Writer, WriterOptions, writer_of
+from plimsoll.errors import PlimsollError
+from plimsoll.kube import Connection
+from plimsoll.loop import EnvironmentChangedError, Loop, Tick
+from plimsoll.model.api import Environment
+from plimsoll.observe.cluster import Observer
+
+_WAIT_SECONDS: Final = 30.0
+
+log = structlog.get_logger(__name__)
+
+
+class Controller:
+    """Of one cluster, whose watches are synced."""
+
+    def __init__(
+        self,
+        options: WriterOptions,
+        connection: Connection,
+        observer: Observer,
+        service: Service,
+        stopping: Stopping,
+    ) -> None:
+        self._options = options
+        self._connection = connection
+        self._observer = observer
+        self._service = service
+        self._stopping = stopping
+
+    def run(self) -> None:
+        """Until a signal comes. Raises what no later round could mend, such as errors of the settings."""
+        self._service.metrics.of(cluster=cluster_identity(self._connection).uid)
+        while not self._stopping.requested:
+            environment = self.environment(None)
+            try:
+                with self.session(environment, None) as loop:
+                    loop.run(self._service.took, on_begin=self._service.status.beat, on_failure=self._service.failed)
+            except EnvironmentChangedError as error:
+                log.warning("another Environment", error=error.message)
+            except LeaseLostError as error:
+                log.error("the Lease is lost: waiting for it", error=error.message)
+            except WriterStoppingError:
+                break
+            finally:
+                self._service.lost_lease()
+        self._service.status.become(Standing.STOPPING)
+
+    def run_once(self, timeout: float, on_tick: Callable[[Tick], bool], look_again: float) -> None:
+        """For a job: until `on_tick` says so. Raises the first error."""
+        began = time.monotonic()
+        environment = self.environment(timeout)
+        with self.session(environment, max(0.0, timeout - (time.monotonic() - began))) as loop:
+            loop.run(lambda tick: self._service.took(tick) and on_tick(tick), patient=False, look_again=look_again)
+
+    def environment(self, wait_seconds: float | None) -> Environment:
+        """The cluster's Environment, once there is one. `wait_seconds`: None waits without limit.
+
+        Raises PlimsollError where there is none in time, or it is not the one of the options.
+        """
+        deadline = None if wait_seconds is None else time.monotonic() + wait_seconds
+        told = False
+        while not (found := self._observer.snapshot().environment).uid:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise PlimsollError(
+                    f"the cluster at {self._connection.server} has no Environment",
+                    "apply the environment's stack first",
+                )
+            if not told:
+                log.info("waiting for the Environment", cluster=self._connection.server)
+                told = True
+            self._service.status.become(Standing.NO_ENVIRONMENT)
+            self._observer.wait(0.0, 1.0, _until(deadline))
+        if self._options.environment not in (None, found.name):
+            raise PlimsollError(
+                f"the Environment of the cluster at {self._connection.server} is {found.name!r}, not "
+                f"{self._options.environment!r}",
+                "connect to the other cluster with --context, or remove --environment",
+            )
+        return found
+
+    @contextmanager
+    def session(self, environment: Environment, wait_seconds: float | None) -> Iterator[Loop]:
+        """The loop of one Environment, which holds the Lease; stopped on leaving."""
+        with writer_of(self._options, self._connection, self._observer, environment) as writer:
+            loop = Loop(writer.observer, writer.applier, writer.reporter, environment=environment)
+            with self._stopping.by(loop.stop, writer.applier.interrupt):
+                self._take_lease(writer, wait_seconds)
+                yield loop
+
+    def _take_lease(self, writer: Writer, wait_seconds: float | None) -> None:
+        """Logs if another process has it."""
+        status, applier = self._service.status, writer.applier
+        try:
+            applier.start()
+        except LeaseHeldError as error:
+            log.warning("waiting for the Lease", environment=writer.environment, holder=error.holder)
+            status.become(Standing.STANDBY, writer.environment, error.holder)
+            applier.start(wait_seconds, status.beat)
+        status.become(Standing.ACTIVE, writer.environment, applier.identity)
+        self._service.has_lease(writer.environment)
+        log.info("at work", environment=writer.environment, identity=applier.identity)
+
+
+def _until(deadline: float | None) -> float:
+    return _WAIT_SECONDS if deadline is None else min(_WAIT_SECONDS, max(0.0, deadline - time.monotonic()))

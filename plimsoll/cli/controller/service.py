@@ -1,0 +1,98 @@
+"""Serves the controller's metrics and health over HTTP."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+import orjson
+from prometheus_client import make_wsgi_app
+from prometheus_client.exposition import ThreadingWSGIServer
+
+from plimsoll.cli.controller.standing import ControllerStatus
+from plimsoll.errors import PlimsollError
+from plimsoll.loop import Tick
+from plimsoll.report import Metrics
+
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+
+
+class Service:
+    """What the controller tells: its status, and its metrics, which carry the Environment and the cluster."""
+
+    def __init__(self) -> None:
+        self.status = ControllerStatus()
+        self.metrics = Metrics()
+        self._pages = make_wsgi_app(self.metrics.registry)
+
+    def took(self, tick: Tick) -> bool:
+        """Counts a round; always continues."""
+        now = datetime.now(UTC)
+        self.metrics.seen(tick.snapshot, now)
+        if tick.plan is not None:
+            self.metrics.planned(tick.plan, tick.seconds, now)
+            outcome = tick.outcome
+            seconds = (each.start + each.review + each.engine + each.provider for each in outcome.timings)
+            self.metrics.applied(
+                tick.plan,
+                created=outcome.created,
+                updated=outcome.updated,
+                deleted=outcome.deleted,
+                failed=outcome.failed,
+                seconds=seconds,
+            )
+        return True
+
+    def failed(self, error: PlimsollError) -> None:
+        """Counts a round that failed as a whole and is tried again."""
+        self.metrics.round_failed(type(error).__name__)
+
+    def has_lease(self, environment: str) -> None:
+        self.metrics.of(environment=environment)
+        self.metrics.holds_lease(True)
+
+    def lost_lease(self) -> None:
+        self.metrics.holds_lease(False)
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """As a WSGI application: /metrics, /healthz, /readyz."""
+        path = environ.get("PATH_INFO", "")
+        if path == "/metrics":
+            pages: Iterable[bytes] = self._pages(environ, start_response)
+            return pages
+        if path not in ("/healthz", "/readyz"):
+            start_response("404 Not Found", [("Content-Type", "text/plain")])
+            return [b"/metrics, /healthz, /readyz\n"]
+        well = self.status.alive if path == "/healthz" else self.status.ready
+        start_response("200 OK" if well else "503 Service Unavailable", [("Content-Type", "application/json")])
+        return [orjson.dumps(self.status.as_json()) + b"\n"]
+
+
+@contextmanager
+def serving(host: str, port: int | None) -> Iterator[Service]:
+    """Nothing is served without a port. Raises PlimsollError where the address cannot be used."""
+    service = Service()
+    if port is None:
+        yield service
+        return
+    try:
+        server = make_server(host, port, service, ThreadingWSGIServer, _Quiet)
+    except (OSError, OverflowError) as error:
+        raise PlimsollError(
+            f"cannot serve metrics on {host}:{port}: {error}", "set another --metrics-port or --metrics-host"
+        ) from None
+    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread.start()
+    try:
+        yield service
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """A probe each few seconds is no news."""

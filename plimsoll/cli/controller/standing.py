@@ -1,0 +1,70 @@
+"""What the controller is about, as its health endpoints tell it."""
+
+import threading
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final
+
+STUCK_SECONDS: Final = 900.0
+"""A controller that has begun no round for so long is stuck: a round takes minutes at most, and one begins at least
+every 30 s."""
+
+
+class Standing(StrEnum):
+    SYNCING = "Syncing"
+    """The watches have not seen the whole cluster yet."""
+    NO_ENVIRONMENT = "NoEnvironment"
+    """Nothing is planned before the cluster has an Environment."""
+    STANDBY = "Standby"
+    """Another controller holds the Lease; the watches are synced."""
+    ACTIVE = "Active"
+    """It holds the Lease."""
+    STOPPING = "Stopping"
+
+
+class ControllerStatus:
+    """Written by the controller's thread, read by those of the server."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._standing = Standing.SYNCING
+        self._environment = ""
+        self._holder = ""
+        self._beat = clock()
+
+    def beat(self) -> None:
+        """A round begins, or the controller still waits for what it waits for."""
+        with self._lock:
+            self._beat = self._clock()
+
+    def become(self, standing: Standing, environment: str = "", holder: str = "") -> None:
+        """`holder` is who holds the Lease, as far as it is known."""
+        with self._lock:
+            self._standing, self._environment, self._holder = standing, environment, holder
+            self._beat = self._clock()
+
+    @property
+    def standing(self) -> Standing:
+        return self._standing
+
+    @property
+    def alive(self) -> bool:
+        """Whether a round began, or was waited for, not too long ago."""
+        with self._lock:
+            return self._clock() - self._beat < STUCK_SECONDS
+
+    @property
+    def ready(self) -> bool:
+        """Whether the watches are synced and the controller works, waits for the Lease, or for an Environment."""
+        return self._standing not in (Standing.SYNCING, Standing.STOPPING)
+
+    def as_json(self) -> dict[str, object]:
+        with self._lock:
+            return {
+                "standing": self._standing.value,
+                "environment": self._environment,
+                "leaseHolder": self._holder,
+                "secondsSinceRound": round(self._clock() - self._beat, 1),
+            }

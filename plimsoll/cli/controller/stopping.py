@@ -1,0 +1,41 @@
+"""SIGTERM and SIGINT end a controller gracefully, whatever it is about."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+Action = Callable[[], None]
+
+
+class Stopping:
+    """`requested` once a signal came. Its handlers take no lock and start nothing, as they interrupt this very thread.
+
+    Where nothing is at work that could be stopped, a signal ends the process with SystemExit(0): as process 1 of a
+    container it would be ignored without a handler.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._actions: list[Action] = []
+
+    def on_signals(self) -> None:
+        """From now on; for the main thread."""
+        signal.signal(signal.SIGTERM, self._handle)
+        signal.signal(signal.SIGINT, self._handle)
+
+    @contextmanager
+    def by(self, *actions: Action) -> Iterator[None]:
+        """Within, a signal calls these, which make what runs there end soon."""
+        self._actions = list(actions)
+        try:
+            yield
+        finally:
+            self._actions = []
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        self.requested = True
+        if not self._actions:
+            raise SystemExit(0)
+        for action in self._actions:
+            action()

@@ -1,0 +1,16 @@
+"""The Environment that a loop serves: its stacks are named after it, so that another one needs another writer."""
+
+from plimsoll.errors import PlimsollError
+from plimsoll.model.api import Environment
+
+
+class EnvironmentChangedError(PlimsollError):
+    """The cluster's Environment is not the one that the loop was started for."""
+
+
+def require_same(served: Environment | None, found: Environment) -> None:
+    """Raises EnvironmentChangedError where the Environment was removed, replaced or given another name."""
+    if served is None or (served.name, served.uid) == (found.name, found.uid):
+        return
+    now = f"the Environment {found.name!r} took its place" if found.uid else "the cluster has none now"
+    raise EnvironmentChangedError(f"the Environment {served.name!r} is gone: {now}")
