@@ -26,6 +26,7 @@ MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 NODEPOOL: Final = "karpenter.sh/nodepool"
+CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 QUEUE: Final = "kai.scheduler/queue"
 

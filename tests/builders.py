@@ -9,6 +9,7 @@ from plimsoll.model.api import Environment, GPUDemand, Workspace
 from plimsoll.model.cluster import Autoscaler, DaemonSet, HostLoad, Node, PlainPod, Pod, Takes, Workload
 from plimsoll.model.kai import PodGroup, Queue
 from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.presets import ModelCatalog
 
 A100 = "NVIDIA-A100-SXM4-80GB"
 A100_MIB = 81920
@@ -118,7 +119,7 @@ def a_workspace(
     asked: dict[str, Any] | None = None
     if inference:
         asked = {
-            "preset": {"name": preset} if preset else None,
+            "preset": _a_preset(preset) if preset else None,
             "template": None if preset else template or a_template(),
             "gpuMemoryGiB": gpu_memory_gib,
             "replicas": replicas,
@@ -152,6 +153,13 @@ def a_workspace(
         "status": {"workerNodes": list(worker_nodes)},
     }
     return Workspace.read(manifest)
+
+
+def _a_preset(name: str) -> dict[str, Any]:
+    """With a token where Hugging Face asks for one."""
+    known = ModelCatalog.builtin().find(name)
+    secret = {"presetOptions": {"modelAccessSecret": "token"}} if known is not None and known.gated else {}
+    return {"name": name, **secret}
 
 
 def a_template(**container: Any) -> dict[str, Any]:

@@ -19,6 +19,7 @@ COMMANDS = {
     "plan": ("plimsoll.cli.plan", "Preview the next Plan, from a cluster or from files; nothing is applied."),
     "run": ("plimsoll.cli.run", "Run the controller, or one run for a job (--once)."),
     "estimate": ("plimsoll.cli.estimate", "Estimate the GPUs and nodes that a model needs, line by line."),
+    "presets": ("plimsoll.cli.presets", "List the models that are known by name, or refresh them from KAITO's file."),
     "demand": (
         "plimsoll.cli.demand",
         "Show the GPUs that unschedulable pods need, and the capacity that would be requested.",

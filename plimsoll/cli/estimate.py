@@ -8,14 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from plimsoll.cli.estimate_report import Model, show_candidates, show_estimate
+from plimsoll.cli.estimate_report import Model, Ranking, ranked, show_candidates, show_estimate
 from plimsoll.cli.shared import Format, Output
 from plimsoll.errors import PlimsollError
+from plimsoll.estimating import ModelNeed, Settings, estimate, settings_of
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import MIB_PER_GIB, InstanceType, InvalidFigureError, NodeGpus
 from plimsoll.plan.catalog import Catalog, UnknownInstanceTypeError
-from plimsoll.plan.estimating import ModelNeed, Settings, estimate, near, preset, settings_of
 from plimsoll.plan.nodes import mig_slice
+from plimsoll.presets import ModelCatalog, catalog_of
 from plimsoll.text import did_you_mean
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -30,7 +31,10 @@ def command(
     instance_type: Annotated[
         str | None, typer.Option("--instance-type", "-t", help="instance type to estimate for [lists all that fit]")
     ] = None,
-    context_length: Annotated[int | None, typer.Option(help="tokens whose KV cache must fit [2048]")] = None,
+    context_length: Annotated[
+        int | None,
+        typer.Option(help="tokens that are served and must fit [the longest that fits, at least 2048]"),
+    ] = None,
     utilization: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,6 +66,12 @@ def command(
         str | None, typer.Option(help="query the EC2 API of this region for its instance types")
     ] = None,
     prices: Annotated[Path | None, typer.Option(help="CSV file with name,price_per_hour to rank types by")] = None,
+    by: Annotated[
+        Ranking, typer.Option(help="what the table of types is ordered by: price, or price for the tokens of KV cache")
+    ] = Ranking.PRICE,
+    presets: Annotated[
+        Path | None, typer.Option(help="YAML file with further presets, as in `presets` of an Environment")
+    ] = None,
     file: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,26 +85,29 @@ def command(
     Exit codes: 0 it fits, 2 it does not (the reason is said), 1 an error.
     """
     environment = _environment(file or [])
+    models = _models(environment, presets)
     given = {
-        "context_length": context_length,
         "overhead_gib": overhead_gib,
         "activation_factor": activation_factor,
         "weight_factor": weight_factor,
         "kv_value_bytes": kv_value_bytes,
     }
     settings = _settings(settings_of(environment.estimator), given, utilization or [])
-    subject = _model(model, size_gib, bytes_per_token, one_node)
+    subject = _model(models, model, size_gib, bytes_per_token, one_node)
+    if context_length is not None:
+        settings = replace(settings, context_length=context_length)
     gpus = _explicit_gpus(gpu_memory_gib, gpus_per_node, mig_profile)
     if gpus is not None and instance_type is not None:
         raise PlimsollError("--instance-type and explicit GPUs exclude each other", "remove one of them")
-    warnings = _over_limit(model, settings.context_length)
+    warnings = _over_limit(subject, context_length)
     kind: InstanceType | None = None
     if gpus is None:
         catalog, told = _catalog(environment, aws_region, prices)
         warnings += told
         if instance_type is None:
-            candidates = catalog.feasible(subject.need, settings, clouds=_clouds(cloud or [], catalog))
-            show_candidates(subject, candidates, warnings, output)
+            clouds = _clouds(cloud or [], catalog)
+            candidates = catalog.feasible(subject.need, settings, asked=context_length, clouds=clouds)
+            show_candidates(subject, ranked(candidates, by), warnings, output, by=by)
             return
         kind = catalog.lookup(instance_type)
         if kind is None:
@@ -102,7 +115,7 @@ def command(
         if not kind.nvidia:
             warnings.append(f"{kind.name} has {kind.product}: the formula is for NVIDIA GPUs")
         gpus = kind.node_gpus
-    outcome = estimate(subject.need, gpus, settings)
+    outcome = estimate(subject.need, gpus, settings, context_length)
     show_estimate(subject, gpus, kind, outcome, warnings=warnings, output=output)
 
 
@@ -133,7 +146,19 @@ def _settings(declared: Settings, given: Mapping[str, float | None], utilization
     return replace(declared, **changes, utilization_by_product=by_product)
 
 
-def _model(name: str | None, size: float | None, token: float | None, one_node: bool | None) -> Model:
+def _models(environment: EnvironmentSpec, file: Path | None) -> ModelCatalog:
+    """The built-in presets, with those of the Environment and of a file on top."""
+    models = catalog_of(environment.presets)[0]
+    if file is None:
+        return models
+    from plimsoll.observe.files import read_preset_file
+
+    return models.with_presets(read_preset_file(file))
+
+
+def _model(
+    models: ModelCatalog, name: str | None, size: float | None, token: float | None, one_node: bool | None
+) -> Model:
     """The given preset, files or figures; figures take precedence over those of a preset or of files."""
     if name is None:
         if size is None or token is None:
@@ -144,21 +169,21 @@ def _model(name: str | None, size: float | None, token: float | None, one_node: 
                 "set a preset or a config.json, or --size-gib and --bytes-per-token",
             )
         return Model("the model", ModelNeed(size, token, spans_nodes=not one_node), "figures as given")
-    known = preset(name)
+    known = models.find(name)
     if known is not None:
         spans = known.spans_nodes if one_node is None else not one_node
         need = ModelNeed(
             known.size_gib if size is None else size,
             known.bytes_per_token if token is None else token,
             spans_nodes=spans,
-            splits=known.splits,
+            shape=known.shape if token is None else None,
         )
         return Model(known.name, need, known.source)
     path = Path(name).expanduser()
     if not path.exists():
         raise PlimsollError(
             f"{name!r} is neither a preset nor an existing file or folder",
-            did_you_mean(near(name)) or "set a preset, or the path of a model's config.json",
+            did_you_mean(models.near(name)) or "set a preset, or the path of a model's config.json",
         )
     return _from_files(path, size, token, one_node)
 
@@ -173,15 +198,16 @@ def _from_files(path: Path, size: float | None, token: float | None, one_node: b
             f"{path}: the size is not known: no safetensors index or files are next to the config",
             "set --size-gib, the size of the weight files in GiB",
         )
-    need = ModelNeed(weights, files.config.bytes_per_token if token is None else token, spans_nodes=not one_node)
-    return Model(files.name, need, f"{files.config.shape}; size from {files.size_source or 'the option'}")
+    shape = files.shape if token is None else None
+    need = ModelNeed(weights, files.shape.bytes_per_token if token is None else token, not one_node, shape)
+    return Model(files.name, need, f"{files.shape}; size from {files.size_source or 'the option'}")
 
 
-def _over_limit(name: str | None, context_length: int) -> list[str]:
-    known = preset(name) if name else None
-    if known is None or known.context_limit is None or context_length <= known.context_limit:
+def _over_limit(model: Model, context_length: int | None) -> list[str]:
+    limit = model.need.shape.context_limit if model.need.shape is not None else None
+    if context_length is None or limit is None or context_length <= limit:
         return []
-    return [f"{known.name} supports at most {known.context_limit} tokens, and the context length is {context_length}"]
+    return [f"{model.name} supports at most {limit} tokens, and the context length is {context_length}"]
 
 
 def _explicit_gpus(memory_gib: float | None, per_node: int | None, mig_profile: str | None) -> NodeGpus | None:

@@ -1,15 +1,26 @@
 """The output of `plimsoll estimate`: the sum line by line, or a table of the instance types that fit."""
 
-from typing import Any, NamedTuple
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
 
 import typer
 from rich import box
 from rich.table import Table
 
 from plimsoll.cli.shared import ERR, OUT, REFUSED, Format, print_json
+from plimsoll.estimating import Estimate, Infeasible, ModelNeed
 from plimsoll.model.cluster import InstanceType, NodeGpus
 from plimsoll.plan.catalog import Candidate
-from plimsoll.plan.estimating import DISK_HEADROOM_GIB, Estimate, Infeasible, ModelNeed
+from plimsoll.presets import DISK_HEADROOM_GIB
+
+MILLION: Final = 1_000_000
+
+
+class Ranking(StrEnum):
+    """What the table of instance types is ordered by."""
+
+    PRICE = "price"
+    KV_CACHE = "kv-cache"
 
 
 class Model(NamedTuple):
@@ -54,6 +65,7 @@ def show_estimate(
                 "reason": reason,
                 "min_gpus": outcome.min_gpus,
                 "nodes": outcome.nodes,
+                "serving": _serving(outcome),
                 "lines": [
                     {"name": line.name, "value": line.value, "unit": line.unit, "sum": line.sum}
                     for line in outcome.lines
@@ -81,11 +93,37 @@ def _print_sum(model: Model, gpus: NodeGpus, kind: InstanceType | None, outcome:
     for line in outcome.lines:
         value = f"{line.value:.2f} GiB" if line.unit == "GiB" else f"{line.value:.0f}"
         table.add_row(line.name, value, line.sum)
+    if isinstance(outcome, Estimate):
+        table.add_row("parallelism", outcome.serving.tier.value, str(outcome.serving))
     table.add_row("disk", f"{model.figures['disk_gib']} GiB", f"{model.need.size_gib:g} + {DISK_HEADROOM_GIB} GiB")
     OUT.print(table, markup=False, highlight=False)
 
 
-def show_candidates(model: Model, candidates: tuple[Candidate, ...], warnings: list[str], output: Format) -> None:
+def ranked(candidates: tuple[Candidate, ...], by: Ranking) -> tuple[Candidate, ...]:
+    """The candidates in the order that is asked for; by price, the catalog has ordered them."""
+    if by is Ranking.PRICE:
+        return candidates
+    return tuple(sorted(candidates, key=lambda each: (_cache_price(each) is None, _cache_price(each) or 0)))
+
+
+def _cache_price(candidate: Candidate) -> float | None:
+    """Price of an hour for each million tokens of KV cache; None where one of them is not known."""
+    price, tokens = candidate.price_per_hour, candidate.estimate.serving.cache_tokens
+    return None if price is None or not tokens else price / tokens * MILLION
+
+
+def _serving(outcome: Estimate | Infeasible) -> dict[str, Any] | None:
+    return outcome.serving.model_dump(mode="json") if isinstance(outcome, Estimate) else None
+
+
+def show_candidates(
+    model: Model,
+    candidates: tuple[Candidate, ...],
+    warnings: list[str],
+    output: Format,
+    *,
+    by: Ranking = Ranking.PRICE,
+) -> None:
     """Prints the instance types that one replica fits, cheapest first; raises Exit(2) if there is none."""
     reason = None if candidates else "one replica fits no instance type of the catalog"
     if output is Format.JSON:
@@ -100,7 +138,7 @@ def show_candidates(model: Model, candidates: tuple[Candidate, ...], warnings: l
         )
     else:
         if candidates:
-            _print_candidates(model, candidates)
+            _print_candidates(model, candidates, by)
         _print_warnings(warnings)
         if reason is not None:
             ERR.print(reason, style="bold red", markup=False, highlight=False, soft_wrap=True)
@@ -119,25 +157,33 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
         "min_gpus": candidate.estimate.min_gpus,
         "nodes": candidate.estimate.nodes,
         "price_per_hour": candidate.price_per_hour,
+        "price_per_hour_of_a_million_cached_tokens": _cache_price(candidate),
+        "serving": _serving(candidate.estimate),
         "source": kind.source,
         "reasons": candidate.reasons,
     }
 
 
-def _print_candidates(model: Model, candidates: tuple[Candidate, ...]) -> None:
+def _print_candidates(model: Model, candidates: tuple[Candidate, ...], by: Ranking) -> None:
     priced = any(each.price_per_hour is not None for each in candidates)
     order = "price, then GPUs, GPU memory, nodes" if priced else "fewest GPUs, then GPU memory, nodes, vCPUs"
+    if priced and by is Ranking.KV_CACHE:
+        order = "price of a million tokens of KV cache"
     title = f"Instance types for one replica of {model.name}, cheapest first"
     table = _table(title, f"ordered by {order}; {model.origin}")
-    for column in ("type", "GPUs of a node"):
-        table.add_column(column, no_wrap=True, overflow="fold")
-    for column in ("GPUs needed", "nodes", *(["an hour"] if priced else [])):
+    table.add_column("type", no_wrap=True, min_width=max(len(each.type.name) for each in candidates))
+    table.add_column("GPUs of a node")
+    table.add_column("parallelism", no_wrap=True)
+    prices = ["an hour", "M tokens"] if priced else []
+    for column in ("GPUs", "nodes", "context", *prices):
         table.add_column(column, justify="right", no_wrap=True)
     for each in candidates:
         row = [each.type.name, each.type.describe_gpus()]
-        row += [str(each.estimate.min_gpus), str(each.estimate.nodes)]
+        serving = each.estimate.serving
+        row += [serving.tier.value, str(each.estimate.min_gpus), str(each.estimate.nodes), str(serving.context_length)]
         if priced:
-            row.append("" if each.price_per_hour is None else f"{each.price_per_hour:.4g}")
+            shown = (each.price_per_hour, _cache_price(each))
+            row += ["" if price is None else f"{price:.4g}" for price in shown]
         table.add_row(*row)
     OUT.print(table, markup=False, highlight=False)
 

@@ -11,6 +11,8 @@ from rich.text import Text
 from plimsoll.cli.queues_report import next_as_json, next_line
 from plimsoll.cli.shared import OUT, REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_json
 from plimsoll.model import Change, Plan, Snapshot, Verdict
+from plimsoll.model.cluster import SERVICE
+from plimsoll.model.meta import dig
 from plimsoll.plan import plan as plan_round
 from plimsoll.plan import validate
 from plimsoll.plan.queues import NextGpu, next_gpu, queue_usage
@@ -156,8 +158,12 @@ def _telling(manifest: dict[str, Any]) -> dict[str, Any]:
     spec = manifest["spec"]
     if manifest["kind"] == "NodeClaim":
         return {item["key"]: ", ".join(item.get("values", ())) or item["operator"] for item in spec["requirements"]}
-    containers = spec["template"]["spec"]["containers"]
-    return {"replicas": spec["replicas"], "images": ", ".join(str(each.get("image", "")) for each in containers)}
+    if manifest["kind"] == SERVICE:
+        return {"ports": ", ".join(f"{each['name']} {each['port']}" for each in spec["ports"])}
+    template = spec.get("template") or dig(spec, "leaderWorkerTemplate.workerTemplate")
+    containers = dig(template, "spec.containers") or []
+    images = ", ".join(str(each["image"]) for each in containers if each.get("image"))
+    return {"replicas": spec.get("replicas"), **({"images": images} if images else {})}
 
 
 def _print_line(sign: str, style: str, what: str, why: str) -> None:

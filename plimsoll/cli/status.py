@@ -9,7 +9,7 @@ from rich.text import Text
 from plimsoll.cli.shared import OUT, Context, Format, Kubeconfig, Output, log_to_stderr, print_json
 from plimsoll.model import InvalidWorkspace, Reason, Snapshot
 from plimsoll.model.api import ConditionType, Environment, GPUDemand, Workspace
-from plimsoll.model.cluster import Workload
+from plimsoll.model.cluster import SERVICE, Workload
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import condition_of
 from plimsoll.plan.owned import phase_of
@@ -53,7 +53,7 @@ def as_json(snapshot: Snapshot, namespace: str | None = None) -> dict[str, Any]:
     workspaces = [_workspace(each) for each in snapshot.workspaces if wanted(each.namespace)]
     workspaces += [_invalid(each) for each in snapshot.invalid_workspaces if wanted(each.ref.namespace)]
     claims = [_node_claim(each) for each in snapshot.node_claims if all(each.owner[:2]) and wanted(each.owner[0])]
-    workloads = [_workload(each) for each in snapshot.workloads if wanted(each.namespace)]
+    workloads = [_workload(each) for each in snapshot.workloads if wanted(each.namespace) and each.kind != SERVICE]
     return {
         "environment": _environment(snapshot.environment),
         "workspaces": sorted(workspaces, key=lambda each: (each["namespace"], each["name"])),

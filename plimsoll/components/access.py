@@ -27,6 +27,7 @@ CONTROLLER: Final[list[Rule]] = [
     _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
     _rule("karpenter.sh", ["nodepools", "nodeclaims"], _OWN),
     _rule("apps", ["deployments", "statefulsets"], _OWN),
+    _rule("", ["services"], _OWN),
     # For the resources that DaemonSets request on each new node.
     _rule("apps", ["daemonsets"], _READ),
     _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _OWN),

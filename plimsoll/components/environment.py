@@ -7,6 +7,7 @@ import pulumi
 
 from plimsoll.components.component import Component, ObjectArgs, ObjectType, uid_of
 from plimsoll.components.node_pool import NodeClassRefArgs, TaintArgs
+from plimsoll.components.workspace import WeightsArgs
 from plimsoll.labels import API_VERSION
 from plimsoll.model.api import EnvironmentSpec
 
@@ -28,12 +29,24 @@ class NamespaceAccessArgs(TypedDict, total=False):
 class NodeClaimsArgs(TypedDict, total=False):
     node_class_ref: pulumi.Input[NodeClassRefArgs]
     taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
+    capacity_type: pulumi.Input[str]
     storage_gib: pulumi.Input[int]
     launch_deadline_seconds: pulumi.Input[int]
     registration_deadline_seconds: pulumi.Input[int]
     gpu_deadline_seconds: pulumi.Input[int]
     retry_seconds: pulumi.Input[int]
     retry_limit_seconds: pulumi.Input[int]
+
+
+class DeclaredPresetArgs(TypedDict, total=False):
+    name: pulumi.Input[str]
+    aliases: pulumi.Input[list[pulumi.Input[str]]]
+    repository: pulumi.Input[str]
+    size_gib: pulumi.Input[float]
+    config: pulumi.Input[dict[str, Any]]
+    spans_nodes: pulumi.Input[bool]
+    gated: pulumi.Input[bool]
+    options: pulumi.Input[dict[str, pulumi.Input[str]]]
 
 
 class HeadroomArgs(TypedDict):
@@ -112,6 +125,8 @@ class EnvironmentArgs(ObjectArgs, total=False):
     estimator: pulumi.Input[EstimatorArgs]
     queue_scheduler: pulumi.Input[str]
     inference_image: pulumi.Input[str]
+    weights: pulumi.Input[WeightsArgs]
+    presets: pulumi.Input[list[pulumi.Input[DeclaredPresetArgs]]]
     demand: pulumi.Input[DemandArgs]
 
 

@@ -31,6 +31,7 @@ class ResourceArgs(TypedDict, total=False):
     label_selector: pulumi.Input[LabelSelectorArgs]
     count: pulumi.Input[int]
     node_count_limit: pulumi.Input[int]
+    capacity_type: pulumi.Input[str]
     preferred_nodes: pulumi.Input[list[pulumi.Input[str]]]
     partition: pulumi.Input[PartitionArgs]
 
@@ -39,9 +40,26 @@ class PresetOptionsArgs(TypedDict, total=False):
     model_access_secret: pulumi.Input[str]
 
 
+class ModelParametersArgs(TypedDict, total=False):
+    size_gib: pulumi.Input[float]
+    config: pulumi.Input[dict[str, Any]]
+
+
 class PresetArgs(TypedDict, total=False):
     name: pulumi.Input[str]
     preset_options: pulumi.Input[PresetOptionsArgs]
+    parameters: pulumi.Input[ModelParametersArgs]
+
+
+class WeightsArgs(TypedDict, total=False):
+    volume_source: pulumi.Input[dict[str, Any]]
+    read_only: pulumi.Input[bool]
+
+
+class ServiceSettingsArgs(TypedDict, total=False):
+    enabled: pulumi.Input[bool]
+    name: pulumi.Input[str]
+    port: pulumi.Input[int]
 
 
 class DataSourceArgs(TypedDict, total=False):
@@ -81,6 +99,8 @@ class InferenceArgs(TypedDict, total=False):
     gpu_memory_gib: pulumi.Input[float]
     adapters: pulumi.Input[list[pulumi.Input[AdapterArgs]]]
     config: pulumi.Input[str]
+    weights: pulumi.Input[WeightsArgs]
+    service: pulumi.Input[ServiceSettingsArgs]
 
 
 class WorkspaceArgs(ObjectArgs, total=False):

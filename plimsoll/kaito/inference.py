@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from plimsoll.kaito.labels import kept_labels
 from plimsoll.kaito.losses import Losses
-from plimsoll.plan.estimating import near, preset
+from plimsoll.presets import ModelCatalog
 
 _FIELDS: Final = {"preset", "template", "config", "adapters"}
 _PRESET: Final = {"name", "accessMode", "presetOptions"}
@@ -40,8 +40,8 @@ def _preset(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str, Any]
     losses.unknown(given, _PRESET, at)
     name = given.get("name")
     made: dict[str, Any] = {"name": name}
-    if isinstance(name, str) and preset(name) is None:
-        meant = near(name)
+    if isinstance(name, str) and ModelCatalog.builtin().find(name) is None:
+        meant = ModelCatalog.builtin().near(name)
         losses.warn(
             f"{at}name",
             f"{name!r} is not known" + (f" (did you mean {' or '.join(meant)}?)" if meant else ""),

@@ -6,6 +6,7 @@ Nothing here reads a clock, a network or a file.
 from plimsoll.model.owner import DemandRef, Owner
 from plimsoll.model.plan import Change, Deletion, LeavingPod, Lift, ObjectKey, Plan, Signal, SignalReason, Withheld
 from plimsoll.model.refusal import Refusal
+from plimsoll.model.serving import Serving, Tier
 from plimsoll.model.snapshot import InvalidWorkspace, Snapshot
 from plimsoll.model.verdict import Reason, Verdict
 
@@ -21,9 +22,11 @@ __all__ = [
     "Plan",
     "Reason",
     "Refusal",
+    "Serving",
     "Signal",
     "SignalReason",
     "Snapshot",
+    "Tier",
     "Verdict",
     "Withheld",
 ]

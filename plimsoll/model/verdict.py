@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.model.meta import Observed
+from plimsoll.model.serving import Serving
 
 
 class Reason(StrEnum):
@@ -47,10 +48,12 @@ class Verdict(Observed):
     """BYO: the nodes of these that are allocated to this Workspace, sorted."""
     startable_replicas: int | None = None
     """BYO: replicas that may start, if more would use nodes of others or start in part; None: all of them."""
+    gpu_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """BYO: GPU labels that the nodes of the pods must have, with the values that were validated."""
     gpus_per_node: int | None = None
     """Devices that a pod requests for a whole node, or for its part of one; None if they are not known."""
     device_resource: str | None = None
     """The extended resource of these devices; None: the Environment's."""
-    gpus_per_pod: int | None = None
-    """GPUs over which a pod splits its model, fewer than devices if GPUs are shared; None: its devices."""
+    serving: Serving | None = None
+    """How the server of a preset runs one replica, and the context that it serves; None for a template."""
     warnings: tuple[str, ...] = ()

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
+from plimsoll.estimating import Estimate, Estimates, Infeasible, ReplicaNeed, Settings, replica_need
 from plimsoll.labels import as_label_value
 from plimsoll.model import Change, Deletion, Owner, Plan, Snapshot, Verdict
 from plimsoll.model.api import Environment, EnvironmentSpec, Workspace, WorkspaceRef
 from plimsoll.model.cluster import Node, NodeGpus, Workload
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.catalog import OfferedType, OfferedTypes, claim_gpus
-from plimsoll.plan.estimating import Estimate, Estimates, Infeasible, ReplicaNeed, Settings, replica_need
 from plimsoll.plan.nodes import (
     InvalidGpuLabel,
     NodeIndex,
@@ -114,7 +114,7 @@ def _detailed(
 ) -> Story:
     snapshot, types = view.observed, view.types
     workspace_nodes = WorkspaceNodes(view, verdicts)
-    need = replica_need(workspace)
+    need = replica_need(workspace, view.models)
     users = NodeUsers(view, verdicts, workspace_nodes)
     nodes = tuple(
         each._replace(users=users.of(each.node.name, workspace))
@@ -198,7 +198,7 @@ def _sum(
     if gpus is None:
         return None
     estimates = Estimates(environment.estimator)
-    settings = estimates.with_context(need.context_length).for_product(gpus.product)
+    settings = estimates.settings.for_product(gpus.product)
     return Sum(on, estimates.of(need.need, gpus, need.context_length), settings)
 
 

@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from plimsoll.estimating import preset_of
 from plimsoll.labels import NODEPOOL, SPEC_HASH
 from plimsoll.model import Deletion, DemandRef, LeavingPod, ObjectKey, Plan, Snapshot, Verdict
 from plimsoll.model.api import Provisioner as Kind
 from plimsoll.model.api import Workspace, WorkspaceRef
-from plimsoll.model.cluster import Workload
+from plimsoll.model.cluster import SERVICE, Workload
 from plimsoll.plan.catalog import OfferedType
 from plimsoll.plan.demand import DemandPlanner
 from plimsoll.plan.limits import environment_budget, environment_room
-from plimsoll.plan.owned import AttemptTracker, Delta, Owned, alive, by_age, key_of
+from plimsoll.plan.owned import AttemptTracker, Delta, Owned, alive, by_age, key_of, object_labels, ownership_labels
 from plimsoll.plan.pods import marked_pods, rival_warnings
 from plimsoll.plan.provisioning import (
     NodeClaimProvisioner,
@@ -26,12 +27,17 @@ from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
     Scale,
     existing_nodes,
+    spec_hash,
     startable,
     whole_replicas,
     workload_kind,
     workload_manifest,
 )
+from plimsoll.presets import ModelPreset
+from plimsoll.serving import service_manifest, service_name
 from plimsoll.text import counted, did_you_mean, shortlist
+
+WORKLOADS = ("Deployment", "StatefulSet", LEADER_WORKER_SET)
 
 
 def plan(
@@ -101,6 +107,7 @@ class _Round:
                 self._workload(workspace, verdict, spellings, self._nodes_there(workspace, offered))
             else:
                 self._workload(workspace, verdict, (), len(verdict.node_names))
+            self._service(workspace, verdict)
         if not self._environment.spec.auto_provisioning:
             # Also for Workspaces that are now refused because they set an instance type.
             for workspace in sorted(self._snapshot.workspaces, key=by_age):
@@ -138,7 +145,8 @@ class _Round:
         assert node_class is not None, "validation accepts types with a node class only"
         existing = len(self._existing.get(workspace.key, ()))
         target = max(0, (verdict.target_node_count or 0) - existing)
-        return NodeTarget(workspace, verdict, offered, node_class, self._types.pool(offered, access), target)
+        pool = self._types.pool(offered, access)
+        return NodeTarget(workspace, verdict, offered, node_class, pool, target, self._preset(workspace))
 
     def _leftovers(self, workspace: Workspace) -> None:
         claims = [claim for claim in alive(self._ownership.claims_of(workspace)) if NODEPOOL not in claim.labels]
@@ -176,7 +184,10 @@ class _Round:
         key = ObjectKey(api_version=version, kind=kind, namespace=workspace.namespace, name=workspace.name)
         same = next((workload for workload in existing if key_of(workload) == key), None)
         scale = self._scale(workspace, verdict, key, same, nodes_there)
-        manifest = workload_manifest(workspace, inference, verdict, self._environment, instance_types, scale=scale)
+        known = self._preset(workspace)
+        manifest = workload_manifest(
+            workspace, inference, verdict, self._environment, instance_types, known=known, scale=scale
+        )
         others = [workload for workload in existing if workload is not same]
         for workload in others:
             self._delta.delete(workload, f"{key.kind} {key.name} replaces it")
@@ -191,6 +202,40 @@ class _Round:
             changed = wanted is not None and wanted != same.replicas
             reason = f"replicas {same.replicas} -> {wanted}" if changed else "the Workspace changed"
             self._delta.update(manifest, verdict.workspace, reason)
+
+    def _preset(self, workspace: Workspace) -> ModelPreset | None:
+        """The preset that the Workspace serves, where its figures are known."""
+        inference = workspace.spec.inference
+        found = preset_of(inference, self._view.models) if inference is not None else None
+        return found if isinstance(found, ModelPreset) else None
+
+    def _service(self, workspace: Workspace, verdict: Verdict) -> None:
+        """Creates the Service of one Workspace with its workload, or updates or deletes it."""
+        inference, name = workspace.spec.inference, service_name(workspace)
+        same = None
+        for service in self._ownership.services_of(workspace):
+            if service.name == name:
+                same = service
+            else:
+                self._delta.delete(service, "the Workspace declares no Service of this name")
+        if inference is None or not name or SERVICE in self._snapshot.missing_kinds:
+            return
+        manifest = service_manifest(
+            workspace,
+            inference,
+            object_labels(workspace, self._environment),
+            ownership_labels(workspace),
+            groups=(verdict.per_replica_node_count or 1) > 1,
+        )
+        manifest["metadata"]["annotations"] = {SPEC_HASH: spec_hash(manifest)}
+        if same is None:
+            created = any(
+                each.owner == verdict.workspace and each.key.kind in WORKLOADS for each in self._delta.creations
+            )
+            if created or self._ownership.workloads_of(workspace):
+                self._delta.create(manifest, verdict.workspace, "the Workspace serves a preset")
+        elif not same.deleting and same.spec_hash != manifest["metadata"]["annotations"][SPEC_HASH]:
+            self._delta.update(manifest, verdict.workspace, "the Service changed")
 
     def _scale(
         self, workspace: Workspace, verdict: Verdict, key: ObjectKey, same: Workload | None, nodes_there: int

@@ -1,10 +1,10 @@
 """Validation: each Workspace of a snapshot is accepted or refused, with the reason and what to change."""
 
+from plimsoll.estimating import Sizing
 from plimsoll.model import Reason, Refusal, Snapshot, Verdict
 from plimsoll.model.api import SELECTOR_RESERVED, TEMPLATE_RESERVED, EnvironmentSpec, Workspace
 from plimsoll.model.meta import labels_of
 from plimsoll.plan.catalog import claim_gpus
-from plimsoll.plan.estimating import Sizing
 from plimsoll.plan.limits import Budget, DemandUsage, NamespaceBudget, forbidden, reserved_keys
 from plimsoll.plan.owned import alive, by_age
 from plimsoll.plan.view import ClusterView
@@ -16,7 +16,9 @@ from plimsoll.plan.workspaces import (
     existing_nodes,
     unread,
     unsupported,
+    workload_kind,
 )
+from plimsoll.serving import name_problem
 from plimsoll.text import counted, shortlist
 
 
@@ -48,9 +50,9 @@ def _judge(view: ClusterView) -> Found:
     environment = snapshot.environment.spec
     of_mode: ProvisionedNodes | ByoNodes
     if environment.auto_provisioning:
-        of_mode = ProvisionedNodes(view.types, environment)
+        of_mode = ProvisionedNodes(view.types, view.models, environment)
     else:
-        of_mode = ByoNodes(view.index, environment)
+        of_mode = ByoNodes(view.index, view.models, environment)
     return {
         workspace.key: forbidden(workspace, environment)
         or _reserved(workspace, environment)
@@ -78,8 +80,16 @@ def _reserved(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | N
 
 
 def _served(workspace: Workspace, found: Sizing | Refusal, snapshot: Snapshot) -> Sizing | Refusal:
-    """Refuses a replica on several nodes if the cluster does not serve LeaderWorkerSet."""
-    if isinstance(found, Refusal) or found.per_replica == 1 or workspace.spec.inference is None:
+    """Refuses a name that the workload cannot have, and a replica on several nodes if the cluster does not serve
+    LeaderWorkerSet."""
+    inference = workspace.spec.inference
+    if isinstance(found, Refusal) or inference is None:
+        return found
+    kind = workload_kind(inference, found.per_replica)[1]
+    problem = name_problem(workspace.name, kind=kind, replicas=workspace.replicas)
+    if problem:
+        return Refusal(Reason.INVALID_SPEC, problem)
+    if found.per_replica == 1:
         return found
     if LEADER_WORKER_SET not in snapshot.missing_kinds:
         return found
@@ -176,6 +186,7 @@ def _verdict(workspace: Workspace, found: Sizing | Refusal) -> Verdict:
         startable_replicas=found.startable,
         gpus_per_node=found.devices,
         device_resource=found.resource or None,
-        gpus_per_pod=found.parallel,
+        serving=found.serving,
+        gpu_labels=found.gpu_labels,
         warnings=(*found.warnings, *unread(workspace)),
     )

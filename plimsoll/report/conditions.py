@@ -166,6 +166,8 @@ def status_of(
         previous,
         perReplicaNodeCount=verdict.per_replica_node_count,
         targetNodeCount=verdict.target_node_count,
+        contextLength=verdict.serving.context_length if verdict.serving is not None else None,
+        serving=str(verdict.serving) if verdict.serving is not None else None,
         workerNodes=workers,
         provisioning=as_status(provisioning),
     )

@@ -4,9 +4,10 @@ import math
 
 import pytest
 
+from plimsoll.estimating import Estimate, Infeasible, MemoryNeed, ModelNeed, Settings, estimate
 from plimsoll.model.cluster import MIB_PER_GIB, InvalidFigureError, NodeGpus
-from plimsoll.plan.estimating import Estimate, Infeasible, MemoryNeed, ModelNeed, Settings, estimate
 from plimsoll.plan.nodes import mig_slice
+from plimsoll.presets import ModelShape
 
 
 def gpus(count: int, gib: float, product: str = "") -> NodeGpus:
@@ -88,7 +89,7 @@ def test_a_model_for_one_node_is_refused_where_it_needs_two_and_the_figures_stay
 
 
 def test_a_model_that_does_not_split_needs_one_gpu_that_holds_it() -> None:
-    whole = ModelNeed(27.31, 204800, splits=False)
+    whole = ModelNeed(27.31, 204800, spans_nodes=False, shape=ModelShape(32, 71, 1, 64))
     refused = estimate(whole, gpus(2, 24))
     assert isinstance(refused, Infeasible)
     assert "not split" in refused.reason
@@ -128,7 +129,7 @@ def test_a_cache_in_fp8_takes_half() -> None:
     need = ModelNeed(10, 1_000_000)
     half = estimate(need, A100, Settings(context_length=20_000, kv_value_bytes=1))
     full = estimate(need, A100, Settings(context_length=10_000))
-    assert [line.value for line in half.lines] == pytest.approx([line.value for line in full.lines])
+    assert [line.value for line in half.lines[:-1]] == pytest.approx([line.value for line in full.lines[:-1]])
 
 
 BAD = [0, -1, math.nan, math.inf, -math.inf, 1e300]

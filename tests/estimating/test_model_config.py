@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.observe.files import ModelFilesError, read_model_files
-from plimsoll.plan.estimating import InvalidModelConfigError, read_model_config
+from plimsoll.presets import InvalidModelConfigError, read_model_config
 
 GIB = 1024**3
 
@@ -107,7 +107,7 @@ def test_size_from_the_index_beside_the_config(tmp_path: Path) -> None:
     folder = a_folder(tmp_path, index={"metadata": {"total_size": 27 * GIB}, "weight_map": {}})
     for path in (folder, folder / "config.json"):
         files = read_model_files(path)
-        assert (files.name, files.size_gib, files.config.bytes_per_token) == ("some-model", 27, 204800)
+        assert (files.name, files.size_gib, files.shape.bytes_per_token) == ("some-model", 27, 204800)
 
 
 def test_size_of_the_files_where_there_is_no_index(tmp_path: Path) -> None:

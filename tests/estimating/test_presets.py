@@ -1,11 +1,23 @@
 """The registry of presets: names, figures, and what is wrong with a bad one."""
 
-import re
-from typing import Any
-
 import pytest
 
-from plimsoll.plan.estimating import InvalidPresetsError, near, preset, presets, read_presets
+from plimsoll.presets import (
+    InvalidModelConfigError,
+    InvalidPresetsError,
+    ModelCatalog,
+    ModelPreset,
+    as_csv,
+    from_kaito,
+    read_catalog,
+    read_presets,
+)
+
+CATALOG = ModelCatalog.builtin()
+
+
+def preset(name: str) -> ModelPreset | None:
+    return CATALOG.find(name)
 
 
 @pytest.mark.parametrize(
@@ -30,56 +42,128 @@ def test_known_models(name: str, size: float, token: int, spans: bool) -> None:
 def test_names_are_found_case_aside_and_unknown_ones_are_not() -> None:
     assert preset(" PHI-4 ") is preset("phi-4")
     assert preset("phi-5") is None
-    assert "phi-4" in near("phi4")
-    assert near("nothing like it at all") == ()
+    assert "phi-4" in CATALOG.near("phi4")
+    assert CATALOG.near("nothing like it at all") == ()
 
 
 def test_disk_is_the_model_and_80_gib() -> None:
     assert [found.disk_gib for name in ("phi-4", "deepseek-r1-0528") if (found := preset(name))] == [107, 721]
 
 
-def test_bytes_per_token_follow_from_the_shape_that_the_source_names() -> None:
-    shape = re.compile(r"(\d+) layers, (?:(\d+) KV heads? of (\d+)|latent rank (\d+), RoPE dimension (\d+))")
-    for each in presets():
-        match = shape.search(each.source)
-        assert match is not None, each.name
-        layers, heads, dimension, rank, rope = (int(group or 0) for group in match.groups())
-        assert each.bytes_per_token == 2 * layers * (2 * heads * dimension + rank + rope), each.name
+def test_every_model_has_a_shape_that_splits_and_a_context() -> None:
+    for each in CATALOG.presets:
+        assert each.bytes_per_token > 0, each.name
+        assert each.shape.tensor_sizes(1) == (1,), each.name
+        assert each.context_limit is not None, each.name
 
 
-def an_entry(**changes: Any) -> dict[str, Any]:
-    return {
-        "name": "m",
-        "repository": "o/m",
-        "size_gib": 1,
-        "bytes_per_token": 2,
-        "spans_nodes": True,
-        "source": "made up",
-    } | changes
+def test_models_are_found_by_repository_last_part_and_short_name() -> None:
+    for name in ("Qwen/Qwen3.6-27B", "qwen3.6-27b"):
+        assert preset(name) is preset("Qwen/Qwen3.6-27B")
+    assert preset("gemma-3-4b-it") is preset("gemma-3-4b-instruct") is preset("google/gemma-3-4b-it")
 
 
 @pytest.mark.parametrize(
-    ("entry", "field"),
+    ("name", "gpus", "sizes"),
     [
-        (an_entry(size_gib=0), "size_gib"),
-        (an_entry(size_gib=float("nan")), "size_gib"),
-        (an_entry(bytes_per_token=-1), "bytes_per_token"),
-        (an_entry(spans_nodes=None), "spans_nodes"),
-        (an_entry(source=""), "source"),
-        (an_entry(colour="red"), "colour"),
-        ("m", "preset number 1"),
+        ("phi-4", 20, (1, 2, 5, 10, 20)),
+        ("qwen2.5-coder-7b-instruct", 8, (1, 2, 4)),
+        ("falcon-7b", 8, (1,)),
+        ("llama-3.3-70b", 8, (1, 2, 4, 8)),
+        ("deepseek-r1-0528", 16, (1, 2, 4, 8, 16)),
+        ("google/gemma-4-E2B-it", 8, (1, 2, 4, 8)),
     ],
 )
-def test_a_bad_entry_is_named_with_its_field(entry: Any, field: str) -> None:
-    with pytest.raises(InvalidPresetsError, match=field):
-        read_presets([entry])
+def test_tensor_parallel_sizes_are_those_that_the_heads_allow(name: str, gpus: int, sizes: tuple[int, ...]) -> None:
+    found = preset(name)
+    assert found is not None and found.shape.tensor_sizes(gpus) == sizes
 
 
-def test_two_entries_of_one_name_are_refused() -> None:
-    with pytest.raises(InvalidPresetsError, match="preset b: M already names m"):
-        read_presets([an_entry(), an_entry(name="b", aliases=("M",))])
+def test_models_behind_a_license_are_gated() -> None:
+    gated = {each.name for each in CATALOG.presets if each.gated}
+    assert gated == {"llama-3.1-8b-instruct", "llama-3.3-70b-instruct", "gemma-3-4b-instruct", "gemma-3-27b-instruct"}
 
 
-def test_a_name_wins_over_the_same_repository() -> None:
-    found = read_presets([an_entry(), an_entry(name="o/m", spans_nodes=False)])
-    assert found["o/m"].spans_nodes is False
+A_ROW = "repository,size_gib,layers,heads,kv_heads,head_dim\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        ("o/m,0,1,1,1,1", "size_gib"),
+        ("o/m,nan,1,1,1,1", "size_gib"),
+        ("o/m,1,,1,1,1", "layers"),
+        (",1,1,1,1,1", "repository"),
+    ],
+)
+def test_a_bad_line_of_the_catalog_is_named_with_its_field(row: str, field: str) -> None:
+    with pytest.raises(InvalidPresetsError, match=f"line 2.*{field}"):
+        read_catalog(A_ROW + row)
+
+
+KAITO = """
+models:
+- name: org/mla
+  license: mit
+  modelFileSize: 641.30Gi
+  architectures: [DeepseekV3ForCausalLM]
+  modelTokenLimit: 163840
+  hiddenSize: 7168
+  numHiddenLayers: 61
+  numAttentionHeads: 128
+  numKeyValueHeads: 128
+  kvLoraRank: 512
+  qkRopeHeadDim: 64
+  quantMethod: fp8
+"""
+
+
+def test_kaitos_file_becomes_the_catalog() -> None:
+    models = from_kaito(KAITO)
+    assert read_catalog(as_csv(models)) == models
+    [model] = models
+    assert (model.size_gib, model.shape.bytes_per_token, model.shape.context_limit) == (641.3, 70272, 163840)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("models: []", "no list `models`"),
+        ("a: [", "no YAML"),
+        (KAITO.replace("641.30Gi", "much"), "model org/mla: modelFileSize"),
+        (KAITO.replace("numHiddenLayers: 61", "numHiddenLayers: 0"), "model org/mla: layers"),
+        ("models: [1]", "model number 1"),
+    ],
+)
+def test_a_bad_file_of_kaito_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InvalidPresetsError, match=said):
+        from_kaito(text)
+
+
+CONFIG = "{num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, hidden_size: 64}"
+OWN = f"presets: [{{name: own, repository: o/own, sizeGiB: 3, config: {CONFIG}, gated: true}}]"
+
+
+def test_presets_of_ones_own_take_precedence() -> None:
+    models = CATALOG.with_presets(read_presets(OWN.replace("name: own", "name: phi-4")))
+    found = models.find("PHI-4")
+    assert found is not None and (found.repository, found.gated, found.bytes_per_token) == ("o/own", True, 256)
+    assert models.find("phi-4-mini-instruct") is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("presets: 1", "no list `presets`"),
+        (OWN.replace("sizeGiB: 3", "sizeGiB: 0"), "preset own: sizeGiB"),
+        (OWN.replace("gated", "colour"), "preset own: colour"),
+    ],
+)
+def test_a_bad_preset_of_ones_own_is_named(text: str, said: str) -> None:
+    with pytest.raises(InvalidPresetsError, match=said):
+        read_presets(text)
+
+
+def test_a_config_without_layers_is_refused() -> None:
+    with pytest.raises(InvalidModelConfigError, match="preset own: config: num_hidden_layers is missing"):
+        read_presets(OWN.replace("num_hidden_layers: 2, ", ""))

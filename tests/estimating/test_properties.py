@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.estimating import BYTES_PER_GIB, Estimate, Infeasible, MemoryNeed, ModelNeed, Settings, estimate
 from plimsoll.model.cluster import NodeGpus
-from plimsoll.plan.estimating import BYTES_PER_GIB, Estimate, Infeasible, MemoryNeed, ModelNeed, Settings, estimate
 
 needs = st.builds(ModelNeed, st.floats(0.01, 5000), st.integers(0, 2_000_000))
 nodes = st.builds(NodeGpus, st.integers(1, 16), st.floats(1024, 300_000))

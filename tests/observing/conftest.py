@@ -12,6 +12,7 @@ from plimsoll.observe.cluster import (
     NODES,
     POD_TEMPLATES,
     PODS,
+    SERVICES,
     STATEFUL_SETS,
     Observer,
 )
@@ -26,6 +27,7 @@ CORE = (
     DAEMON_SETS.path,
     AUTOSCALERS.path,
     POD_TEMPLATES.path,
+    SERVICES.path,
     DEFINITIONS.path,
 )
 

@@ -53,7 +53,7 @@ def test_an_accepted_workspace() -> None:
         True,
         "Accepted",
     )
-    assert [manifest["kind"] for manifest in found["create"]] == ["Deployment"]
+    assert [manifest["kind"] for manifest in found["create"]] == ["Deployment", "Service"]
     assert (found["update"], found["delete"], found["warnings"]) == ([], [], [])
 
 

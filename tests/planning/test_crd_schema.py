@@ -52,7 +52,7 @@ def _closed(value: Any) -> Any:
         {"preset": "phi-4"},
         {"instance_type": "p5.48xlarge", "uid": "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d"},
         {"expressions": [{"key": "zone", "operator": "In", "values": ["a"]}, {"key": "x", "operator": "Exists"}]},
-        {"name": "w" * 253, "namespace": "n" * 63},
+        {"name": "w" * 253, "namespace": "n" * 63, "inference": False},
         {"instance_type": "metal-8"},
     ],
 )

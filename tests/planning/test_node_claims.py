@@ -94,10 +94,10 @@ def test_the_name_of_a_claim_under_deletion_is_not_used_again() -> None:
 
 @pytest.mark.parametrize("name", ["w" * 253, "a" * 51 + ".b" * 20])
 def test_long_names_are_cut_to_a_label_value(name: str) -> None:
-    [manifest] = created(planned(wanting(1, name=name)))
+    [manifest] = created(planned(wanting(1, name=name, inference=False)))
     assert labels.is_label_value(manifest["metadata"]["name"])
     assert all(labels.is_label_value(value) for value in manifest["metadata"]["labels"].values())
-    assert planned(wanting(1, name=name), a_claim("own", ("default", name))).empty
+    assert planned(wanting(1, name=name, inference=False), a_claim("own", ("default", name))).empty
 
 
 def victims_of(target: int, claims: Iterable[Any]) -> list[str]:

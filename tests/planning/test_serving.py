@@ -21,13 +21,41 @@ def pods_of(preset: dict[str, Any] | None = None, **inference: Any) -> dict[str,
         },
     }
     snapshot = a_snapshot(Workspace.read(manifest), a_node())
-    (creation,) = plan(snapshot, validate(snapshot), NOW).creations
+    creations = plan(snapshot, validate(snapshot), NOW).creations
+    (creation,) = [each for each in creations if each.key.kind != "Service"]
     spec: dict[str, Any] = creation.manifest["spec"]["template"]["spec"]
     return spec
 
 
-def test_a_preset_alone_needs_nothing_more() -> None:
-    assert {"volumes", "initContainers", "imagePullSecrets"} & set(pods_of()) == set()
+def test_a_preset_alone_has_shared_memory_and_its_weights_on_a_volume() -> None:
+    spec = pods_of()
+    assert {"initContainers", "imagePullSecrets"} & set(spec) == set()
+    assert spec["volumes"] == [
+        {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
+        {"name": "weights", "emptyDir": {}},
+    ]
+    (server,) = spec["containers"]
+    assert server["env"] == [{"name": "HF_HOME", "value": "/mnt/weights"}]
+
+
+def test_weights_on_a_claim_that_is_only_read_are_not_downloaded() -> None:
+    source = {"persistentVolumeClaim": {"claimName": "models", "readOnly": True}}
+    spec = pods_of(weights={"volumeSource": source, "readOnly": True})
+    (server,) = spec["containers"]
+    assert {"name": "weights", **source} in spec["volumes"]
+    assert {"name": "weights", "mountPath": "/mnt/weights", "readOnly": True} in server["volumeMounts"]
+    assert {"name": "HF_HUB_OFFLINE", "value": "1"} in server["env"]
+
+
+def test_the_server_is_probed_and_ends_gracefully() -> None:
+    spec = pods_of()
+    (server,) = spec["containers"]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert server[probe]["httpGet"] == {"path": "/health", "port": "http"}
+    start = server["startupProbe"]
+    assert start["periodSeconds"] * start["failureThreshold"] >= 1800, "the download is a part of it"
+    assert server["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", "10"]
+    assert spec["terminationGracePeriodSeconds"] == 120
 
 
 def test_an_adapter_is_copied_out_of_its_image_before_the_server_starts() -> None:
@@ -37,7 +65,7 @@ def test_an_adapter_is_copied_out_of_its_image_before_the_server_starts() -> Non
     assert copying["image"] == "registry/law:1"
     assert copying["command"][-1] == "/mnt/adapters/law"
     (server,) = spec["containers"]
-    assert server["volumeMounts"] == copying["volumeMounts"]
+    assert copying["volumeMounts"][0] in server["volumeMounts"]
     assert server["args"][-4:] == ["--max-loras", "1", "--lora-modules", "law=/mnt/adapters/law"]
     assert spec["imagePullSecrets"] == [{"name": "pull"}]
 
@@ -45,14 +73,14 @@ def test_an_adapter_is_copied_out_of_its_image_before_the_server_starts() -> Non
 def test_an_adapter_on_a_volume_is_mounted() -> None:
     volume = {"persistentVolumeClaim": {"claimName": "law"}}
     spec = pods_of(adapters=[{"source": {"name": "law", "volumeSource": volume}}])
-    (mounted,) = spec["volumes"]
+    mounted = spec["volumes"][-1]
     assert mounted["persistentVolumeClaim"] == {"claimName": "law"}
-    assert spec["containers"][0]["volumeMounts"] == [{"name": mounted["name"], "mountPath": "/mnt/adapters/law"}]
+    assert {"name": mounted["name"], "mountPath": "/mnt/adapters/law"} in spec["containers"][0]["volumeMounts"]
 
 
 def test_options_and_the_token_come_from_their_objects() -> None:
     spec = pods_of({"presetOptions": {"modelAccessSecret": "token"}}, config="options")
     (server,) = spec["containers"]
     assert server["args"][-2:] == ["--config", "/mnt/options/vllm.yaml"]
-    assert spec["volumes"] == [{"name": "options", "configMap": {"name": "options"}}]
-    assert server["env"][0]["valueFrom"]["secretKeyRef"] == {"name": "token", "key": "HF_TOKEN"}
+    assert {"name": "options", "configMap": {"name": "options"}} in spec["volumes"]
+    assert server["env"][1]["valueFrom"]["secretKeyRef"] == {"name": "token", "key": "HF_TOKEN"}

@@ -8,7 +8,19 @@ import pytest
 from plimsoll import labels
 from plimsoll.model import Plan, Snapshot
 from plimsoll.plan import plan, validate
-from tests.builders import NC24, a_claim, a_node, a_pod, a_snapshot, a_template, a_workload, a_workspace, an_environment
+from tests.builders import (
+    A100,
+    A100_MIB,
+    NC24,
+    a_claim,
+    a_node,
+    a_pod,
+    a_snapshot,
+    a_template,
+    a_workload,
+    a_workspace,
+    an_environment,
+)
 from tests.planning.cluster import after, launched
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -20,7 +32,7 @@ def of(snapshot: Snapshot) -> Plan:
 
 
 def workload_of(snapshot: Snapshot) -> dict[str, Any]:
-    [creation] = [each for each in of(snapshot).creations if each.key.kind != "NodeClaim"]
+    [creation] = [each for each in of(snapshot).creations if each.key.kind not in ("NodeClaim", "Service")]
     return creation.manifest
 
 
@@ -50,10 +62,18 @@ def test_brought_nodes_get_a_deployment_of_one_pod_a_replica() -> None:
     assert selected.items() <= manifest["spec"]["template"]["metadata"]["labels"].items()
 
 
+VALIDATED = [
+    (labels.GPU_PRODUCT, "In", (A100,)),
+    (labels.GPU_COUNT, "In", ("1",)),
+    (labels.GPU_MEMORY, "In", (str(A100_MIB),)),
+]
+"""What was validated is required too: a pod that is rescheduled lands on such GPUs alone."""
+
+
 def test_every_requirement_of_the_selector_is_required_of_nodes() -> None:
     expressions = [{"key": "zone", "operator": "NotIn", "values": ["z"]}, {"key": "pool", "operator": "Exists"}]
     spec = pod_spec(a_workspace(expressions=expressions), a_node())
-    assert terms(spec) == [[("pool", "In", ("a",)), ("zone", "NotIn", ("z",)), ("pool", "Exists", ())]]
+    assert terms(spec) == [[("pool", "In", ("a",)), ("zone", "NotIn", ("z",)), ("pool", "Exists", ()), *VALIDATED]]
 
 
 def test_provisioned_nodes_are_required_by_owner() -> None:
@@ -89,16 +109,17 @@ def test_a_templates_own_affinity_stays_required() -> None:
     own = [{"matchExpressions": [{"key": "x", "operator": "Exists"}]}, {"matchFields": [{"key": "metadata.name"}]}]
     template["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": own}}}
     assert terms(pod_spec(a_workspace(template=template), a_node())) == [
-        [("x", "Exists", ()), ("pool", "In", ("a",))],
-        [("pool", "In", ("a",))],
+        [("x", "Exists", ()), ("pool", "In", ("a",)), *VALIDATED],
+        [("pool", "In", ("a",)), *VALIDATED],
     ]
 
 
 def test_a_preset_asks_for_all_gpus_of_a_node() -> None:
     [container] = pod_spec(a_workspace(preset="phi-4"), a_node(count=4))["containers"]
-    assert container["resources"] == {"requests": {"nvidia.com/gpu": "4"}, "limits": {"nvidia.com/gpu": "4"}}
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "4"}
+    assert container["resources"]["requests"] == {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "4"}
     assert container["args"][:2] == ["--model", "microsoft/phi-4"]
-    assert "--tensor-parallel-size" in container["args"]
+    assert container["args"][container["args"].index("--data-parallel-size") + 1] == "4"
 
 
 def test_shared_gpus_are_asked_for_as_devices() -> None:

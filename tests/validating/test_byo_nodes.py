@@ -52,7 +52,7 @@ def test_accepted(workspace: Workspace, brought: list[Node]) -> None:
     [
         pytest.param(a_workspace(preset="phi-4"), nodes(1, memory=28 * 1024), 1, "2 GPUs, 2 nodes", id="on one node"),
         pytest.param(
-            a_workspace(preset="llama-3.3-70b-instruct"), nodes(2), 3, "pods may stay Pending", id="more nodes"
+            a_workspace(preset="llama-3.3-70b-instruct"), nodes(2), 2, "3 GPUs, 3 nodes", id="as many as there are"
         ),
         pytest.param(
             a_workspace(preset="llama-3.3-70b-instruct", per_replica=2),

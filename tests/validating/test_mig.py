@@ -88,7 +88,7 @@ def test_a_replica_takes_one_slice_that_it_fits(node: Node) -> None:
     verdict = judged(on_slices("2g.24gb", preset="phi-4-mini-instruct"), node)
     assert verdict.accepted, verdict.message
     assert (verdict.per_replica_node_count, verdict.target_node_count) == (1, 1)
-    assert (verdict.device_resource, verdict.gpus_per_node, verdict.gpus_per_pod) == ("nvidia.com/mig-2g.24gb", 1, 1)
+    assert (verdict.device_resource, verdict.gpus_per_node) == ("nvidia.com/mig-2g.24gb", 1)
 
 
 @pytest.mark.parametrize(

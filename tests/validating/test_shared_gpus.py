@@ -21,7 +21,7 @@ def test_time_slicing_multiplies_devices_and_no_memory() -> None:
     node = shared("time-slicing")
     verdict = judged(a_workspace(gpu_memory_gib=160), node)
     assert verdict.accepted, verdict.message
-    assert (verdict.gpus_per_node, verdict.gpus_per_pod) == (8, 2)
+    assert verdict.gpus_per_node == 8
     assert any("shared by time-slicing" in warning for warning in verdict.warnings)
     assert judged(a_workspace(gpu_memory_gib=161), node).reason is Reason.INSUFFICIENT_GPU_MEMORY
 
@@ -29,7 +29,7 @@ def test_time_slicing_multiplies_devices_and_no_memory() -> None:
 def test_a_pod_has_one_device_under_mps_with_its_part_of_the_memory() -> None:
     verdict = judged(a_workspace(gpu_memory_gib=20), shared("mps"))
     assert verdict.accepted, verdict.message
-    assert (verdict.gpus_per_node, verdict.gpus_per_pod) == (1, 1)
+    assert verdict.gpus_per_node == 1
     assert any("shared by MPS" in warning for warning in verdict.warnings)
     refused = judged(a_workspace(gpu_memory_gib=21), shared("mps"))
     assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY

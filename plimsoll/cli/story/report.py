@@ -7,8 +7,8 @@ from rich.text import Text
 
 from plimsoll.cli.shared import OUT
 from plimsoll.cli.story.as_object import as_json
+from plimsoll.estimating import Line
 from plimsoll.plan import Story
-from plimsoll.plan.estimating import Line
 from plimsoll.text import counted
 
 

@@ -2,6 +2,7 @@
 
 from plimsoll.model.api.binder import SCHEDULER, BinderSettings
 from plimsoll.model.api.capacity_gate import CAPACITY_GATE, LIFTED, CapacityGateSpec
+from plimsoll.model.api.capacity_type import SPOT, CapacityType
 from plimsoll.model.api.demand_settings import (
     KAI_NAMESPACES,
     TRIGGER_NAMESPACE,
@@ -35,6 +36,7 @@ from plimsoll.model.api.gpu_demand import (
     GPUDemand,
     GPUDemandStatus,
 )
+from plimsoll.model.api.model_parameters import DeclaredPreset, ModelParameters
 from plimsoll.model.api.policies import Exemption, Policies
 from plimsoll.model.api.policy_config import PolicyConfig
 from plimsoll.model.api.provisioning import PendingClaim, Provisioning
@@ -59,6 +61,8 @@ from plimsoll.model.api.workspace_parts import (
     SOURCE_NEEDS_ONE,
     Adapter,
     Partition,
+    ServiceSettings,
+    Weights,
 )
 from plimsoll.model.api.workspace_rules import (
     COUNT_IMMUTABLE,
@@ -113,6 +117,7 @@ __all__ = [
     "SCHEDULER",
     "SELECTOR_RESERVED",
     "SOURCE_NEEDS_ONE",
+    "SPOT",
     "TEMPLATE_KEPT",
     "TEMPLATE_RESERVED",
     "TRIGGER_NAMESPACE",
@@ -122,8 +127,10 @@ __all__ = [
     "BinderSettings",
     "BlockedType",
     "CapacityGateSpec",
+    "CapacityType",
     "ClaimStage",
     "ConditionType",
+    "DeclaredPreset",
     "DeclaredTaint",
     "DemandClaim",
     "DemandObject",
@@ -143,6 +150,7 @@ __all__ = [
     "GPUDemandStatus",
     "Headroom",
     "Inference",
+    "ModelParameters",
     "NamespaceAccess",
     "NodeClassRef",
     "Partition",
@@ -151,7 +159,9 @@ __all__ = [
     "PolicyConfig",
     "Provisioner",
     "Provisioning",
+    "ServiceSettings",
     "TriggerNamespace",
+    "Weights",
     "Workspace",
     "WorkspaceRef",
     "WorkspaceSpec",

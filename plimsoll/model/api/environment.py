@@ -6,10 +6,13 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from plimsoll.labels import GPU_RESOURCE
+from plimsoll.model.api.capacity_type import CapacityType
 from plimsoll.model.api.catalog_settings import CatalogSettings
 from plimsoll.model.api.demand_settings import DemandSettings
 from plimsoll.model.api.estimator_settings import EstimatorSettings
+from plimsoll.model.api.model_parameters import DeclaredPreset
 from plimsoll.model.api.policies import Policies
+from plimsoll.model.api.workspace_parts import Weights
 from plimsoll.model.meta import Condition, Declared, ObservedObject, Reported
 
 
@@ -67,6 +70,9 @@ class NodeClaims(Declared):
     node_class_ref: NodeClassRef | None = None
     """Absent: that of a NodePool that allows the instance type, else that of the cloud in the catalog."""
     taints: tuple[DeclaredTaint, ...] = (DeclaredTaint(key="sku", value="gpu"),)
+    capacity_type: CapacityType | None = None
+    """How nodes for Workspaces are paid for, where a Workspace does not say it: `spot`, `on-demand`, or `any` of them;
+    absent: as the provider chooses."""
     storage_gib: int | None = Field(default=None, ge=1)
     """Ephemeral storage that a NodeClaim requests, GiB, if no preset determines it; absent: none.
 
@@ -107,6 +113,11 @@ class EnvironmentSpec(Declared):
     """Scheduler of the pods of a Workspace that names a queue."""
     inference_image: str = "vllm/vllm-openai:v0.11.0"
     """Image that serves presets."""
+    weights: Weights | None = None
+    """Where the files of presets are kept, for Workspaces that do not say it; absent: on the node's disk, as long as
+    the pod exists."""
+    presets: tuple[DeclaredPreset, ...] = Field(default=(), max_length=256)
+    """Models that Workspaces may name besides those of the built-in catalog; they take precedence over it."""
     demand: DemandSettings = DemandSettings()
     """How capacity is provided for pods with GPU requests that the cluster cannot place."""
 

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Final
 from pydantic import Field, field_validator, model_validator
 from pydantic.aliases import AliasPath
 
+from plimsoll.model.api.capacity_type import CapacityType
 from plimsoll.model.api.provisioning import Provisioning
-from plimsoll.model.api.workspace_parts import Adapter, Partition, Preset, Tuning
+from plimsoll.model.api.workspace_parts import Adapter, Partition, Preset, ServiceSettings, Tuning, Weights
 from plimsoll.model.meta import (
     Condition,
     Declared,
@@ -43,14 +44,18 @@ class Inference(Declared):
     gpu_memory_gib: Annotated[float, Field(gt=0, le=1_000_000)] | None = Field(default=None, alias="gpuMemoryGiB")
     """Total GPU memory that one replica needs, GiB; required if no preset determines it and nodes are to be checked."""
     context_length: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
-    """Maximum context length of a preset's server (vLLM's max-model-len), tokens, whose KV cache is counted; absent:
-    the Environment's is counted, and the server chooses."""
+    """Context length that a preset's server serves (vLLM's max-model-len), tokens, whose KV cache must fit; absent: the
+    longest that fits the nodes, up to the model's own, at least the Environment's."""
     stable_identity: bool = False
     """Whether each replica keeps its name (a StatefulSet); replicas that span nodes always do."""
     adapters: tuple[Adapter, ...] = Field(default=(), max_length=10)
     """LoRA weights that are served besides the preset's own, each under its name."""
     config: str | None = Field(default=None, min_length=1, max_length=253)
     """ConfigMap in the Workspace's namespace whose key vllm.yaml has options of the preset's server."""
+    weights: Weights | None = None
+    """Where a preset's files are kept; absent: as the Environment sets it."""
+    service: ServiceSettings = ServiceSettings()
+    """The Service of a preset's replicas: by default, one of the Workspace's name on port 80."""
 
     @field_validator("template")
     @classmethod
@@ -82,6 +87,8 @@ class Resource(Declared):
     """Deprecated: total number of nodes; use `inference.replicas` and `perReplicaNodeCount`."""
     node_count_limit: PositiveInt | None = None
     """Maximum number of nodes of the Workspace; one that needs more is refused."""
+    capacity_type: CapacityType | None = None
+    """How provisioned nodes are paid for: `spot`, `on-demand`, or `any` of them; absent: as the Environment sets it."""
     preferred_nodes: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] = ()
     """Deprecated and without effect, as in KAITO: select nodes by `labelSelector`."""
     partition: Partition | None = None
@@ -121,6 +128,10 @@ class WorkspaceStatus(Reported):
     observed_generation: int | None = Field(default=None, validation_alias="observedGeneration")
     per_replica_node_count: int | None = Field(default=None, validation_alias="perReplicaNodeCount")
     target_node_count: int | None = Field(default=None, validation_alias="targetNodeCount")
+    context_length: int | None = Field(default=None, validation_alias="contextLength")
+    """Tokens of the longest sequence that a preset's server takes."""
+    serving: str = ""
+    """How the GPUs of a replica are used."""
     worker_nodes: tuple[str, ...] = Field(default=(), validation_alias="workerNodes")
     provisioning: Provisioning = Provisioning()
     conditions: tuple[Condition, ...] = ()

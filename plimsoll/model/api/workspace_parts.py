@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, model_validator
 
+from plimsoll.model.api.model_parameters import ModelParameters
 from plimsoll.model.meta import Declared
 
 SOURCE_NEEDS_ONE: Final = "a source needs exactly one of image, volumeSource and urls"
@@ -15,8 +16,8 @@ Name = Annotated[str, Field(min_length=1, max_length=253)]
 class DataSource(Declared):
     """Source of data."""
 
-    name: str | None = Field(default=None, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-    """A DNS label: it names a container and a folder."""
+    name: str | None = Field(default=None, max_length=253, pattern=r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$")
+    """It names a folder and, for an adapter, the model that requests name."""
     image: str | None = Field(default=None, min_length=1, max_length=1024)
     """An image with the data in its directory `/data`."""
     image_pull_secrets: tuple[Name, ...] = Field(default=(), max_length=16)
@@ -73,6 +74,28 @@ class PresetOptions(Declared):
 class Preset(Declared):
     name: str = Field(min_length=1, max_length=253)
     preset_options: PresetOptions | None = None
+    parameters: ModelParameters | None = None
+    """Figures of the model, for one that is not known by its name, or to correct them."""
+
+
+class Weights(Declared):
+    """Where the model's files are kept. Absent: on the node's disk, as long as the pod exists."""
+
+    volume_source: dict[str, Any]
+    """A volume, as in a pod's `volumes` (`persistentVolumeClaim`, `hostPath`, `ephemeral`, ...). It is the server's
+    Hugging Face cache (HF_HOME)."""
+    read_only: bool = False
+    """Whether the volume holds the files already and is only read, such as a claim that many nodes mount: nothing is
+    downloaded."""
+
+
+class ServiceSettings(Declared):
+    """The Service of a preset's replicas."""
+
+    enabled: bool = True
+    name: str | None = Field(default=None, max_length=63, pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
+    """Absent: that of the Workspace."""
+    port: int = Field(default=80, ge=1, le=65535)
 
 
 OUTPUT_NEEDS_ONE: Final = "an output needs exactly one of image and volumeSource"

@@ -16,7 +16,7 @@ from plimsoll.model.cluster.node_gpus import (
 from plimsoll.model.cluster.plain_pod import PlainPod, Takes, requests_devices
 from plimsoll.model.cluster.pod import Pod
 from plimsoll.model.cluster.share_pod import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES, SharePod, config_map_names, obstacle_of
-from plimsoll.model.cluster.workload import Workload
+from plimsoll.model.cluster.workload import SERVICE, Workload
 
 __all__ = [
     "CONFIG_MAP",
@@ -24,6 +24,7 @@ __all__ = [
     "LARGEST",
     "MIB_PER_GIB",
     "NVIDIA_VISIBLE_DEVICES",
+    "SERVICE",
     "Autoscaler",
     "DaemonSet",
     "HostLoad",

@@ -1,13 +1,16 @@
-"""A workload that a capacity stack owns: a Deployment, StatefulSet or LeaderWorkerSet of a Workspace."""
+"""What runs a Workspace, owned by a capacity stack: a Deployment, StatefulSet or LeaderWorkerSet, and a Service."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.labels import FIELD_MANAGER, SPEC_HASH, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
 from plimsoll.model.meta import ObservedObject
+
+SERVICE: Final = "Service"
+"""Kind of the object that leads requests to the pods of a workload; it has no replicas."""
 
 
 def _ours_to_set(managed_fields: Any) -> bool:

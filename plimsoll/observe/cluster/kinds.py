@@ -159,6 +159,14 @@ LEADER_WORKER_SETS: Final = Kind(
     "leaderworkersets.leaderworkerset.x-k8s.io",
     selector={"labelSelector": WORKSPACE},
 )
+SERVICES: Final = Kind(
+    "Service",
+    "v1",
+    "/api/v1/services",
+    Workload.read,
+    without="Workspaces get no Services: apply the foundation stack, which brings the right to them",
+    selector={"labelSelector": WORKSPACE},
+)
 AUTOSCALERS: Final = Kind(
     "HorizontalPodAutoscaler",
     "autoscaling/v2",

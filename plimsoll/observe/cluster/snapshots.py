@@ -35,6 +35,7 @@ class Stores:
         self.deployments = Store(kinds.DEPLOYMENTS)
         self.stateful_sets = Store(kinds.STATEFUL_SETS)
         self.leader_worker_sets = Store(kinds.LEADER_WORKER_SETS)
+        self.services = Store(kinds.SERVICES)
         self.autoscalers = Store(kinds.AUTOSCALERS)
         self.gpu_demands = Store(kinds.GPU_DEMANDS)
         self.pod_templates = Store(kinds.POD_TEMPLATES)
@@ -58,7 +59,7 @@ class Stores:
         read: planning by the defaults instead would take away what the environment has.
         """
         environment, notes = self._environment()
-        workloads = (self.deployments, self.stateful_sets, self.leader_worker_sets)
+        workloads = (self.deployments, self.stateful_sets, self.leader_worker_sets, self.services)
         asking = (self.pods, self.pod_templates, self.capacity_buffers, self.provisioning_requests)
         made = (self.node_claims, self.node_pools, *workloads, *asking)
         # Every part has been validated when it was read.

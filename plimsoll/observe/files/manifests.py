@@ -29,6 +29,7 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("apps/v1", "Deployment"): Workload,
     ("apps/v1", "StatefulSet"): Workload,
     ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): Workload,
+    ("v1", "Service"): Workload,
     ("autoscaling/v2", "HorizontalPodAutoscaler"): Autoscaler,
     (API_VERSION, "GPUDemand"): GPUDemand,
     ("v1", "PodTemplate"): PodTemplate,
@@ -48,6 +49,7 @@ NAMESPACED: Final = (
     "Deployment",
     "StatefulSet",
     "LeaderWorkerSet",
+    "Service",
     "HorizontalPodAutoscaler",
 )
 DEFAULT_NAMESPACE: Final = "default"

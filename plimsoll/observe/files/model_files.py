@@ -7,7 +7,15 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from plimsoll.errors import PlimsollError
-from plimsoll.plan.estimating import BYTES_PER_GIB, InvalidModelConfigError, ModelConfig, read_model_config
+from plimsoll.estimating import BYTES_PER_GIB
+from plimsoll.presets import (
+    InvalidModelConfigError,
+    InvalidPresetsError,
+    ModelPreset,
+    ModelShape,
+    read_model_config,
+    read_presets,
+)
 
 CONFIG: Final = "config.json"
 LARGEST_BYTES: Final = 256 * 1024 * 1024
@@ -21,7 +29,7 @@ class ModelFilesError(PlimsollError):
 class ModelFiles(NamedTuple):
     name: str
     """Of the folder."""
-    config: ModelConfig
+    shape: ModelShape
     size_gib: float | None
     """Weights, GiB; None where nothing beside the config says it."""
     size_source: str
@@ -36,12 +44,25 @@ def read_model_files(path: Path) -> ModelFiles:
     file = path / CONFIG if path.is_dir() else path
     content = _read(file)
     try:
-        config = read_model_config(content)
+        shape = read_model_config(content)
     except InvalidModelConfigError as error:
         raise InvalidModelConfigError(f"{file}: {error.message}", error.hint) from None
     folder = file.resolve().parent
     size, source = _size(folder)
-    return ModelFiles(folder.name, config, size, source)
+    return ModelFiles(folder.name, shape, size, source)
+
+
+def read_preset_file(file: Path) -> tuple[ModelPreset, ...]:
+    """The presets of a YAML file. Raises ModelFilesError, InvalidPresetsError and InvalidModelConfigError, which name
+    the file."""
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelFilesError(f"{file}: {error}", "give a YAML file with a list `presets`") from None
+    try:
+        return read_presets(text)
+    except (InvalidPresetsError, InvalidModelConfigError) as error:
+        raise type(error)(f"{file}: {error.message}", error.hint) from None
 
 
 def _size(folder: Path) -> tuple[float | None, str]:

@@ -14,9 +14,9 @@ from importlib import resources
 from typing import Final, Self
 
 from plimsoll.errors import PlimsollError
+from plimsoll.estimating import Estimate, Need, Settings, estimate
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import InstanceType, product_words
-from plimsoll.plan.estimating import Estimate, Need, Settings, estimate
 from plimsoll.text import did_you_mean, nearest
 
 _USABLE_SHARE: Final = 0.92
@@ -137,12 +137,14 @@ class Catalog:
         self,
         need: Need,
         settings: Settings | None = None,
+        *,
+        asked: int | None = None,
         clouds: Collection[str] | None = None,
         names: Collection[str] | None = None,
         allows: Callable[[InstanceType], bool] = lambda _: True,
     ) -> tuple[Candidate, ...]:
         """NVIDIA instance types that one replica fits, cheapest first; `clouds`, `names` and `allows` restrict the
-        choice.
+        choice. `asked` is the context length that must fit, in tokens.
 
         Sorted by the price of all nodes of a replica where prices are known. Types without a price come last, by fewest
         GPUs, then least GPU memory, fewest nodes, fewest vCPUs.
@@ -154,7 +156,7 @@ class Catalog:
                 continue
             if (wanted is not None and each.name.casefold() not in wanted) or not allows(each):
                 continue
-            outcome = estimate(need, each.node_gpus, settings)
+            outcome = estimate(need, each.node_gpus, settings, asked)
             if isinstance(outcome, Estimate):
                 found.append(Candidate(each, outcome, _reasons(each, outcome)))
         return tuple(sorted(found, key=_cost))

@@ -4,7 +4,14 @@ from plimsoll.plan.nodes.gpu_labels import GPU_REPLICAS, MIG_CONFIG, GpuLabels, 
 from plimsoll.plan.nodes.gpu_offer import Offer, Offers, Unusable
 from plimsoll.plan.nodes.index import IndexedNodes, NodeIndex, gpu_devices, index_of
 from plimsoll.plan.nodes.mig import ALL_DISABLED, label_form, mig_slice, parse_mig_labels, single_profile
-from plimsoll.plan.nodes.tolerance import Tolerance, Tolerances, short_of_devices, tolerations, why_unusable
+from plimsoll.plan.nodes.tolerance import (
+    Tolerance,
+    Tolerances,
+    may_be_spot,
+    short_of_devices,
+    tolerations,
+    why_unusable,
+)
 
 __all__ = [
     "ALL_DISABLED",
@@ -22,6 +29,7 @@ __all__ = [
     "gpu_devices",
     "index_of",
     "label_form",
+    "may_be_spot",
     "mig_slice",
     "parse_gpu_labels",
     "parse_mig_labels",

@@ -5,15 +5,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plimsoll.model.api import EnvironmentSpec, Workspace
+from plimsoll.model.api import SPOT, EnvironmentSpec, Workspace
 from plimsoll.model.cluster import Node
 from plimsoll.model.meta import Toleration, dig, untolerated
 from plimsoll.plan.nodes.gpu_offer import Offer
 from plimsoll.plan.nodes.index import gpu_devices
 
 
-def tolerations(environment: EnvironmentSpec, template: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """The template's tolerations, then those for GPU nodes (NVIDIA's, KAITO's) and for the Environment's taints."""
+def tolerations(
+    environment: EnvironmentSpec, template: Mapping[str, Any] | None, *, spot: bool = False
+) -> list[dict[str, Any]]:
+    """The template's tolerations, then those for GPU nodes (NVIDIA's, KAITO's), for the Environment's taints, and for
+    spot nodes where they are chosen (AKS)."""
     found: list[dict[str, Any]] = list(dig(template, "spec.tolerations") or [])
     ours: list[dict[str, Any]] = [
         {"key": "nvidia.com/gpu", "operator": "Exists"},
@@ -21,6 +24,8 @@ def tolerations(environment: EnvironmentSpec, template: Mapping[str, Any] | None
     ]
     for taint in environment.node_claims.taints:
         ours.append({"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect})
+    if spot:
+        ours.append({"key": "kubernetes.azure.com/scalesetpriority", "operator": "Equal", "value": "spot"})
     for each in ours:
         if each not in found:
             found.append(each)
@@ -30,8 +35,10 @@ def tolerations(environment: EnvironmentSpec, template: Mapping[str, Any] | None
 class Tolerance:
     """The tolerations of a Workspace's pods, applied to nodes."""
 
-    def __init__(self, environment: EnvironmentSpec, template: Mapping[str, Any] | None = None) -> None:
-        read = (_read(each) for each in tolerations(environment, template))
+    def __init__(
+        self, environment: EnvironmentSpec, template: Mapping[str, Any] | None = None, *, spot: bool = False
+    ) -> None:
+        read = (_read(each) for each in tolerations(environment, template, spot=spot))
         self._tolerations = [each for each in read if each is not None]
         self.key = str(self._tolerations)
         """Equal for Workspaces with equal tolerations."""
@@ -51,7 +58,14 @@ class Tolerances:
     def of(self, workspace: Workspace) -> Tolerance:
         inference = workspace.spec.inference
         template = inference.template if inference is not None else None
-        return Tolerance(self._environment, template) if dig(template, "spec.tolerations") else self._plain
+        spot = may_be_spot(workspace, self._environment)
+        plain = not spot and not dig(template, "spec.tolerations")
+        return self._plain if plain else Tolerance(self._environment, template, spot=spot)
+
+
+def may_be_spot(workspace: Workspace, environment: EnvironmentSpec) -> bool:
+    """Whether the Workspace's nodes may be spot instances by its own choice or the Environment's."""
+    return (workspace.spec.resource.capacity_type or environment.node_claims.capacity_type) in SPOT
 
 
 def _read(toleration: Any) -> Toleration | None:

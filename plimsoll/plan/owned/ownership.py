@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from plimsoll.labels import ENVIRONMENT, NODEPOOL, as_label_value
 from plimsoll.model import Owner, Snapshot
 from plimsoll.model.api import Environment, Workspace, WorkspaceRef
-from plimsoll.model.cluster import Workload
+from plimsoll.model.cluster import SERVICE, Workload
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.plan.owned.request_object import KINDS, RequestObject, demand_of
 
@@ -35,7 +35,7 @@ class Ownership:
         self.claims: list[NodeClaim] = []
         """Every NodeClaim that the controller created, including those that are being deleted."""
         self.workloads: list[Workload] = []
-        """Every workload that the controller created, including those that are being deleted."""
+        """Every workload that the controller created, Services aside, including those that are being deleted."""
         self._pools: dict[tuple[str, str], list[NodePool]] = {}
         self.pools: list[NodePool] = []
         """Every NodePool that the controller created, including those that are being deleted."""
@@ -59,15 +59,19 @@ class Ownership:
                     self.orphaned_claims.append(claim)
             else:
                 self._claims.setdefault(owner, []).append(claim)
+        self._services: dict[tuple[str, str], list[Workload]] = {}
+        self.services: list[Workload] = []
+        """Every Service that the controller created, including those that are being deleted."""
         for workload in snapshot.workloads:
             if not _ours(workload, snapshot.environment):
                 continue
-            self.workloads.append(workload)
+            serves = workload.kind == SERVICE
+            (self.services if serves else self.workloads).append(workload)
             owner = self._owner(workload)
             if owner is None:
                 self.orphaned_workloads.append(workload)
             else:
-                self._workloads.setdefault(owner, []).append(workload)
+                (self._services if serves else self._workloads).setdefault(owner, []).append(workload)
 
     def _owner(self, thing: Owned) -> tuple[str, str] | None:
         namespace, name, uid = thing.owner
@@ -92,6 +96,10 @@ class Ownership:
     def workloads_of(self, workspace: Workspace) -> list[Workload]:
         """The Workspace's workloads, including those that are being deleted."""
         return self._workloads.get(_labels(workspace.ref), [])
+
+    def services_of(self, workspace: Workspace) -> list[Workload]:
+        """The Services of the Workspace's workloads, including those that are being deleted."""
+        return self._services.get(_labels(workspace.ref), [])
 
 
 def made_for(snapshot: Snapshot) -> dict[tuple[str, str], list[Owned]]:

@@ -2,30 +2,30 @@
 
 from typing import Any
 
-from plimsoll.labels import DO_NOT_DISRUPT, INSTANCE_TYPE, SPEC_HASH
-from plimsoll.model.api import Environment, NodeClassRef, Workspace
+from plimsoll.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, SPEC_HASH
+from plimsoll.model.api import Environment
 from plimsoll.plan.catalog import OfferedType
-from plimsoll.plan.estimating import preset
 from plimsoll.plan.owned import object_labels
+from plimsoll.plan.provisioning.provisioner import NodeTarget
 from plimsoll.plan.workspaces import spec_hash
+from plimsoll.presets import ModelPreset
 
 OS = "kubernetes.io/os"
 AWS_GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
 
 
-def node_claim_manifest(
-    workspace: Workspace, environment: Environment, offered: OfferedType, node_class: NodeClassRef, name: str
-) -> dict[str, Any]:
+def node_claim_manifest(target: NodeTarget, environment: Environment, name: str) -> dict[str, Any]:
     """A NodeClaim of exactly that instance type, without a NodePool, which Karpenter never consolidates.
 
     The selector's `matchLabels` become labels, as in KAITO, and its `matchExpressions` become requirements. An
     annotation holds the hash of the spec: a NodeClaim with another hash is outdated.
     """
+    workspace, offered, node_class = target.workspace, target.offered, target.node_class
     spec: dict[str, Any] = {
         "nodeClassRef": {"group": node_class.group, "kind": node_class.kind, "name": node_class.name},
-        "requirements": requirements(workspace, offered),
+        "requirements": requirements(target, environment),
     }
-    requests = _requests(workspace, environment, offered)
+    requests = _requests(environment, offered, target.known)
     if requests:
         spec["resources"] = {"requests": requests}
     if environment.spec.node_claims.taints:
@@ -43,11 +43,16 @@ def node_claim_manifest(
     }
 
 
-def requirements(workspace: Workspace, offered: OfferedType) -> list[dict[str, Any]]:
-    """Requirements on a node: the instance type, Linux, and the selector's expressions."""
+def requirements(target: NodeTarget, environment: Environment) -> list[dict[str, Any]]:
+    """Requirements on a node: the instance type, Linux, how it is paid for, and the selector's expressions."""
+    workspace, offered = target.workspace, target.offered
     found = [_is_in(INSTANCE_TYPE, offered.name), _is_in(OS, "linux")]
     if offered.cloud == "aws" and offered.claimable:
         found.append({"key": AWS_GPU_COUNT, "operator": "Gt", "values": ["0"]})
+    capacity = workspace.spec.resource.capacity_type or environment.spec.node_claims.capacity_type
+    if capacity is not None:
+        kinds = ["spot", "on-demand"] if capacity == "any" else [capacity]
+        found.append({"key": CAPACITY_TYPE, "operator": "In", "values": kinds})
     for item in workspace.spec.resource.label_selector.match_expressions:
         if item.key not in (INSTANCE_TYPE, OS):
             values = {"values": list(item.values)} if item.values else {}
@@ -63,14 +68,12 @@ def taints(environment: Environment) -> list[dict[str, str]]:
     ]
 
 
-def _requests(workspace: Workspace, environment: Environment, offered: OfferedType) -> dict[str, str]:
+def _requests(environment: Environment, offered: OfferedType, known: ModelPreset | None) -> dict[str, str]:
     """Resources that the node must offer. Karpenter counts disks as `ephemeral-storage`, and launches no node that
     lacks it."""
     requests = {}
     if offered.claimable:
         requests[environment.spec.gpu_resource] = str(offered.claimable)
-    inference = workspace.spec.inference
-    known = preset(inference.preset.name) if inference is not None and inference.preset is not None else None
     storage = known.disk_gib if known is not None else environment.spec.node_claims.storage_gib
     if storage:
         requests["ephemeral-storage"] = f"{storage}Gi"

@@ -60,7 +60,7 @@ class NodeClaimProvisioner:
             delta.create(self._manifest(target, name), target.verdict.workspace, reason)
 
     def _manifest(self, target: NodeTarget, name: str) -> dict[str, object]:
-        return node_claim_manifest(target.workspace, self._context.environment, target.offered, target.node_class, name)
+        return node_claim_manifest(target, self._context.environment, name)
 
     def _remove(self, target: NodeTarget, claims: list[NodeClaim], pooled: int, delta: Delta) -> None:
         superfluous = len(claims) + pooled - target.nodes

@@ -10,6 +10,7 @@ from plimsoll.plan.catalog import OfferedType
 from plimsoll.plan.limits import Budget
 from plimsoll.plan.owned import Delta, Ownership
 from plimsoll.plan.pods import PodPlaces
+from plimsoll.presets import ModelPreset
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class NodeTarget:
     """The NodePool that allows the instance type; its limits apply."""
     nodes: int
     """Number of nodes to provision, without existing nodes that count."""
+    known: ModelPreset | None = None
+    """The preset that the nodes serve, whose files need disk; None for a template."""
 
 
 class Provisioner(Protocol):

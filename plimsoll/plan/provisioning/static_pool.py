@@ -112,7 +112,7 @@ def node_pool_manifest(target: NodeTarget, environment: Environment, replicas: i
                     "kind": target.node_class.kind,
                     "name": target.node_class.name,
                 },
-                "requirements": requirements(workspace, target.offered),
+                "requirements": requirements(target, environment),
                 "expireAfter": "Never",
                 **({"taints": taints(environment)} if environment.spec.node_claims.taints else {}),
             },

@@ -10,6 +10,7 @@ from plimsoll.plan.owned import ClaimProgress, Ownership
 from plimsoll.plan.pods import NodeUsage, PodPlaces, marked_pods
 from plimsoll.plan.requests import CapacityRequests
 from plimsoll.plan.view.autoscaling import scaled
+from plimsoll.presets import ModelCatalog, catalog_of
 
 
 class ClusterView:
@@ -43,6 +44,11 @@ class ClusterView:
     @cached_property
     def types(self) -> OfferedTypes:
         return OfferedTypes(self.observed, self.index)
+
+    @cached_property
+    def models(self) -> ModelCatalog:
+        """The models that are known by name."""
+        return catalog_of(self.observed.environment.spec.presets)[0]
 
     @cached_property
     def progress(self) -> ClaimProgress:

@@ -9,9 +9,9 @@ Workspace that gets no whole replica keeps no node from the others. Workspaces w
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
+from plimsoll.estimating import Sizing
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import Workspace
-from plimsoll.plan.estimating import Sizing
 from plimsoll.plan.nodes import gpu_devices
 from plimsoll.plan.owned import by_age
 from plimsoll.plan.pods import Owner, owner_of

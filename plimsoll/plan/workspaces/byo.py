@@ -8,12 +8,12 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from plimsoll.labels import GPU_MEMORY, NODEPOOL
+from plimsoll.estimating import Estimates, ReplicaSize, Sizing, nodes_in_all, replica_need
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, NODEPOOL
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import EnvironmentSpec, Partition, Workspace, instance_type_violation
 from plimsoll.model.cluster import Node
 from plimsoll.model.meta import LabelSelector
-from plimsoll.plan.estimating import Estimates, Sizing, nodes_in_all, replica_need
 from plimsoll.plan.nodes import (
     InvalidGpuLabel,
     NodeIndex,
@@ -28,6 +28,7 @@ from plimsoll.plan.nodes import (
 from plimsoll.plan.workspaces.byo_replica import nodes_of_replica
 from plimsoll.plan.workspaces.refusals import invalid_labels, none_matches, none_usable, not_uniform
 from plimsoll.plan.workspaces.refused_fields import template_devices
+from plimsoll.presets import ModelCatalog
 from plimsoll.text import counted, shortlist
 
 
@@ -40,6 +41,8 @@ class Survey(NamedTuple):
     matching: tuple[str, ...]
     """Matching nodes with GPU labels, usable or not, sorted."""
     usable: tuple[str, ...]
+    gpu_labels: tuple[tuple[str, tuple[str, ...]], ...]
+    """The labels on GPUs that every usable node has, each with its values, sorted."""
     warnings: tuple[str, ...]
 
 
@@ -55,8 +58,9 @@ class NodeCriteria(NamedTuple):
 class ByoNodes:
     """Checks Workspaces against the nodes of one snapshot; each selector is evaluated once."""
 
-    def __init__(self, index: NodeIndex, environment: EnvironmentSpec) -> None:
+    def __init__(self, index: NodeIndex, models: ModelCatalog, environment: EnvironmentSpec) -> None:
         self._index = index
+        self._models = models
         self._environment = environment
         self._surveys: dict[object, Survey | Refusal] = {}
         self._tolerances = Tolerances(environment)
@@ -82,7 +86,7 @@ class ByoNodes:
         if isinstance(survey, Refusal):
             return survey
         pools = self._foreign_pools(workspace.namespace, survey.usable)
-        return pools or _size(workspace, survey, devices, self._estimates)
+        return pools or _size(workspace, survey, devices, self._estimates, self._models)
 
     def _found(self, selector: LabelSelector, criteria: NodeCriteria) -> Survey | Refusal:
         """The nodes that the selector matches, or a refusal if they cannot be used. Cached."""
@@ -143,6 +147,7 @@ class ByoNodes:
             offer=fewest,
             matching=tuple(sorted(node.name for alike in groups.values() for node in alike)),
             usable=tuple(names),
+            gpu_labels=_gpu_labels([self._index.by_name[name] for name in names]),
             warnings=tuple(_warnings(groups, unusable, left_out)),
         )
 
@@ -164,6 +169,12 @@ class ByoNodes:
         )
 
 
+def _gpu_labels(nodes: list[Node]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The GPU labels of the nodes: pods require them, so that none is placed on GPUs that nobody validated."""
+    found = ((key, [node.labels.get(key) for node in nodes]) for key in (GPU_PRODUCT, GPU_COUNT, GPU_MEMORY))
+    return tuple((key, tuple(sorted({value for value in values if value}))) for key, values in found if all(values))
+
+
 def _warnings(groups: Mapping[Offer, list[Node]], unusable: Mapping[str, str], left_out: list[str]) -> Iterator[str]:
     if left_out:
         yield f"skipped, neither usable nor with valid GPU labels: {shortlist(left_out)}"
@@ -178,35 +189,38 @@ def _warnings(groups: Mapping[Offer, list[Node]], unusable: Mapping[str, str], l
     yield from dict.fromkeys(offer.warning for offer in groups if offer.warning)
 
 
-def _size(workspace: Workspace, survey: Survey, own_devices: int, estimates: Estimates) -> Sizing | Refusal:
-    need = replica_need(workspace)
+def _size(
+    workspace: Workspace, survey: Survey, own_devices: int, estimates: Estimates, models: ModelCatalog
+) -> Sizing | Refusal:
+    need = replica_need(workspace, models)
     if isinstance(need, Refusal):
         return need
     offer = survey.offer
     found = f"{counted(len(survey.matching), 'matching node')}, {len(survey.usable)} usable, {offer}"
     warnings = survey.warnings
-    per_replica = 1
+    replica = ReplicaSize(1)
     if need is not None:
         sized = nodes_of_replica(need, offer, survey.matching, estimates)
         if isinstance(sized, Refusal):
             return sized
-        per_replica, warning = sized
-        warnings = (*warnings, warning) if warning else warnings
-    target, deprecated = nodes_in_all(workspace, per_replica)
-    takes = f"one replica takes {counted(per_replica, 'node')}"
+        replica = sized
+        warnings = (*warnings, *replica.warnings)
+    target, deprecated = nodes_in_all(workspace, replica.nodes)
+    takes = f"one replica takes {replica}"
     gpus = offer.gpu_count
     if offer.pods:
         takes = f"one replica takes {offer.devices} of {offer.resource or 'its GPUs'}, and {offer.pods} fit a node"
         gpus = offer.devices * offer.pods
         target = math.ceil(workspace.replicas / offer.pods)
     return Sizing(
-        per_replica=per_replica,
+        per_replica=replica.nodes,
         target=target,
         message=f"{found}; {takes}",
         node_names=survey.usable,
         devices=offer.devices,
         resource=offer.resource,
-        parallel=offer.gpus.count,
+        serving=replica.serving,
+        gpu_labels=survey.gpu_labels,
         requested=own_devices or offer.devices,
         pods_per_node=offer.pods,
         gpus=gpus,

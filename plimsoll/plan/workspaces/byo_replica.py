@@ -7,21 +7,17 @@ number of nodes where a replica may span them.
 """
 
 import math
-from typing import Final
 
+from plimsoll.estimating import Estimate, Estimates, ReplicaNeed, ReplicaSize
 from plimsoll.model import Reason, Refusal
-from plimsoll.plan.estimating import Estimate, Estimates, ReplicaNeed
 from plimsoll.plan.nodes import Offer
 from plimsoll.text import counted, shortlist
-
-MOST_NODES: Final = 10_000
-"""Upper limit of `perReplicaNodeCount`. A higher estimate means GPUs with almost no memory left."""
 
 
 def nodes_of_replica(
     need: ReplicaNeed, offer: Offer, names: tuple[str, ...], estimates: Estimates
-) -> tuple[int, str] | Refusal:
-    """Nodes that one replica needs, and a warning or an empty text; `names` are the nodes that match."""
+) -> ReplicaSize | Refusal:
+    """What one replica takes, with a warning where it may not suffice; `names` are the nodes that match."""
     parted = bool(offer.pods)
     if (need.per_replica or 1) > 1 and (parted or offer.gpus.slices or not need.spans_nodes):
         whose = "its pods request part of a node" if parted else f"{need.subject} runs on one node only"
@@ -30,7 +26,7 @@ def nodes_of_replica(
             f"inference.perReplicaNodeCount is {need.per_replica}, but {whose}: remove it, or set it to 1",
         )
     if need.need is None:
-        return need.per_replica or 1, ""
+        return ReplicaSize(need.per_replica or 1)
     spans = need.spans_nodes and not parted and not offer.gpus.slices
     refusal = _over_all(need, offer, names) if spans else _on_one(need, offer, names[0])
     if refusal is not None:
@@ -42,9 +38,10 @@ def nodes_of_replica(
     per_replica = need.per_replica or 1
     if spans and need.per_replica is None:
         least = math.ceil(need.least_mib / _mib(offer))
-        per_replica = wanted if wanted is not None and wanted <= MOST_NODES else least
+        per_replica = max(least, min(wanted if wanted is not None else least, len(names)))
+    serving = need.serving(offer.gpus, per_replica, estimates)
     if isinstance(outcome, Estimate) and outcome.nodes <= per_replica:
-        return per_replica, ""
+        return ReplicaSize(per_replica, "", serving)
     said = (
         f"the estimate says {counted(outcome.min_gpus, 'GPU')}, {counted(wanted, 'node')} for one replica"
         if outcome.min_gpus is not None and wanted is not None
@@ -53,7 +50,7 @@ def nodes_of_replica(
         else ""
     )
     given = f"inference.perReplicaNodeCount is {need.per_replica}" if need.per_replica else f"{per_replica} is used"
-    return per_replica, f"{need.subject} may run out of GPU memory: {said}, and {given}"
+    return ReplicaSize(per_replica, f"{need.subject} may run out of GPU memory: {said}, and {given}", serving)
 
 
 def _on_one(need: ReplicaNeed, offer: Offer, name: str) -> Refusal | None:

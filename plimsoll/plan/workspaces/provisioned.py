@@ -3,12 +3,21 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from plimsoll.estimating import (
+    Estimates,
+    ReplicaNeed,
+    ReplicaSize,
+    Sizing,
+    nodes_in_all,
+    nodes_per_replica,
+    replica_need,
+)
 from plimsoll.labels import INSTANCE_TYPE
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import INSTANCE_TYPE_REQUIRED, EnvironmentSpec, NamespaceAccess, Workspace
-from plimsoll.model.cluster import InstanceType
+from plimsoll.model.cluster import InstanceType, NodeGpus
 from plimsoll.plan.catalog import Candidate, OfferedType, OfferedTypes
-from plimsoll.plan.estimating import Estimates, ReplicaNeed, Sizing, nodes_in_all, nodes_per_replica, replica_need
+from plimsoll.presets import ModelCatalog
 from plimsoll.text import counted, did_you_mean, shortlist
 
 
@@ -69,7 +78,7 @@ class Proposals:
             return not restricted or self._types.pool(offered, access) is not None
 
         candidates = self._types.catalog.feasible(
-            need.need, self._estimates.with_context(need.context_length), names=named, allows=allows
+            need.need, self._estimates.settings, asked=need.context_length, names=named, allows=allows
         )
         where = "the types that NodePools and nodes here name" if named is not None else "the known types"
         where += f" of {' and '.join(sorted(clouds))}" if named is None and clouds else ""
@@ -94,6 +103,8 @@ class Proposals:
         yield f"{workspace.replicas} replicas: {counted(nodes, 'node')}{cost}"
 
 
+UNKNOWN_GPUS = NodeGpus(1, 1024)
+"""Stands for the GPUs of a type that only a NodePool names: one a node, as far as is known."""
 HOSTNAME = "kubernetes.io/hostname"
 """Karpenter rejects this key in a NodeClaim: a node that does not exist has no name."""
 OS = "kubernetes.io/os"
@@ -102,15 +113,16 @@ OS = "kubernetes.io/os"
 class ProvisionedNodes:
     """Checks Workspaces of an environment with node auto-provisioning."""
 
-    def __init__(self, types: OfferedTypes, environment: EnvironmentSpec) -> None:
+    def __init__(self, types: OfferedTypes, models: ModelCatalog, environment: EnvironmentSpec) -> None:
         self._types = types
+        self._models = models
         self._environment = environment
         self._estimates = Estimates(environment.estimator)
         self._proposals = Proposals(types, environment, self._estimates)
 
     def judge(self, workspace: Workspace) -> Sizing | Refusal:
         """The number of nodes of its instance type that the Workspace needs, or a refusal."""
-        need = replica_need(workspace)
+        need = replica_need(workspace, self._models)
         if isinstance(need, Refusal):
             return need
         access = self._environment.access_of(workspace.namespace)
@@ -157,13 +169,13 @@ class ProvisionedNodes:
                 "node class; set nodeClaims.nodeClassRef in the Environment",
             )
         warnings = offered.warnings
-        per_replica = 1
+        replica = ReplicaSize(1)
         if need is not None and offered.gpus is not None:
             sized = nodes_per_replica(need, offered.gpus, f"instance type {offered.name}", self._estimates)
             if isinstance(sized, Refusal):
                 return sized
-            per_replica, warning = sized
-            warnings = (*warnings, warning) if warning else warnings
+            replica = sized
+            warnings = (*warnings, *replica.warnings)
         elif need is not None:
             if need.per_replica is None and need.need is not None:
                 return Refusal(
@@ -171,12 +183,15 @@ class ProvisionedNodes:
                     f"Unsupported instance type {offered.name!r} for {need.subject}: the GPUs of its nodes are not "
                     "known; set inference.perReplicaNodeCount",
                 )
-            per_replica = need.per_replica or 1
-        target, deprecated = nodes_in_all(workspace, per_replica)
+            replica = ReplicaSize(
+                need.per_replica or 1, "", need.serving(UNKNOWN_GPUS, need.per_replica or 1, self._estimates)
+            )
+        target, deprecated = nodes_in_all(workspace, replica.nodes)
         return Sizing(
-            per_replica=per_replica,
+            per_replica=replica.nodes,
             target=target,
-            message=f"{counted(target, 'node')} of {offered}; one replica takes {counted(per_replica, 'node')}",
+            message=f"{counted(target, 'node')} of {offered}; one replica takes {replica}",
+            serving=replica.serving,
             devices=offered.devices,
             gpus=offered.claimable,
             warnings=(*warnings, *deprecated),

@@ -10,10 +10,13 @@ from plimsoll.labels import DO_NOT_DISRUPT, INSTANCE_TYPE, NODEPOOL, QUEUE, SPEC
 from plimsoll.model import Verdict
 from plimsoll.model.api import Environment, Inference, Workspace
 from plimsoll.model.meta import dig
-from plimsoll.plan.nodes import tolerations
+from plimsoll.plan.nodes import may_be_spot, tolerations
 from plimsoll.plan.owned import object_labels, ownership_labels
-from plimsoll.plan.workspaces.serving import follow, lead, serve_preset
+from plimsoll.presets import ModelPreset
+from plimsoll.serving import follow, lead, serve_preset, startup_seconds
 
+PROGRESS_MARGIN_SECONDS: Final = 600
+"""Kubernetes' own deadline for the progress of a Deployment, besides the time that the server takes to start."""
 HOSTNAME: Final = "kubernetes.io/hostname"
 LEADER_WORKER_SET: Final = "LeaderWorkerSet"
 
@@ -46,18 +49,20 @@ def workload_manifest(
     environment: Environment,
     instance_types: tuple[str, ...],
     *,
+    known: ModelPreset | None,
     scale: Scale,
 ) -> dict[str, Any]:
     """The workload of an accepted Workspace, with its hash as an annotation.
 
-    Pods require nodes by affinity (the selector for existing nodes, the ownership labels for provisioned ones), request
-    all GPUs of a node, and never share one. `instance_types` are the spellings of the provisioned instance type.
+    Pods require nodes by affinity (the selector and the validated GPU labels for existing nodes, the ownership labels
+    for provisioned ones), request the GPUs of a node, and never share one. `instance_types` are the spellings of the
+    provisioned instance type, `known` is the preset that is served.
     """
     per_replica = verdict.per_replica_node_count or 1
     version, kind = workload_kind(inference, per_replica)
     queue = {QUEUE: workspace.spec.queue} if workspace.spec.queue else {}
-    template = _pods(workspace, inference, verdict, environment)
-    _require_nodes(template["spec"]["affinity"]["nodeAffinity"], workspace, instance_types)
+    template = _pods(workspace, inference, verdict, environment, known)
+    _require_nodes(template["spec"]["affinity"]["nodeAffinity"], workspace, verdict, instance_types)
     if kind == LEADER_WORKER_SET:
         spec = _groups(inference, template, per_replica)
     else:
@@ -65,6 +70,8 @@ def workload_manifest(
         if kind == "Deployment":
             # One pod more than nodes would stay pending forever, so an old pod is deleted first.
             spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+            if inference.preset is not None:
+                spec["progressDeadlineSeconds"] = startup_seconds(known) + PROGRESS_MARGIN_SECONDS
         else:
             spec |= {"serviceName": workspace.name, "podManagementPolicy": "Parallel"}
     metadata: dict[str, Any] = {
@@ -106,7 +113,13 @@ def spec_hash(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environment: Environment) -> dict[str, Any]:
+def _pods(
+    workspace: Workspace,
+    inference: Inference,
+    verdict: Verdict,
+    environment: Environment,
+    known: ModelPreset | None,
+) -> dict[str, Any]:
     queue = {QUEUE: workspace.spec.queue} if workspace.spec.queue else {}
     template = copy.deepcopy(inference.template) if inference.template is not None else {}
     metadata = _object(template, "metadata")
@@ -117,14 +130,17 @@ def _pods(workspace: Workspace, inference: Inference, verdict: Verdict, environm
         metadata["annotations"] = {**(metadata.get("annotations") or {}), DO_NOT_DISRUPT: "true"}
     spec = _object(template, "spec")
     if inference.preset is not None:
-        serve_preset(spec, inference, verdict, environment)
+        assert verdict.serving is not None, "validation says how a preset is served"
+        serve_preset(spec, inference, verdict.serving, known, environment)
     resource = verdict.device_resource or environment.spec.gpu_resource
-    _request_gpus(spec["containers"], resource, verdict.gpus_per_node or 0)
+    _request_gpus(spec["containers"], resource, _devices(verdict))
     affinity = _object(spec, "affinity")
     _object(affinity, "nodeAffinity")
     if workspace.spec.resource.partition is None:
         _keep_apart(_object(affinity, "podAntiAffinity"))
-    spec["tolerations"] = tolerations(environment.spec, inference.template)
+    spec["tolerations"] = tolerations(
+        environment.spec, inference.template, spot=may_be_spot(workspace, environment.spec)
+    )
     if queue:
         spec["schedulerName"] = environment.spec.queue_scheduler
     return template
@@ -142,6 +158,14 @@ def _keep_apart(anti_affinity: dict[str, Any]) -> None:
     anti_affinity[required] = [*(anti_affinity.get(required) or []), alone]
 
 
+def _devices(verdict: Verdict) -> int:
+    """Devices that a pod requests: those of a node, without GPUs that the server cannot use."""
+    devices, serving = verdict.gpus_per_node or 0, verdict.serving
+    if serving is None or not serving.unused:
+        return devices
+    return devices * serving.gpus // (serving.gpus + serving.unused)
+
+
 def _request_gpus(containers: list[dict[str, Any]], resource: str, devices: int) -> None:
     """Requests the node's GPUs in the first container, unless a container requests GPUs itself."""
     requested = any(
@@ -156,7 +180,9 @@ def _request_gpus(containers: list[dict[str, Any]], resource: str, devices: int)
         _object(resources, part)[resource] = str(devices)
 
 
-def _require_nodes(node_affinity: dict[str, Any], workspace: Workspace, instance_types: tuple[str, ...]) -> None:
+def _require_nodes(
+    node_affinity: dict[str, Any], workspace: Workspace, verdict: Verdict, instance_types: tuple[str, ...]
+) -> None:
     """Requires the Workspace's nodes besides what the template requires: each term of one is combined with each of the
     other.
 
@@ -164,7 +190,8 @@ def _require_nodes(node_affinity: dict[str, Any], workspace: Workspace, instance
     no autoscaler created match too.
     """
     selector = workspace.spec.resource.label_selector
-    ours = [selector.node_selector_terms()]
+    validated = [_is_in(key, *values) for key, values in verdict.gpu_labels]
+    ours = [[*selector.node_selector_terms(), *validated]]
     if instance_types:
         owned = [_is_in(key, value) for key, value in ownership_labels(workspace).items()]
         existing = [

@@ -1,15 +1,13 @@
-"""The KV cache of a model, from its Hugging Face `config.json`.
+"""The shape of a model, from its Hugging Face `config.json`.
 
-Bytes per token are an upper bound: layers without attention (hybrid models) and sliding windows count as full layers.
+Hybrid models and sliding windows count as full layers, so that the bytes of a token are an upper bound.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from plimsoll.errors import PlimsollError
-
-VALUE_BYTES: Final = 2
-"""Bytes of one cached value, as 16-bit floats."""
+from plimsoll.presets.shape import ModelShape
 
 _LAYERS: Final = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _HEADS: Final = ("num_attention_heads", "n_head", "n_heads")
@@ -25,31 +23,18 @@ class InvalidModelConfigError(PlimsollError):
     """A `config.json` that lacks a needed field; the message names it."""
 
 
-class ModelConfig(NamedTuple):
-    bytes_per_token: int
-    """KV cache of one token over all layers, bytes."""
-    context_limit: int | None
-    """Maximum context length of the model, tokens."""
-    shape: str
-    """How the bytes are composed, for people."""
-
-
-def read_model_config(config: Mapping[str, Any]) -> ModelConfig:
+def read_model_config(config: Mapping[str, Any]) -> ModelShape:
     """Reads a parsed `config.json`. Raises InvalidModelConfigError, which names the missing or wrong field."""
     text = _text_config(config)
     layers = _needed(text, _LAYERS)
     context = _number(text, _CONTEXT)
     rank = _number(text, ("kv_lora_rank",))
     if rank is not None:
-        rope = _needed(text, ("qk_rope_head_dim",))
-        return ModelConfig(
-            VALUE_BYTES * layers * (rank + rope), context, f"{layers} layers, latent rank {rank}, RoPE dimension {rope}"
-        )
-    heads = _kv_heads(text)
-    dimension = _head_dimension(text)
-    return ModelConfig(
-        VALUE_BYTES * layers * (2 * heads * dimension), context, f"{layers} layers, {heads} KV heads of {dimension}"
-    )
+        latent = rank + _needed(text, ("qk_rope_head_dim",))
+        heads = _needed(text, _HEADS)
+        return ModelShape(layers, heads, _number(text, _KV_HEADS) or heads, latent, latent, context)
+    kv_heads = _kv_heads(text)
+    return ModelShape(layers, _number(text, _HEADS) or kv_heads, kv_heads, _head_dimension(text), None, context)
 
 
 def _text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,59 +6,20 @@
     min GPUs   = int(size * weight factor / weights) + 1
     nodes      = ceil(min GPUs / GPUs of a node)
 
+Where the model's shape is known, its heads bound over how many GPUs of a node it is split (see `layout`), so that it
+may take more nodes than the formula says, or fit none.
+
 All memory is GiB here but where a name says MiB: GPU Feature Discovery reports MiB of one GPU.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Final
+from dataclasses import dataclass, replace
 
-from plimsoll.model.cluster import LARGEST, InvalidFigureError, NodeGpus, check_figure, product_words
-
-BYTES_PER_GIB: Final = 1024**3
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings of the formula; the defaults are KAITO's."""
-
-    utilization: float = 0.84
-    """Fraction of a GPU's memory that the inference server may use: above 0, at most 1."""
-    overhead_gib: float = 2.3
-    """GiB of each GPU that CUDA, NCCL, graphs and a small model's activations use."""
-    activation_factor: float = 1.05
-    """Factor for activations and graphs on a GPU's part of the weights."""
-    weight_factor: float = 1.02
-    """Size of the weights in memory, as a multiple of their files."""
-    context_length: int = 2048
-    """Tokens whose KV cache must fit (vLLM's max-model-len)."""
-    kv_value_bytes: float = 2
-    """Bytes of one cached value: 2 as 16-bit floats, 1 where the server keeps its KV cache as fp8."""
-    utilization_by_product: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    """Utilization by GPU product, such as `{"H100": 0.92}`; a key matches products that contain all of its words."""
-
-    def __post_init__(self) -> None:
-        named = {f"utilization of {product}": value for product, value in self.utilization_by_product.items()}
-        for name, value in {"utilization": self.utilization, **named}.items():
-            if not 0 < value <= 1:
-                raise InvalidFigureError(f"{name} must be above 0 and at most 1, not {value!r}")
-        check_figure("overhead (GiB)", self.overhead_gib, zero=True)
-        for name, value in (("activation factor", self.activation_factor), ("weight factor", self.weight_factor)):
-            if not 1 <= value <= LARGEST:
-                raise InvalidFigureError(f"{name} must be a number of at least 1, not {value!r}")
-        check_figure("context length (tokens)", self.context_length)
-        check_figure("bytes of one cached value", self.kv_value_bytes)
-
-    def for_product(self, product: str) -> "Settings":
-        """These settings with the utilization of a GPU product; of several keys that match, the longest."""
-        words = product_words(product)
-        keys = [key for key in self.utilization_by_product if product_words(key) <= words]
-        if not keys:
-            return self
-        closest = max(keys, key=lambda key: (len(product_words(key)), key))
-        return replace(self, utilization=self.utilization_by_product[closest])
+from plimsoll.estimating.layout import Fit
+from plimsoll.estimating.settings import BYTES_PER_GIB, Settings
+from plimsoll.model import Serving, Tier
+from plimsoll.model.cluster import LARGEST, NodeGpus, check_figure
+from plimsoll.presets import ModelShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +32,8 @@ class ModelNeed:
     """KV cache of one token over all layers, bytes, with values of 16 bits."""
     spans_nodes: bool = True
     """Whether one replica may run on several nodes."""
-    splits: bool = True
-    """Whether one replica may be split over several GPUs (tensor parallelism)."""
+    shape: ModelShape | None = None
+    """Layers and heads; None where only the figures above are known."""
 
     def __post_init__(self) -> None:
         check_figure("model size (GiB)", self.size_gib)
@@ -86,6 +47,8 @@ class MemoryNeed:
     gpu_memory_gib: float
     """GPU memory over all GPUs of the replica, GiB."""
     spans_nodes: bool = True
+    model: ModelNeed | None = None
+    """The model's own figures where they are known: how it is split and its context depend on them."""
 
     def __post_init__(self) -> None:
         check_figure("GPU memory need (GiB)", self.gpu_memory_gib)
@@ -101,7 +64,7 @@ class Line:
     name: str
     value: float
     unit: str
-    """`GiB`, `GPUs` or `nodes`."""
+    """`GiB`, `GPUs`, `nodes` or `tokens`."""
     sum: str
     """The step as an expression, such as `80 GiB x 0.84`."""
 
@@ -113,6 +76,7 @@ class Estimate:
     min_gpus: int
     nodes: int
     lines: tuple[Line, ...]
+    serving: Serving
     feasible: bool = True
 
 
@@ -129,20 +93,49 @@ class Infeasible:
     feasible: bool = False
 
 
-def estimate(need: Need, gpus: NodeGpus, settings: Settings | None = None) -> Estimate | Infeasible:
+def estimate(
+    need: Need, gpus: NodeGpus, settings: Settings | None = None, asked: int | None = None
+) -> Estimate | Infeasible:
     """GPUs and nodes that one replica needs on nodes with these GPUs.
 
-    Raises no error for values that their types accept.
+    `asked` is a context length in tokens that must fit and is served; without it, that of the settings must fit, and
+    the longest that fits is served. Raises no error for values that their types accept.
     """
+    settings = (settings or Settings()).for_product(gpus.product)
+    if asked is not None:
+        settings = replace(settings, context_length=asked)
     if isinstance(need, MemoryNeed):
         memory = gpus.memory_gib
         min_gpus = math.ceil(need.gpu_memory_gib / memory)
         first = Line("minimum GPUs", min_gpus, "GPUs", f"{_g(need.gpu_memory_gib)} GiB / {_g(memory)} GiB, rounded up")
-        return _by_nodes(need, gpus, min_gpus, (first,))
-    return _by_formula(need, gpus, (settings or Settings()).for_product(gpus.product))
+        return _by_nodes(need, gpus, (min_gpus, (first,)), settings, asked)
+    return _by_formula(need, gpus, settings, asked)
 
 
-def _by_formula(need: ModelNeed, gpus: NodeGpus, settings: Settings) -> Estimate | Infeasible:
+def serving_on(need: Need, gpus: NodeGpus, nodes: int, settings: Settings, asked: int | None = None) -> Serving:
+    """How the server runs one replica on that many nodes, whether the estimate agrees or not."""
+    settings = settings.for_product(gpus.product)
+    if asked is not None:
+        settings = replace(settings, context_length=asked)
+    fit = _fit(need, gpus, settings)
+    if fit is not None:
+        return fit.serving(nodes, asked)
+    return Serving(
+        tier=Tier.TENSOR if nodes == 1 else Tier.PIPELINE,
+        tensor=gpus.count,
+        pipeline=nodes,
+        context_length=settings.context_length,
+        utilization=settings.utilization,
+    )
+
+
+def _fit(need: Need, gpus: NodeGpus, settings: Settings) -> Fit | None:
+    """None where the model's shape is not known."""
+    model = need.model if isinstance(need, MemoryNeed) else need
+    return None if model is None or model.shape is None else Fit(model.size_gib, model.shape, gpus, settings)
+
+
+def _by_formula(need: ModelNeed, gpus: NodeGpus, settings: Settings, asked: int | None) -> Estimate | Infeasible:
     available = gpus.memory_gib * settings.utilization
     token_bytes = need.bytes_per_token * settings.kv_value_bytes / 2
     cache = settings.context_length * token_bytes / gpus.count / BYTES_PER_GIB
@@ -183,12 +176,18 @@ def _by_formula(need: ModelNeed, gpus: NodeGpus, settings: Settings) -> Estimate
         Line("weights", weights, "GiB", f"{_g(need.size_gib)} GiB of files x {_g(settings.weight_factor)} in memory"),
         Line("minimum GPUs", min_gpus, "GPUs", f"{_g(weights)} / {_g(room)} = {_g(quotient)}, floor + 1"),
     ]
-    return _by_nodes(need, gpus, min_gpus, tuple(lines))
+    return _by_nodes(need, gpus, (min_gpus, tuple(lines)), settings, asked)
 
 
-def _by_nodes(need: Need, gpus: NodeGpus, min_gpus: int, lines: tuple[Line, ...]) -> Estimate | Infeasible:
+def _by_nodes(
+    need: Need, gpus: NodeGpus, found: tuple[int, tuple[Line, ...]], settings: Settings, asked: int | None
+) -> Estimate | Infeasible:
+    """The result, from the minimum of GPUs and the lines that lead to it."""
+    min_gpus, lines = found
     nodes = -(-min_gpus // gpus.count)
     lines = (*lines, Line("nodes", nodes, "nodes", f"{_gpus(min_gpus)} / {gpus.count} of a node, rounded up"))
+    fit = _fit(need, gpus, settings) if isinstance(need, ModelNeed) else None
+    spread = fit.nodes(nodes) if fit is not None else nodes
     needs = f"one replica needs {_gpus(min_gpus)} of {_g(gpus.memory_gib)} GiB"
     reason = ""
     if gpus.slices and min_gpus > 1:
@@ -196,16 +195,22 @@ def _by_nodes(need: Need, gpus: NodeGpus, min_gpus: int, lines: tuple[Line, ...]
             f"one replica needs {min_gpus} MIG slices of {_g(gpus.memory_gib)} GiB, and a model is not split over "
             "slices: use a larger profile, or whole GPUs"
         )
-    elif min_gpus > 1 and isinstance(need, ModelNeed) and not need.splits:
-        reason = f"{needs}, and this model is not split over GPUs: use GPUs with more memory"
     elif nodes > 1 and not need.spans_nodes:
         reason = (
             f"{needs}, that is {nodes} nodes of {_gpus(gpus.count)}, and this model runs on one node only: use nodes "
             "with more GPU memory"
         )
+    elif fit is not None and (spread is None or (spread > 1 and not need.spans_nodes)):
+        reason = f"{needs}, and {fit.bound}: use GPUs with more memory"
     if reason:
         return Infeasible(reason, lines, min_gpus, nodes)
-    return Estimate(min_gpus, nodes, lines)
+    assert spread is not None
+    if spread > nodes and fit is not None:
+        lines = (*lines, Line("nodes for its heads", spread, "nodes", fit.bound))
+    serving = serving_on(need, gpus, spread, settings, asked)
+    why = "as asked for" if asked is not None else "the longest that fits, at most the model's own"
+    lines = (*lines, Line("context served", serving.context_length, "tokens", why))
+    return Estimate(min_gpus, spread, lines, serving)
 
 
 def _gpus(count: int) -> str:

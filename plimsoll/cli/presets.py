@@ -1,0 +1,65 @@
+"""`plimsoll presets`: the models that are known by name, and the catalog from KAITO's file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from plimsoll.cli.shared import OUT, Format, Output, print_json
+from plimsoll.errors import PlimsollError
+from plimsoll.presets import ModelCatalog, as_csv, from_kaito
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def command(
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="read KAITO's model_catalog.yaml, and print it as the catalog (CSV)"),
+    ] = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """List the models that are known by name. With --from, refresh the catalog from KAITO's file instead.
+
+    `plimsoll presets --from model_catalog.yaml > plimsoll/presets/catalog.csv` replaces the built-in catalog.
+    """
+    if source is not None:
+        try:
+            text = source.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise PlimsollError(f"{source}: {error}", "give KAITO's model_catalog.yaml") from None
+        typer.echo(as_csv(from_kaito(text)), nl=False)
+        return
+    presets = ModelCatalog.builtin().presets
+    if output is Format.JSON:
+        print_json(
+            [
+                {
+                    "name": each.name,
+                    "aliases": each.aliases,
+                    "repository": each.repository,
+                    "size_gib": each.size_gib,
+                    "bytes_per_token": each.bytes_per_token,
+                    "context_limit": each.context_limit,
+                    "spans_nodes": each.spans_nodes,
+                    "gated": each.gated,
+                    "source": each.source,
+                }
+                for each in presets
+            ]
+        )
+        return
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("preset", no_wrap=True)
+    for column in ("GiB", "context", "heads", "KV heads"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for each in presets:
+        shape, notes = each.shape, "gated" if each.gated else "" if each.spans_nodes else "one node"
+        table.add_row(
+            each.name, f"{each.size_gib:g}", str(each.context_limit), str(shape.heads), str(shape.kv_heads), notes
+        )
+    OUT.print(table, markup=False, highlight=False)

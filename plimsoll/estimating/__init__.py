@@ -1,0 +1,43 @@
+"""How many GPUs and nodes one replica of a model needs, and how the server runs it there."""
+
+from plimsoll.estimating.estimates import Estimates, settings_of
+from plimsoll.estimating.estimator import (
+    Estimate,
+    Infeasible,
+    Line,
+    MemoryNeed,
+    ModelNeed,
+    Need,
+    estimate,
+)
+from plimsoll.estimating.settings import BYTES_PER_GIB, Settings
+from plimsoll.estimating.sizing import (
+    ReplicaNeed,
+    ReplicaSize,
+    Sizing,
+    nodes_in_all,
+    nodes_per_replica,
+    preset_of,
+    replica_need,
+)
+
+__all__ = [
+    "BYTES_PER_GIB",
+    "Estimate",
+    "Estimates",
+    "Infeasible",
+    "Line",
+    "MemoryNeed",
+    "ModelNeed",
+    "Need",
+    "ReplicaNeed",
+    "ReplicaSize",
+    "Settings",
+    "Sizing",
+    "estimate",
+    "nodes_in_all",
+    "nodes_per_replica",
+    "preset_of",
+    "replica_need",
+    "settings_of",
+]

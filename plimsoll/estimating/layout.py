@@ -1,0 +1,88 @@
+"""How the server splits a replica over the GPUs of its nodes, and the longest context whose KV cache fits there.
+
+Three tiers, as in KAITO: a model whose files are below half of one GPU's memory runs once on each GPU of the node
+(data parallelism); else it is split over the GPUs of one node (tensor parallelism), limited to sizes that its heads
+allow; else its layers are split over nodes too (pipeline parallelism).
+"""
+
+from plimsoll.estimating.settings import BYTES_PER_GIB, Settings
+from plimsoll.model import Serving, Tier
+from plimsoll.model.cluster import NodeGpus
+from plimsoll.presets import ModelShape
+
+DATA_SHARE = 0.5
+"""Below this share of one GPU's memory, the model's files leave room for a KV cache on each GPU."""
+ALIGNMENT = 256
+"""A context that the memory limits is a multiple of this, as in KAITO."""
+
+
+class Fit:
+    """One model on nodes with the same GPUs; `settings` are those of the GPUs' product."""
+
+    def __init__(self, size_gib: float, shape: ModelShape, gpus: NodeGpus, settings: Settings) -> None:
+        self._size = size_gib
+        self._shape = shape
+        self._gpus = gpus
+        self._settings = settings
+        self._sizes = shape.tensor_sizes(gpus.count)
+        limit = shape.context_limit
+        self.counted = settings.context_length if limit is None else min(settings.context_length, limit)
+        """Tokens whose KV cache must fit."""
+
+    @property
+    def largest(self) -> int:
+        """GPUs of one node over which the model can be split."""
+        return self._sizes[-1]
+
+    @property
+    def bound(self) -> str:
+        """What bounds the splitting, for messages."""
+        shape = self._shape
+        if self.largest == 1:
+            return f"this model is not split over GPUs ({shape.heads} attention heads, {shape.kv_heads} KV heads)"
+        sizes = ", ".join(map(str, self._sizes))
+        return (
+            f"with {shape.heads} attention heads and {shape.kv_heads} KV heads, this model is split over {sizes} GPUs "
+            f"of a node and at most {shape.layers} nodes"
+        )
+
+    def tokens(self, tensor: int, pipeline: int = 1) -> int:
+        """Tokens whose KV cache fits beside the weights; 0 or less if not even the weights fit."""
+        settings = self._settings
+        weights = self._size * settings.weight_factor * settings.activation_factor / (tensor * pipeline)
+        left = self._gpus.memory_gib * settings.utilization - settings.overhead_gib - weights
+        parts = self._shape.cache_parts(tensor) * pipeline
+        of_token = self._shape.bytes_per_token * settings.kv_value_bytes / 2 / parts
+        return int(left * BYTES_PER_GIB / of_token)
+
+    def nodes(self, least: int) -> int | None:
+        """The fewest nodes, at least `least`, over which the model fits; None if no number does."""
+        most = self._shape.layers
+        return next((n for n in range(least, most + 1) if self.tokens(self.largest, n) >= self.counted), None)
+
+    def serving(self, nodes: int, asked: int | None = None) -> Serving:
+        """How the server runs on that many nodes. `asked` is the context that the Workspace sets.
+
+        Without it, the context is the longest that fits, at least the one that was counted.
+        """
+        small = self._size < DATA_SHARE * self._gpus.memory_gib
+        if nodes == 1 and small and self._gpus.count > 1 and self.tokens(1) >= self.counted:
+            return self._serving(Tier.DATA, 1, self._gpus.count, 1, asked)
+        return self._serving(Tier.TENSOR if nodes == 1 else Tier.PIPELINE, self.largest, 1, nodes, asked)
+
+    def _serving(self, tier: Tier, tensor: int, data: int, pipeline: int, asked: int | None) -> Serving:
+        tokens = max(self.tokens(tensor, pipeline), 0)
+        limit = self._shape.context_limit
+        longest = tokens // ALIGNMENT * ALIGNMENT
+        if limit is not None and tokens >= limit:
+            longest = limit
+        return Serving(
+            tier=tier,
+            data=data,
+            tensor=tensor,
+            pipeline=pipeline,
+            context_length=asked if asked is not None else max(longest, self.counted),
+            utilization=self._settings.utilization,
+            cache_tokens=tokens * data,
+            unused=self._gpus.count - tensor * data,
+        )

@@ -1,0 +1,229 @@
+"""How many nodes a Workspace needs: the GPU memory that one replica needs, compared with the GPUs of a node."""
+
+import math
+from typing import NamedTuple
+
+from plimsoll.estimating.estimates import Estimates
+from plimsoll.estimating.estimator import Infeasible, MemoryNeed, ModelNeed
+from plimsoll.model import Reason, Refusal, Serving
+from plimsoll.model.api import Inference, Workspace
+from plimsoll.model.cluster import MIB_PER_GIB, NodeGpus
+from plimsoll.presets import InvalidModelConfigError, ModelCatalog, ModelPreset, with_parameters
+from plimsoll.text import counted, did_you_mean
+
+
+class ReplicaNeed(NamedTuple):
+    """What one replica of a Workspace needs."""
+
+    subject: str
+    """Name for messages, such as `preset 'phi-4'`."""
+    need: ModelNeed | MemoryNeed | None
+    """None where it is not declared: a template without `gpuMemoryGiB`."""
+    spans_nodes: bool
+    per_replica: int | None
+    """`inference.perReplicaNodeCount`."""
+    preset: ModelPreset | None
+    context_length: int | None = None
+    """`inference.contextLength`, tokens."""
+    template: bool = False
+    """Whether the Workspace runs a template, whose server is not known."""
+
+    @property
+    def least_mib(self) -> int:
+        """Minimum memory of one replica in MiB: the declared need, or the model's weights."""
+        if self.need is None:
+            return 0
+        gib = self.need.gpu_memory_gib if isinstance(self.need, MemoryNeed) else self.need.size_gib
+        return math.ceil(gib * MIB_PER_GIB)
+
+    def serving(self, gpus: NodeGpus, nodes: int, estimates: Estimates) -> Serving | None:
+        """How the server of a preset runs a replica on that many nodes; None for a template."""
+        if self.template or self.need is None:
+            return None
+        return estimates.serving(self.need, gpus, nodes, self.context_length)
+
+
+class Sizing(NamedTuple):
+    """The nodes of an accepted Workspace."""
+
+    per_replica: int
+    target: int
+    """Total number of nodes."""
+    message: str
+    node_names: tuple[str, ...] = ()
+    """BYO: usable nodes, sorted."""
+    allocated: tuple[str, ...] = ()
+    """BYO: nodes that are allocated to it, sorted."""
+    startable: int | None = None
+    """Replicas that have their nodes; None if it does not matter."""
+    devices: int | None = 0
+    """Devices that a pod requests for a whole node, or for its part of one; None where they are not known."""
+    gpu_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """BYO: the GPU labels of the usable nodes, each with its values, sorted."""
+    resource: str = ""
+    """The extended resource of these devices; empty: that of the Environment."""
+    serving: Serving | None = None
+    """How the server of a preset runs; None for a template."""
+    requested: int | None = 0
+    """Devices that a pod uses on a node: its template's own number, if that sets one."""
+    pods_per_node: int = 0
+    """Number of pods per node where pods request part of a node; 0: one pod has the whole node."""
+    gpus: int | None = 0
+    """GPUs of a node, as limits count them; None where they are not known."""
+    warnings: tuple[str, ...] = ()
+
+
+class ReplicaSize(NamedTuple):
+    """What one replica takes."""
+
+    nodes: int
+    warning: str = ""
+    serving: Serving | None = None
+    """How the server of a preset runs there; None for a template."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        unused = self.serving.unused if self.serving is not None else 0
+        return (*((self.warning,) if self.warning else ()), *((_unused(unused),) if unused else ()))
+
+    def __str__(self) -> str:
+        how = f": {self.serving}" if self.serving is not None else ""
+        return f"{counted(self.nodes, 'node')}{how}"
+
+
+def _unused(gpus: int) -> str:
+    return (
+        f"{counted(gpus, 'GPU')} of each node stay unused, because the model's heads cannot be split over more: use "
+        "nodes with fewer GPUs"
+    )
+
+
+def preset_of(inference: Inference, models: ModelCatalog) -> ModelPreset | Refusal | None:
+    """The preset that is served; None for a template, and for an unknown model whose `gpuMemoryGiB` is declared."""
+    if inference.preset is None:
+        return None
+    name, parameters = inference.preset.name, inference.preset.parameters
+    known = models.find(name)
+    if parameters is not None:
+        try:
+            return with_parameters(name, parameters, known)
+        except InvalidModelConfigError as error:
+            return Refusal(
+                Reason.INVALID_SPEC,
+                f"inference.preset.parameters.config: {error.message}: give the fields of the model's config.json",
+            )
+    if known is not None or inference.gpu_memory_gib is not None:
+        return known
+    hint = did_you_mean(models.near(name))
+    return Refusal(
+        Reason.UNKNOWN_PRESET,
+        f"preset {name!r} is not known"
+        + (f" ({hint})" if hint else "")
+        + ": use a known one, set inference.preset.parameters to the size and the config.json of the model, or set "
+        "inference.gpuMemoryGiB to the GPU memory of one replica",
+    )
+
+
+def replica_need(workspace: Workspace, models: ModelCatalog) -> ReplicaNeed | Refusal | None:
+    """The need that the Workspace declares or its preset has; None if it declares no inference."""
+    inference = workspace.spec.inference
+    if inference is None:
+        return None
+    declared = inference.gpu_memory_gib
+    per_replica = inference.per_replica_node_count
+    if inference.preset is None:
+        need = None if declared is None else MemoryNeed(declared, spans_nodes=(per_replica or 1) > 1)
+        return ReplicaNeed("the template", need, (per_replica or 1) > 1, per_replica, None, template=True)
+    known = preset_of(inference, models)
+    if isinstance(known, Refusal):
+        return known
+    refusal = _not_servable(inference, known)
+    if refusal is not None:
+        return refusal
+    model = None
+    if known is not None:
+        model = ModelNeed(known.size_gib, known.bytes_per_token, known.spans_nodes, known.shape)
+    spans = known.spans_nodes if known is not None else (per_replica or 1) > 1
+    subject = f"preset {(known.name if known is not None else inference.preset.name)!r}"
+    stated: MemoryNeed | ModelNeed | None = model
+    if declared is not None:
+        stated = MemoryNeed(declared, spans_nodes=spans, model=model)
+    assert stated is not None, "an unknown model without gpuMemoryGiB is refused"
+    return ReplicaNeed(subject, stated, spans, per_replica, known, inference.context_length)
+
+
+def _not_servable(inference: Inference, known: ModelPreset | None) -> Refusal | None:
+    """Refuses what the server would refuse once its nodes are there."""
+    assert inference.preset is not None
+    options = inference.preset.preset_options
+    if known is not None and known.gated and (options is None or options.model_access_secret is None):
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"preset {known.name!r} is gated: Hugging Face gives {known.repository} only to those who accepted its "
+            "license; set inference.preset.presetOptions.modelAccessSecret to a Secret with their token as HF_TOKEN",
+        )
+    asked = inference.context_length
+    limit = known.context_limit if known is not None else None
+    if known is not None and asked is not None and limit is not None and asked > limit:
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"inference.contextLength is {asked}, and preset {known.name!r} supports at most {limit} tokens: lower it",
+        )
+    return None
+
+
+def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: Estimates) -> ReplicaSize | Refusal:
+    """What one replica takes, with a warning where it may not suffice; `node` names such a node in messages.
+
+    `inference.perReplicaNodeCount` is used if it is set. A value below the estimate causes a warning; it is refused
+    only if not even the weights fit, or if the model cannot span nodes.
+    """
+    total_mib = math.floor(gpus.count * gpus.memory_mib)
+    has = f"{node} has a total of {total_mib} MiB ({gpus.count} x {math.floor(gpus.memory_mib)} MiB {gpus.product})"
+    requires = f"but {need.subject} requires at least {need.least_mib} MiB"
+    if need.per_replica is not None and need.per_replica > 1 and not need.spans_nodes:
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"inference.perReplicaNodeCount is {need.per_replica}, but {need.subject} runs on one node only: remove "
+            "it, or set it to 1",
+        )
+    if need.need is None:
+        return ReplicaSize(need.per_replica or 1)
+    outcome = estimates.of(need.need, gpus, need.context_length)
+    if need.per_replica is None:
+        if isinstance(outcome, Infeasible):
+            return Refusal(
+                Reason.INSUFFICIENT_GPU_MEMORY, f"Insufficient total GPU memory: {has}, {requires}; {outcome.reason}"
+            )
+        return ReplicaSize(outcome.nodes, "", need.serving(gpus, outcome.nodes, estimates))
+    if need.per_replica * total_mib < need.least_mib:
+        return Refusal(
+            Reason.INSUFFICIENT_GPU_MEMORY,
+            f"Insufficient total GPU memory: {has}, {requires} over {counted(need.per_replica, 'node')}; raise "
+            "inference.perReplicaNodeCount, or use nodes with more GPU memory",
+        )
+    needed = outcome.nodes
+    warning = ""
+    if needed is None or needed > need.per_replica:
+        warning = (
+            f"inference.perReplicaNodeCount is {need.per_replica}, but the estimate for {need.subject} on such nodes "
+            + (f"is {needed}" if needed else f"says: {outcome.reason}" if isinstance(outcome, Infeasible) else "")
+            + "; it may run out of GPU memory"
+        )
+    return ReplicaSize(need.per_replica, warning, need.serving(gpus, need.per_replica, estimates))
+
+
+def nodes_in_all(workspace: Workspace, per_replica: int) -> tuple[int, tuple[str, ...]]:
+    """Total number of nodes, with warnings on the deprecated `resource.count`, which counts only without inference."""
+    count = workspace.spec.resource.count
+    if workspace.spec.inference is None:
+        used = () if count is None else (f"resource.count is deprecated: {count} is used as the number of nodes",)
+        return count or 1, used
+    ignored = (
+        ()
+        if count is None
+        else (
+            "resource.count is deprecated and has no effect: set inference.replicas and inference.perReplicaNodeCount",
+        )
+    )
+    return workspace.replicas * per_replica, ignored

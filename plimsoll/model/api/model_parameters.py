@@ -1,0 +1,31 @@
+"""Figures of a model that is not in the built-in catalog."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from plimsoll.model.meta import Declared
+
+
+class ModelParameters(Declared):
+    """What is known of a model: the size of its files, and its `config.json`."""
+
+    size_gib: Annotated[float, Field(gt=0, le=1_000_000)] = Field(alias="sizeGiB")
+    """Weights as files, GiB: `metadata.total_size` of the safetensors index."""
+    config: dict[str, Any]
+    """Fields of the model's `config.json`; those on layers, heads and context are read."""
+
+
+class DeclaredPreset(ModelParameters):
+    """A preset that Workspaces may name."""
+
+    name: str = Field(min_length=1, max_length=253)
+    aliases: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] = ()
+    repository: str = Field(min_length=1, max_length=253)
+    """The model's name on Hugging Face, or a path in the server's image or volume."""
+    spans_nodes: bool = True
+    """Whether one replica may run on several nodes."""
+    gated: bool = False
+    """Whether the model is given only to those who accepted its license, so that Workspaces need a token."""
+    options: dict[str, str] = Field(default_factory=dict)
+    """Options of vLLM that the model needs, without the leading dashes; empty text for one without a value."""

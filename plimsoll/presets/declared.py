@@ -1,0 +1,79 @@
+"""Presets that an Environment, a file or a Workspace declares."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from plimsoll.model.api import DeclaredPreset, ModelParameters
+from plimsoll.model.meta import describe_errors
+from plimsoll.presets.catalog import InvalidPresetsError, ModelCatalog
+from plimsoll.presets.model_config import InvalidModelConfigError, read_model_config
+from plimsoll.presets.model_preset import ModelPreset
+
+
+def declared_preset(entry: DeclaredPreset) -> ModelPreset:
+    """The preset. Raises InvalidModelConfigError, which names the preset and the field of its config."""
+    try:
+        shape = read_model_config(entry.config)
+    except InvalidModelConfigError as error:
+        raise InvalidModelConfigError(f"preset {entry.name}: config: {error.message}", error.hint) from None
+    return ModelPreset(
+        name=entry.name,
+        repository=entry.repository,
+        size_gib=entry.size_gib,
+        shape=shape,
+        source=f"declared; {shape}",
+        aliases=entry.aliases,
+        spans_nodes=entry.spans_nodes,
+        gated=entry.gated,
+        options=entry.options,
+    )
+
+
+def with_parameters(name: str, parameters: ModelParameters, known: ModelPreset | None = None) -> ModelPreset:
+    """The preset of that name with the figures that a Workspace gives; `known` is one of the same name.
+
+    Raises InvalidModelConfigError.
+    """
+    return ModelPreset(
+        name=known.name if known is not None else name,
+        repository=known.repository if known is not None else name,
+        size_gib=parameters.size_gib,
+        shape=read_model_config(parameters.config),
+        source="preset.parameters of the Workspace",
+        spans_nodes=known.spans_nodes if known is not None else True,
+        gated=known.gated if known is not None else False,
+        options=known.options if known is not None else {},
+    )
+
+
+def catalog_of(entries: Iterable[DeclaredPreset]) -> tuple[ModelCatalog, tuple[str, ...]]:
+    """The built-in catalog with the declared presets, and a warning on each that cannot be read."""
+    found, warnings = [], []
+    for entry in entries:
+        try:
+            found.append(declared_preset(entry))
+        except InvalidModelConfigError as error:
+            warnings.append(str(error))
+    return ModelCatalog.builtin().with_presets(found), tuple(warnings)
+
+
+def read_presets(text: str) -> tuple[ModelPreset, ...]:
+    """The presets of a file with a list `presets`, as in an Environment. Raises InvalidPresetsError."""
+    try:
+        content: Any = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InvalidPresetsError(f"no YAML: {error}", "give a file with a list `presets`") from None
+    entries = content.get("presets") if isinstance(content, dict) else None
+    if not isinstance(entries, list):
+        raise InvalidPresetsError("it has no list `presets`", "give the field `presets` of an Environment's spec")
+    found = []
+    for number, entry in enumerate(entries, start=1):
+        name = entry.get("name") if isinstance(entry, dict) else None
+        try:
+            found.append(declared_preset(DeclaredPreset.model_validate(entry)))
+        except ValidationError as error:
+            raise InvalidPresetsError(f"preset {name or f'number {number}'}: {describe_errors(error)}") from None
+    return tuple(found)

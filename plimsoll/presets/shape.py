@@ -1,0 +1,51 @@
+"""The shape of a model: its layers and heads, as far as the memory of its KV cache and its splitting depend on them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+VALUE_BYTES: Final = 2
+"""Bytes of one cached value, as 16-bit floats."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """Figures of a `config.json`."""
+
+    layers: int
+    heads: int
+    """Attention heads of a layer."""
+    kv_heads: int
+    head_dim: int
+    latent_dim: int | None = None
+    """Values that one token of one layer caches with latent attention (MLA): rank and RoPE dimension."""
+    context_limit: int | None = None
+    """Maximum context length of the model, tokens."""
+
+    @property
+    def bytes_per_token(self) -> int:
+        """KV cache of one token over all layers, bytes. An upper bound: layers without attention count as full ones."""
+        cached = 2 * self.kv_heads * self.head_dim if self.latent_dim is None else self.latent_dim
+        return VALUE_BYTES * self.layers * cached
+
+    def tensor_sizes(self, gpus: int) -> tuple[int, ...]:
+        """Tensor-parallel sizes that vLLM accepts on at most `gpus` GPUs, ascending.
+
+        A size must divide the attention heads, and divide the KV heads or be a multiple of them (vLLM: ModelConfig's
+        verify_with_parallel_config, and the attention layers of the models).
+        """
+        return tuple(size for size in range(1, gpus + 1) if self._splits_over(size))
+
+    def _splits_over(self, size: int) -> bool:
+        if self.heads % size:
+            return False
+        return self.latent_dim is not None or not self.kv_heads % size or not size % self.kv_heads
+
+    def cache_parts(self, tensor: int) -> int:
+        """In how many parts tensor parallelism cuts the KV cache: latents, and KV heads beyond their number, are copied
+        to every GPU."""
+        return 1 if self.latent_dim is not None else min(tensor, self.kv_heads)
+
+    def __str__(self) -> str:
+        if self.latent_dim is not None:
+            return f"{self.layers} layers, {self.heads} heads, latents of {self.latent_dim}"
+        return f"{self.layers} layers, {self.heads} heads, {self.kv_heads} KV heads of {self.head_dim}"
