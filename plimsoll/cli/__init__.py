@@ -16,6 +16,8 @@ from plimsoll.cli.shared import FAILED, INTERRUPTED, print_error
 from plimsoll.errors import PlimsollError
 
 COMMANDS = {
+    "init": ("plimsoll.cli.init", "Write a Pulumi project for a cluster."),
+    "adopt": ("plimsoll.cli.adopt", "Write the stack file that takes over what a cluster has, without a change."),
     "plan": ("plimsoll.cli.plan", "Preview the next Plan, from a cluster or from files; nothing is applied."),
     "run": ("plimsoll.cli.run", "Run the controller, or one run for a job (--once)."),
     "estimate": ("plimsoll.cli.estimate", "Estimate the GPUs and nodes that a model needs, line by line."),

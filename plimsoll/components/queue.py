@@ -1,10 +1,11 @@
 """Queue: KAI's scheduling queue."""
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import pulumi
 
 from plimsoll.components.component import Component, ObjectArgs, ObjectType, uid_of
+from plimsoll.components.declaration import known
 from plimsoll.labels import QUEUE
 from plimsoll.model.kai import QueueSpec
 
@@ -28,6 +29,10 @@ class QueueResourcesArgs(TypedDict, total=False):
 class QueueArgs(ObjectArgs, total=False):
     """What a queue guarantees, and what it admits at most."""
 
+    write_all_amounts: bool
+    """Whether amounts that are not given are written, with their defaults; absent: they are.
+
+    KAI takes an absent amount for 0. False is for a Queue that others have made, and that is to stay as it is."""
     display_name: pulumi.Input[str]
     parent_queue: pulumi.Input[str]
     priority: pulumi.Input[int]
@@ -51,12 +56,16 @@ class Queue(Component):
 
     def __init__(self, name: str, args: QueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Queue", name, args, opts)
-        self.queue = self._object(ObjectType("scheduling.run.ai/v2", "Queue"), args, QueueSpec, _spec)
+        known("Queue", name, args, "write_all_amounts")
+        complete = args.get("write_all_amounts", args.get("writeAllAmounts", True))
+        self.queue = self._object(
+            ObjectType("scheduling.run.ai/v2", "Queue"),
+            args,
+            QueueSpec,
+            QueueSpec.complete_manifest if complete else QueueSpec.manifest,
+            others=("write_all_amounts", "writeAllAmounts"),
+        )
         self.queue_name = self.queue.metadata["name"]
         self.uid = uid_of(self.queue)
         self.pod_labels = self.queue_name.apply(lambda known: {QUEUE: known})
         self.register_outputs({"queueName": self.queue_name, "uid": self.uid, "podLabels": self.pod_labels})
-
-
-def _spec(spec: QueueSpec) -> dict[str, Any]:
-    return spec.complete_manifest()

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pulumi
-from pulumi_kubernetes.core.v1 import Namespace
 
 from plimsoll.components import (
     CapacityGate,
@@ -15,16 +14,15 @@ from plimsoll.components import (
     GpuDiscoveryArgs,
     Guard,
     Monitoring,
-    NodePool,
-    Queue,
     ShareBinder,
     ShareBinderArgs,
     Workspace,
-    metadata,
 )
 from plimsoll.components.specs import GpuDiscoverySpec
+from plimsoll.stacks import objects
 from plimsoll.stacks.gpu_software import find_gpu_software
 from plimsoll.stacks.mutation_effect import await_effect
+from plimsoll.stacks.objects import after, arguments, options
 from plimsoll.stacks.settings import Settings
 from plimsoll.stacks.training import declare_admission, declare_runtimes
 
@@ -32,7 +30,10 @@ from plimsoll.stacks.training import declare_admission, declare_runtimes
 def declare(settings: Settings, values: Mapping[str, Any]) -> None:
     """Declares the resources of `values`; `settings` is the parsed form of `values`."""
     name = settings.environment.name or pulumi.get_stack()
-    environment = Environment(name, cast("EnvironmentArgs", {"name": name, **values.get("environment", {})}))
+    given = arguments(values.get("environment", {}))
+    environment = Environment(
+        name, cast("EnvironmentArgs", {"name": name, **given}), options(settings.environment, name)
+    )
     made: list[pulumi.Resource] = [environment]
     if settings.gpu_discovery is not None:
         made.append(_gpu_discovery(settings, settings.gpu_discovery, values["gpuDiscovery"]))
@@ -42,24 +43,18 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
         made.append(binder)
     if settings.monitoring is not None:
         made.append(Monitoring("alerts", values["monitoring"]))
-    for key, pool in values.get("nodePools", {}).items():
-        made.append(NodePool(key, pool))
-    queues: dict[str, pulumi.Resource] = {}
-    for key in settings.queues_in_order():
-        declared = settings.queues[key]
-        parent = queues.get(declared.parent_queue or "")
-        queues[declared.name or key] = Queue(key, values["queues"][key], _after(parent))
-    made += queues.values()
-    namespaces = {each: Namespace(each, metadata=metadata(each)) for each in settings.namespaces}
-    made += namespaces.values()
+    declared = objects.declare(settings, values)
+    made += declared.all()
     if settings.capacity_gate is not None:
-        gate = CapacityGate("capacity-gate", values["capacityGate"], _after(*namespaces.values()))
+        gate = CapacityGate("capacity-gate", values["capacityGate"], after(*declared.namespaces.values()))
         await_effect(gate.mutations)
         made.append(gate)
     for key, workspace in settings.workspaces.items():
-        needs = (environment, namespaces.get(workspace.namespace), queues.get(workspace.queue or ""))
-        made.append(Workspace(key, values["workspaces"][key], _after(*needs)))
-    made += declare_runtimes(settings, values, queues, namespaces)
+        needs = (environment, declared.namespaces.get(workspace.namespace), declared.queues.get(workspace.queue or ""))
+        made.append(
+            Workspace(key, arguments(values["workspaces"][key]), options(workspace, key, *needs, namespaced=True))
+        )
+    made += declare_runtimes(settings, values, declared.queues, declared.namespaces)
     made += declare_admission(settings)
     Guard(
         f"plimsoll-environment-{name}",
@@ -69,7 +64,7 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
         },
         pulumi.ResourceOptions(depends_on=made),
     )
-    pulumi.export("environment", name)
+    pulumi.export("environment", environment.environment_name)
     pulumi.export("workspaces", sorted(settings.workspaces))
 
 
@@ -88,7 +83,3 @@ def _gpu_discovery(settings: Settings, spec: GpuDiscoverySpec, declared: Mapping
         # From the program's folder: where the provider runs is its own business.
         around["chart"] = str(Path(spec.chart).resolve())
     return GpuDiscovery(name, cast("GpuDiscoveryArgs", {**declared, **around}))
-
-
-def _after(*resources: pulumi.Resource | None) -> pulumi.ResourceOptions:
-    return pulumi.ResourceOptions(depends_on=[each for each in resources if each is not None])

@@ -3,8 +3,8 @@
 import pulumi
 
 from plimsoll.errors import PlimsollError
-from plimsoll.stacks import environment, foundation
-from plimsoll.stacks.settings import given, settings_of
+from plimsoll.stacks import environment, foundation, objects
+from plimsoll.stacks.settings import given, settings_of, with_secrets
 
 
 def run() -> None:
@@ -14,7 +14,9 @@ def run() -> None:
         settings = settings_of(values)
         if settings.layer == "foundation":
             foundation.declare(settings)
+        elif settings.layer == "environment":
+            environment.declare(settings, with_secrets(values))
         else:
-            environment.declare(settings, values)
+            objects.declare(settings, with_secrets(values))
     except PlimsollError as error:
         raise pulumi.RunError(str(error)) from None

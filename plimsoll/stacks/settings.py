@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import pulumi
-from pulumi.runtime.config import CONFIG
+from pulumi.runtime.config import CONFIG, is_config_secret
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from plimsoll.components.specs import GpuDiscoverySpec, MonitoringSpec, NodePoolSpec, TrainingRuntimeSpec
@@ -23,35 +23,50 @@ from plimsoll.model.kai import NAMESPACE, QueueName, QueueSpec
 from plimsoll.model.meta import Declared, describe_errors
 from plimsoll.plan.queues import check_queues
 
-PROJECT = "plimsoll"
 _TEXTS = ("layer", "triggerNamespace")
+OF_STACK = ("import", "import_")
+"""Settings of an object that are the stack's, not a component's arguments."""
 
 
-class EnvironmentSettings(EnvironmentSpec):
+class ObjectSettings(Declared):
+    """Of every setting that is one object."""
+
     name: str | None = None
-    """Absent: the stack's name."""
+    """Absent: the key; of the Environment: the stack's name."""
+    patch_force: bool | None = None
+    """Whether updates take back what others have changed."""
+    import_: bool = Field(default=False, alias="import")
+    """The object exists: the first update takes it into the stack as it is."""
 
 
-class NodePoolSettings(NodePoolSpec):
-    name: str | None = None
-    """Absent: the key."""
+class EnvironmentSettings(EnvironmentSpec, ObjectSettings):
+    pass
 
 
-class QueueSettings(QueueSpec):
-    name: str | None = None
-    """Absent: the key."""
+class NodePoolSettings(NodePoolSpec, ObjectSettings):
+    pass
 
 
-class WorkspaceSettings(WorkspaceSpec):
+class QueueSettings(QueueSpec, ObjectSettings):
+    write_all_amounts: bool = True
+    """Whether amounts that are not given are written, with their defaults."""
+
+
+class WorkspaceSettings(WorkspaceSpec, ObjectSettings):
     namespace: str = "default"
-    name: str | None = None
-    """Absent: the key."""
     labels: dict[str, str] = Field(default_factory=dict)
 
 
-class ClusterTrainingRuntimeSettings(TrainingRuntimeSpec):
-    name: str | None = None
-    """Absent: the key."""
+class KaitoWorkspaceSettings(ObjectSettings):
+    """A Workspace of KAITO, as it is."""
+
+    api_version: str = Field(default="kaito.sh/v1beta1", pattern=r"^kaito\.sh/v1[a-z0-9]*$")
+    namespace: str = "default"
+    fields: dict[str, Any]
+    """`resource`, `inference` and `tuning`, as KAITO has them."""
+
+
+class ClusterTrainingRuntimeSettings(TrainingRuntimeSpec, ObjectSettings):
     labels: dict[str, str] = Field(default_factory=dict)
 
 
@@ -71,9 +86,10 @@ class ShareBinderSettings(Declared):
 
 
 class Settings(Declared):
-    """The configuration under `plimsoll:` in a stack's file."""
+    """The configuration of a stack under its project's name."""
 
-    layer: Literal["foundation", "environment"]
+    layer: Literal["foundation", "environment", "objects"]
+    """`objects`: NodePools, queues, namespaces and KAITO's Workspaces alone, without an Environment."""
     trigger_namespace: TriggerNamespace = TRIGGER_NAMESPACE
     """Of a foundation: `spec.demand.namespace` of the Environment, made there."""
     environment: EnvironmentSettings = EnvironmentSettings()
@@ -89,18 +105,22 @@ class Settings(Declared):
     cluster_queues: tuple[QueueName, ...] = ()
     """Leaf queues of the cluster that are declared elsewhere; TrainJobs may use them too."""
     workspaces: dict[str, WorkspaceSettings] = Field(default_factory=dict)
+    kaito_workspaces: dict[str, KaitoWorkspaceSettings] = Field(default_factory=dict)
+    """Workspaces of KAITO that KAITO's controller keeps serving."""
     training_runtimes: dict[str, TrainingRuntimeSettings] = Field(default_factory=dict)
     cluster_training_runtimes: dict[str, ClusterTrainingRuntimeSettings] = Field(default_factory=dict)
 
     @field_validator("queues")
     @classmethod
     def _fit_together(cls, queues: dict[str, QueueSettings]) -> dict[str, QueueSettings]:
+        if any(queue.import_ for queue in queues.values()):
+            return queues  # as others have made them
         declared = [
             {
                 "apiVersion": "scheduling.run.ai/v2",
                 "kind": "Queue",
                 "metadata": {"name": queue.name or key},
-                "spec": QueueSpec(**queue.model_dump(exclude={"name"})).complete_manifest(),
+                "spec": QueueSpec(**queue.model_dump(include={*QueueSpec.model_fields})).complete_manifest(),
             }
             for key, queue in queues.items()
         ]
@@ -118,6 +138,9 @@ class Settings(Declared):
         if self.layer == "foundation" and others:
             fields = ", ".join(type(self).model_fields[name].alias or name for name in others)
             raise ValueError(f"{fields}: belongs to a stack of the layer environment, not to the foundation")
+        if self.layer == "objects" and (others := sorted(given - _OBJECTS)):
+            fields = ", ".join(type(self).model_fields[name].alias or name for name in others)
+            raise ValueError(f"{fields}: belongs to a stack of the layer environment, which has an Environment")
         if self.layer == "environment" and "trigger_namespace" in given:
             raise ValueError(
                 "triggerNamespace: belongs to a stack of the layer foundation; in an environment set"
@@ -170,11 +193,14 @@ def _ancestors(name: str, parents: Mapping[str, str | None]) -> list[str]:
     return found
 
 
+_OBJECTS = {"namespaces", "node_pools", "queues", "cluster_queues", "kaito_workspaces"}
+
+
 def given() -> dict[str, Any]:
     """The stack's configuration as it was written, without the empty defaults of Pulumi.yaml."""
-    prefix = f"{PROJECT}:"
+    prefix = f"{pulumi.get_project()}:"
     known = {field.alias for field in Settings.model_fields.values()}
-    config = pulumi.Config(PROJECT)
+    config = pulumi.Config()
     values: dict[str, Any] = {}
     for key in sorted(CONFIG.get()):
         if not key.startswith(prefix):
@@ -185,6 +211,23 @@ def given() -> dict[str, Any]:
         if value not in ({}, [], ""):
             values[name] = value
     return values
+
+
+def with_secrets(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with every text of a key that holds a secret marked as one.
+
+    Pulumi tells a program which keys hold secrets (`pulumi config set --secret --path`), not which values of theirs.
+    """
+    project = pulumi.get_project()
+    return {name: _marked(value) if is_config_secret(f"{project}:{name}") else value for name, value in values.items()}
+
+
+def _marked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _marked(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_marked(item) for item in value]
+    return pulumi.Output.secret(value) if isinstance(value, str) else value
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:

@@ -13,6 +13,7 @@ from plimsoll.components import (
     TrainingRuntime,
     TrainingRuntimeArgs,
 )
+from plimsoll.stacks.objects import arguments, options
 from plimsoll.stacks.settings import ClusterTrainingRuntimeSettings, Settings
 from plimsoll.stacks.trainer import find_kai_scheduler_field
 
@@ -37,13 +38,17 @@ def declare_runtimes(
         return {**around, **declared}
 
     for key, runtime in settings.training_runtimes.items():
-        after = _after(queues.get(runtime.queue or ""), namespaces.get(runtime.namespace))
-        declared = args(runtime, values["trainingRuntimes"][key])
-        made.append(TrainingRuntime(key, cast("TrainingRuntimeArgs", declared), after))
+        needs = (queues.get(runtime.queue or ""), namespaces.get(runtime.namespace))
+        declared = args(runtime, arguments(values["trainingRuntimes"][key]))
+        made.append(
+            TrainingRuntime(key, cast("TrainingRuntimeArgs", declared), options(runtime, key, *needs, namespaced=True))
+        )
     for key, shared in settings.cluster_training_runtimes.items():
-        declared = args(shared, values["clusterTrainingRuntimes"][key])
-        after = _after(queues.get(shared.queue or ""))
-        made.append(ClusterTrainingRuntime(key, cast("ClusterTrainingRuntimeArgs", declared), after))
+        declared = args(shared, arguments(values["clusterTrainingRuntimes"][key]))
+        queue = queues.get(shared.queue or "")
+        made.append(
+            ClusterTrainingRuntime(key, cast("ClusterTrainingRuntimeArgs", declared), options(shared, key, queue))
+        )
     return made
 
 
@@ -58,7 +63,3 @@ def declare_admission(settings: Settings) -> list[pulumi.Resource]:
             "queues", {"leaves": [*sorted(leaves)], "parents": [*sorted(settings.parent_queues())], "action": action}
         )
     ]
-
-
-def _after(*resources: pulumi.Resource | None) -> pulumi.ResourceOptions:
-    return pulumi.ResourceOptions(depends_on=[each for each in resources if each is not None])

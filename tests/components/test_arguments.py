@@ -38,7 +38,7 @@ OF_OBJECT = {"name", "patch_force"}
     ("component", "model", "others"),
     [
         (Environment, EnvironmentSpec, OF_OBJECT),
-        (Queue, QueueSpec, OF_OBJECT),
+        (Queue, QueueSpec, {*OF_OBJECT, "write_all_amounts"}),
         (NodePool, NodePoolSpec, OF_OBJECT),
         (Workspace, WorkspaceSpec, {*OF_OBJECT, "namespace", "labels"}),
         (TrainingRuntime, TrainingRuntimeSpec, {*OF_OBJECT, "namespace", "labels"}),

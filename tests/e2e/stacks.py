@@ -19,12 +19,12 @@ class CommandFailedError(AssertionError):
     """A command failed, or did not where it should; carries all that it said."""
 
 
-class Project:
-    """A working copy of the project on one sandbox."""
+class PulumiFolder:
+    """A folder with a Pulumi project, on one sandbox."""
 
-    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
-        self.folder = make(folder)
-        self._environ = {**os.environ, **sandbox.environ()}
+    def __init__(self, sandbox: Sandbox, folder: Path, **environ: str) -> None:
+        self.folder = folder
+        self._environ = {**os.environ, **sandbox.environ(), **environ}
 
     def pulumi(self, *arguments: str, fails: bool = False) -> str:
         """Runs pulumi and returns its whole output; CommandFailedError where it fails, or does not where it should."""
@@ -41,11 +41,6 @@ class Project:
         if (done.returncode != 0) != fails:
             raise CommandFailedError(f"pulumi {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}")
         return done.stdout
-
-    def declare(self, stack: str, **config: Any) -> None:
-        """Writes the stack's file, in place of a committed one of that name."""
-        path = self.folder / "stacks" / f"Pulumi.{stack}.yaml"
-        path.write_text(yaml.safe_dump({"config": {f"plimsoll:{key}": value for key, value in config.items()}}))
 
     def init(self, stack: str) -> None:
         self.pulumi("stack", "init", stack)
@@ -71,3 +66,15 @@ class Project:
         """URNs in the stack's state."""
         exported = json.loads(self.pulumi("stack", "export", "--stack", stack))
         return [each["urn"] for each in exported["deployment"].get("resources") or ()]
+
+
+class Project(PulumiFolder):
+    """A working copy of this project on one sandbox."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+        super().__init__(sandbox, make(folder))
+
+    def declare(self, stack: str, **config: Any) -> None:
+        """Writes the stack's file, in place of a committed one of that name."""
+        path = self.folder / "stacks" / f"Pulumi.{stack}.yaml"
+        path.write_text(yaml.safe_dump({"config": {f"plimsoll:{key}": value for key, value in config.items()}}))

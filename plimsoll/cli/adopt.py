@@ -1,0 +1,84 @@
+"""`plimsoll adopt`: writes the stack file that takes over a cluster's NodePools, Queues and KAITO Workspaces."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from plimsoll.cli.shared import ERR, OUT, REFUSED, SETTLED, Context, Kubeconfig
+from plimsoll.errors import PlimsollError
+from plimsoll.text import counted
+
+app = typer.Typer(add_completion=False)
+
+_KINDS = (
+    ("karpenter.sh", "nodepools", "NodePool"),
+    ("scheduling.run.ai", "queues", "Queue"),
+    ("kaito.sh", "workspaces", "Workspace"),
+)
+
+
+@app.command()
+def adopt(
+    folder: Annotated[Path, typer.Argument(help="folder of a Pulumi project, as `plimsoll init` writes it")],
+    stack: Annotated[str, typer.Option(help="stack whose file is written")] = "objects",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the stack's file.")] = False,
+) -> None:
+    """Write a stack file with the cluster's NodePools, Queues and KAITO Workspaces, each as it is.
+
+    The first `pulumi up` of the stack imports them and changes nothing. The cluster is read only. Exit code 2: an
+    object is left out, because it has a field that the stack has not; it is named.
+    """
+    from plimsoll.kube import Connection
+    from plimsoll.project import adopt as settings_of
+    from plimsoll.project import write_project
+
+    stacks = _stack_folder(folder)
+    with closing(Connection.open(kubeconfig, context)) as connection:
+        found = [manifest for kind in _KINDS for manifest in _listed(connection, *kind)]
+    if not found:
+        raise PlimsollError("the cluster has no NodePools, Queues or KAITO Workspaces", "there is nothing to adopt")
+    adoption = settings_of(found)
+    config = {"layer": "objects", **adoption.settings}
+    text = yaml.safe_dump({"config": config}, sort_keys=False)
+    path = f"{stacks}Pulumi.{stack}.yaml"
+    write_project(folder, {path: text}, replace=force)
+    counts = ", ".join(f"{counted(len(objects), 'object')} under {name}" for name, objects in adoption.settings.items())
+    OUT.print(f"wrote {folder / path}: {counts}", markup=False, highlight=False, soft_wrap=True)
+    for line in adoption.left_out:
+        ERR.print(f"left out: {line}", style="yellow", markup=False, soft_wrap=True)
+    raise typer.Exit(REFUSED if adoption.left_out else SETTLED)
+
+
+def _stack_folder(folder: Path) -> str:
+    configured = _settings(folder).get("stackConfigDir")
+    return f"{configured}/" if configured else ""
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    path = folder / "Pulumi.yaml"
+    try:
+        settings = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise PlimsollError(f"{path}: {error}", "write a project with `plimsoll init` first") from None
+    if not isinstance(settings, dict) or not isinstance(settings.get("name"), str):
+        raise PlimsollError(f"{path}: has no name", "name the project as Pulumi's documentation says")
+    return settings
+
+
+def _listed(connection: Any, group: str, plural: str, kind: str) -> list[dict[str, Any]]:
+    """Objects of a kind in the version that the cluster prefers; none where it does not serve the group."""
+    from plimsoll.kube import RequestError
+
+    try:
+        version = connection.request("GET", f"/apis/{group}")["preferredVersion"]["groupVersion"]
+        items = connection.request("GET", f"/apis/{version}/{plural}")["items"]
+    except RequestError as error:
+        if error.code == 404:
+            return []
+        raise
+    return [{**item, "apiVersion": version, "kind": kind} for item in items]

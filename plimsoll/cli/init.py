@@ -1,0 +1,46 @@
+"""`plimsoll init`: writes a small Pulumi project."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plimsoll.cli.shared import OUT
+from plimsoll.errors import PlimsollError
+from plimsoll.project import ClusterKind
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="folder of the project; it may exist, its files must not")],
+    on: Annotated[ClusterKind | None, typer.Option(help="where the GPU nodes come from [asked for]")] = None,
+    name: Annotated[str | None, typer.Option(help="name of the project [that of the folder]")] = None,
+    template: Annotated[bool, typer.Option("--template", help="Write a template for `pulumi new` instead.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """Write a Pulumi project: program, stacks, policies, a CI job and a README.
+
+    The cluster is not asked: a preview of the written stacks needs its kubeconfig alone.
+    """
+    from plimsoll.project import project_files, template_files, write_project
+
+    kind = on or _ask()
+    named = name or folder.resolve().name
+    project = template_files(kind) if template else project_files(kind, named)
+    for path in write_project(folder, project, replace=force):
+        OUT.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+    if template:
+        OUT.print(f"next: pulumi new {folder.resolve()} --dir ANOTHER_FOLDER", markup=False, soft_wrap=True)
+    else:
+        OUT.print(f"next: read {folder / 'README.md'}", markup=False, soft_wrap=True)
+
+
+def _ask() -> ClusterKind:
+    if not sys.stdin.isatty():
+        raise PlimsollError("--on is missing", f"give one of {', '.join(kind.value for kind in ClusterKind)}")
+    for kind in ClusterKind:
+        OUT.print(f"{kind.value:<8} {kind.summary}", markup=False, highlight=False)
+    return ClusterKind(typer.prompt("Where do the GPU nodes come from?", type=ClusterKind, default=ClusterKind.BYO))

@@ -1,0 +1,15 @@
+"""Pulumi projects of users: a new one, and the settings that take over what a cluster has."""
+
+from plimsoll.project.adopting import Adoption, adopt
+from plimsoll.project.kinds import ClusterKind
+from plimsoll.project.writing import ENVIRONMENT, project_files, template_files, write_project
+
+__all__ = [
+    "ENVIRONMENT",
+    "Adoption",
+    "ClusterKind",
+    "adopt",
+    "project_files",
+    "template_files",
+    "write_project",
+]

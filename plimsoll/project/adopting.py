@@ -1,0 +1,88 @@
+"""What exists in a cluster as the settings of a stack that takes it over without a change."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from plimsoll.model.kai import QueueSpec
+from plimsoll.model.meta import dig
+
+_POOL_FIELDS: Final = ("disruption", "limits", "weight", "replicas")
+_NODE_FIELDS: Final = (
+    *("requirements", "nodeClassRef", "taints", "startupTaints"),
+    *("expireAfter", "terminationGracePeriod"),
+)
+_NODE_METADATA: Final = ("labels", "annotations")
+_QUEUE_FIELDS: Final = frozenset(field.alias or name for name, field in QueueSpec.model_fields.items())
+_KAITO_FIELDS: Final = ("resource", "inference", "tuning")
+
+
+class Adoption(NamedTuple):
+    """The settings of a stack of the layer `objects`, and what is left to others."""
+
+    settings: dict[str, dict[str, Any]]
+    """`nodePools`, `queues` and `kaitoWorkspaces` by name, as in a stack file."""
+    left_out: list[str]
+    """A line on each object that a stack cannot take over without a change."""
+
+
+def adopt(manifests: Iterable[Mapping[str, Any]]) -> Adoption:
+    """The NodePools, Queues and Workspaces of KAITO among the manifests, each with `import`."""
+    settings: dict[str, dict[str, Any]] = {"nodePools": {}, "queues": {}, "kaitoWorkspaces": {}}
+    left_out: list[str] = []
+    for manifest in sorted(manifests, key=_place):
+        section, convert = _CONVERSIONS[manifest["kind"]]
+        fields, unknown = convert(manifest)
+        if unknown:
+            left_out.append(f"{manifest['kind']} {_place(manifest)}: {', '.join(unknown)}: not a field of the stack's")
+            continue
+        settings[section][_key(manifest, settings[section])] = {**fields, "import": True}
+    return Adoption({name: objects for name, objects in settings.items() if objects}, left_out)
+
+
+def _node_pool(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    spec = manifest.get("spec") or {}
+    template = spec.get("template") or {}
+    node, labels = template.get("spec") or {}, template.get("metadata") or {}
+    unknown = [
+        *(f"spec.{name}" for name in spec if name not in (*_POOL_FIELDS, "template")),
+        *(f"spec.template.spec.{name}" for name in node if name not in _NODE_FIELDS),
+        *(f"spec.template.metadata.{name}" for name in labels if name not in _NODE_METADATA),
+    ]
+    return {**labels, **node, **{name: spec[name] for name in _POOL_FIELDS if name in spec}}, unknown
+
+
+def _queue(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    spec = manifest.get("spec") or {}
+    return {**spec, "writeAllAmounts": False}, [f"spec.{name}" for name in spec if name not in _QUEUE_FIELDS]
+
+
+def _kaito(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    metadata = manifest["metadata"]
+    own = {"apiVersion", "kind", "metadata", "status"}
+    return (
+        {
+            "apiVersion": manifest["apiVersion"],
+            "name": metadata["name"],
+            "namespace": metadata.get("namespace", "default"),
+            "fields": {name: manifest[name] for name in _KAITO_FIELDS if name in manifest},
+        },
+        [name for name in manifest if name not in own and name not in _KAITO_FIELDS],
+    )
+
+
+_CONVERSIONS: Final = {
+    "NodePool": ("nodePools", _node_pool),
+    "Queue": ("queues", _queue),
+    "Workspace": ("kaitoWorkspaces", _kaito),
+}
+
+
+def _key(manifest: Mapping[str, Any], taken: Mapping[str, Any]) -> str:
+    """The name; with the namespace where another namespace has the same."""
+    name: str = manifest["metadata"]["name"]
+    return name if name not in taken else f"{manifest['metadata']['namespace']}-{name}"
+
+
+def _place(manifest: Mapping[str, Any]) -> str:
+    namespace = dig(manifest, "metadata.namespace")
+    return f"{namespace}/{manifest['metadata']['name']}" if namespace else str(manifest["metadata"]["name"])

@@ -1,0 +1,26 @@
+"""Kinds of clusters that a project may be written for."""
+
+from enum import StrEnum
+
+
+class ClusterKind(StrEnum):
+    """Where the GPU nodes of a cluster come from."""
+
+    BYO = "byo"
+    AWS = "aws"
+    AZURE = "azure"
+    GCP = "gcp"
+    SANDBOX = "sandbox"
+
+    @property
+    def summary(self) -> str:
+        return _SUMMARIES[self]
+
+
+_SUMMARIES = {
+    ClusterKind.BYO: "GPU nodes that somebody brings",
+    ClusterKind.AWS: "Karpenter on AWS (EKS)",
+    ClusterKind.AZURE: "Karpenter on Azure (AKS)",
+    ClusterKind.GCP: "Karpenter on Google Cloud (GKE)",
+    ClusterKind.SANDBOX: "the sandbox of this machine, without real nodes",
+}

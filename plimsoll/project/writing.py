@@ -1,0 +1,80 @@
+"""Writes a small Pulumi project that declares a cluster's GPU capacity."""
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Final
+
+from plimsoll.errors import PlimsollError
+from plimsoll.project.kinds import ClusterKind
+
+ENVIRONMENT: Final = "stacks/Pulumi.environment.yaml"
+"""The file of the stack that differs by the kind of cluster."""
+
+_DESCRIPTION: Final = "GPU capacity on Kubernetes, declared with Plimsoll"
+_NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_KINDS: Final = "kinds"
+_RENAMED: Final = {"gitignore": ".gitignore"}
+"""Files that would count for this repository under their own names."""
+
+
+def project_files(kind: ClusterKind, name: str) -> dict[str, str]:
+    """The files of a project by their paths. Raises PlimsollError where `name` is no name of a project."""
+    if not _NAME.fullmatch(name):
+        raise PlimsollError(
+            f"{name!r} is not a name for a project", "use at most 63 of a-z 0-9 -, such as --name gpu-capacity"
+        )
+    return _filled_files(kind, name, _DESCRIPTION)
+
+
+def template_files(kind: ClusterKind) -> dict[str, str]:
+    """The same as a template for `pulumi new`, which asks for the name and the description and fills them in."""
+    project = _filled_files(kind, "${PROJECT}", "${DESCRIPTION}")
+    described = f"template:\n  description: {_DESCRIPTION}, for {kind.summary}\n"
+    return {**project, "Pulumi.yaml": project["Pulumi.yaml"] + described}
+
+
+def write_project(folder: Path, project: Mapping[str, str], *, replace: bool = False) -> list[Path]:
+    """Writes the files and returns their paths. Raises PlimsollError where one is there already, unless `replace`."""
+    present = [path for path in project if (folder / path).exists()]
+    if present and not replace:
+        raise PlimsollError(
+            f"{folder}: there is already {', '.join(present)}", "name another folder, or replace them with --force"
+        )
+    written = []
+    for path, text in project.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        written.append(target)
+    return written
+
+
+def _filled_files(kind: ClusterKind, name: str, description: str) -> dict[str, str]:
+    template = files(__package__) / "template"
+    values = {
+        "PROJECT_NAME": name,
+        "PROJECT_DESCRIPTION": description,
+        "PLIMSOLL_VERSION": version("plimsoll"),
+        "KIND_SUMMARY": kind.summary,
+    }
+    texts = {_RENAMED.get(path, path): _filled(text, values) for path, text in _texts(template)}
+    chosen = (template / _KINDS / f"{kind.value}.yaml").read_text()
+    return {**texts, ENVIRONMENT: _filled(chosen, values)}
+
+
+def _texts(folder: Traversable, at: str = "") -> Iterator[tuple[str, str]]:
+    for each in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if each.is_dir() and each.name not in (_KINDS, "__pycache__"):
+            yield from _texts(each, f"{at}{each.name}/")
+        elif each.is_file():
+            yield f"{at}{each.name}", each.read_text()
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text

@@ -1,0 +1,107 @@
+"""The objects of an environment that need no Environment: NodePools, queues, namespaces, KAITO's Workspaces."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import pulumi
+from pulumi_kubernetes.core.v1 import Namespace
+
+from plimsoll.components import NodePool, Queue, metadata
+from plimsoll.stacks.settings import OF_STACK, KaitoWorkspaceSettings, ObjectSettings, QueueSettings, Settings
+
+_LEFT_TO_OTHERS: Final = [
+    f"metadata.{part}" for part in ("annotations", "labels", "finalizers", "ownerReferences", "managedFields")
+]
+"""Of an object that was there before: whoever wrote it goes on writing these."""
+
+
+class Declared(NamedTuple):
+    """By the names of the objects."""
+
+    node_pools: Mapping[str, NodePool]
+    queues: Mapping[str, Queue]
+    namespaces: Mapping[str, Namespace]
+    kaito_workspaces: Mapping[str, pulumi.Resource]
+
+    def all(self) -> list[pulumi.Resource]:
+        return [each for group in self for each in group.values()]
+
+
+def declare(settings: Settings, values: Mapping[str, Any]) -> Declared:
+    """Declares and exports them: what a stack that refers to this one needs to know of them."""
+    pools = {
+        pool.name or key: NodePool(key, arguments(values["nodePools"][key]), options(pool, key))
+        for key, pool in settings.node_pools.items()
+    }
+    queues: dict[str, Queue] = {}
+    for key in settings.queues_in_order():
+        queue = settings.queues[key]
+        parent = queues.get(queue.parent_queue or "")
+        queues[queue.name or key] = Queue(key, arguments(values["queues"][key]), options(queue, key, parent))
+    namespaces = {each: Namespace(each, metadata=metadata(each)) for each in settings.namespaces}
+    workspaces = {
+        key: _kaito(key, workspace, namespaces.get(workspace.namespace))
+        for key, workspace in settings.kaito_workspaces.items()
+    }
+    declared = Declared(pools, queues, namespaces, workspaces)
+    _export(settings, declared)
+    return declared
+
+
+def _export(settings: Settings, declared: Declared) -> None:
+    """For the StackReferences of others."""
+    pulumi.export("namespaces", list(declared.namespaces))
+    pulumi.export("nodePools", {name: {"labels": pool.node_labels} for name, pool in declared.node_pools.items()})
+    quotas = {queue.name or key: queue for key, queue in settings.queues.items()}
+    pulumi.export(
+        "queues",
+        {
+            name: {
+                "labels": queue.pod_labels,
+                "parentQueue": quotas[name].parent_queue,
+                "resources": _amounts(quotas[name]),
+            }
+            for name, queue in declared.queues.items()
+        },
+    )
+
+
+def _amounts(queue: QueueSettings) -> dict[str, Any]:
+    return queue.resources.complete_manifest() if queue.write_all_amounts else queue.resources.manifest()
+
+
+def arguments(values: Mapping[str, Any]) -> Any:
+    """A component's arguments, without the settings that are the stack's."""
+    return {key: value for key, value in values.items() if key not in OF_STACK}
+
+
+def options(
+    settings: ObjectSettings, key: str, *needs: pulumi.Resource | None, namespaced: bool = False
+) -> pulumi.ResourceOptions:
+    """After what it needs; and where the object is to be taken into the stack, with its id."""
+    name = settings.name or key
+    known = f"{getattr(settings, 'namespace', 'default')}/{name}" if namespaced else name
+    return pulumi.ResourceOptions(
+        depends_on=[each for each in needs if each is not None],
+        import_=known if settings.import_ else None,
+        ignore_changes=_LEFT_TO_OTHERS if settings.import_ else None,
+    )
+
+
+def after(*resources: pulumi.Resource | None) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions(depends_on=[each for each in resources if each is not None])
+
+
+def _kaito(key: str, workspace: KaitoWorkspaceSettings, namespace: pulumi.Resource | None) -> pulumi.Resource:
+    """As it is: its fields stand beside `metadata`, not in a `spec`."""
+    return pulumi.CustomResource(
+        f"kubernetes:{workspace.api_version}:Workspace",
+        f"kaito-{key}",
+        {
+            "apiVersion": workspace.api_version,
+            "kind": "Workspace",
+            "metadata": metadata(workspace.name or key, workspace.namespace, skip_await=True),
+            **workspace.fields,
+        },
+        options(workspace, key, namespace, namespaced=True),
+    )

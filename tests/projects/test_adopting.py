@@ -1,0 +1,52 @@
+"""What a cluster has becomes the settings of a stack, or is left out by name."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.project import adopt
+from plimsoll.stacks import settings_of
+from tests.components.declaring import declared, manifest
+
+
+def pool(**spec: Any) -> dict[str, Any]:
+    node = {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}
+    return {"kind": "NodePool", "metadata": {"name": "gpu"}, "spec": {"template": {"spec": node}, **spec}}
+
+
+def kaito(namespace: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "kaito.sh/v1beta1",
+        "kind": "Workspace",
+        "metadata": {"name": "phi", "namespace": namespace},
+        "inference": {"preset": {"name": "phi-4"}},
+        "status": {"conditions": []},
+    }
+
+
+def test_the_settings_are_those_of_a_stack() -> None:
+    queue = {"kind": "Queue", "metadata": {"name": "research"}, "spec": {"resources": {"gpu": {"quota": 4}}}}
+    found = adopt([pool(weight=5), queue, kaito("a"), kaito("b")])
+    assert found.left_out == []
+    settings = settings_of({"layer": "objects", **found.settings})
+    assert settings.node_pools["gpu"].weight == 5
+    assert set(settings.kaito_workspaces) == {"phi", "b-phi"}
+    every = [*settings.node_pools.values(), *settings.queues.values(), *settings.kaito_workspaces.values()]
+    assert all(each.import_ for each in every)
+
+
+def test_an_object_with_a_field_that_the_stack_has_not_is_left_out_by_name() -> None:
+    found = adopt([pool(novelty=1), {"kind": "Queue", "metadata": {"name": "q"}, "spec": {"share": 1}}])
+    assert found.settings == {}
+    assert [line.partition(": not")[0] for line in found.left_out] == [
+        "NodePool gpu: spec.novelty",
+        "Queue q: spec.share",
+    ]
+
+
+def test_absent_amounts_of_a_queue_stay_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    from plimsoll.components import Queue
+
+    args: Any = {"resources": {"gpu": {"quota": 4}}, "write_all_amounts": False}
+    spec = manifest(declared(lambda: Queue("q", args)), "Queue")["spec"]
+    assert spec == {"resources": {"gpu": {"quota": 4}}}

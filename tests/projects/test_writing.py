@@ -1,0 +1,69 @@
+"""What `plimsoll init` writes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from plimsoll.cli.init import app
+from plimsoll.errors import PlimsollError
+from plimsoll.project import ENVIRONMENT, ClusterKind, project_files, template_files, write_project
+from plimsoll.stacks import settings_of
+from tests.pages import CHECKOUT
+
+
+def config(files: dict[str, str]) -> dict[str, Any]:
+    parsed: dict[str, Any] = yaml.safe_load(files[ENVIRONMENT])["config"]
+    return parsed
+
+
+@pytest.mark.parametrize("kind", ClusterKind)
+def test_the_settings_of_every_kind_are_understood(kind: ClusterKind) -> None:
+    settings = settings_of(config(project_files(kind, "gpu-capacity")))
+    assert settings.environment.auto_provisioning == (kind is not ClusterKind.BYO)
+    assert bool(settings.node_pools) == (kind is not ClusterKind.BYO)
+
+
+@pytest.mark.parametrize("kind", ClusterKind)
+def test_nothing_is_left_to_fill_in(kind: ClusterKind) -> None:
+    for path, text in project_files(kind, "gpu-capacity").items():
+        assert not {"PROJECT_NAME", "PROJECT_DESCRIPTION", "PLIMSOLL_VERSION", "KIND_SUMMARY"} & set(text.split()), path
+
+
+def test_a_project_is_written_and_never_over_another(tmp_path: Path) -> None:
+    runner = CliRunner()
+    done = runner.invoke(app, [str(tmp_path / "gpu-capacity"), "--on", "aws"])
+    assert done.exit_code == 0, done.output
+    assert yaml.safe_load((tmp_path / "gpu-capacity" / "Pulumi.yaml").read_text())["name"] == "gpu-capacity"
+    again = runner.invoke(app, [str(tmp_path / "gpu-capacity"), "--on", "aws"])
+    assert isinstance(again.exception, PlimsollError)
+    assert "there is already" in str(again.exception)
+
+
+def test_a_kind_must_be_named_where_nobody_can_be_asked(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, [str(tmp_path / "gpu-capacity")])
+    assert "--on is missing" in str(done.exception)
+
+
+@pytest.mark.parametrize("name", ["GPU", "gpu_capacity", "-gpu", "g" * 64])
+def test_a_name_that_pulumi_or_kubernetes_would_refuse_is_refused(name: str) -> None:
+    with pytest.raises(PlimsollError, match="is not a name for a project"):
+        project_files(ClusterKind.BYO, name)
+
+
+def test_the_committed_template_is_the_one_that_is_written() -> None:
+    """`plimsoll init templates/byo --on byo --template --force` writes it anew."""
+    folder = CHECKOUT / "templates" / "byo"
+    written = template_files(ClusterKind.BYO)
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == set(written)
+    assert all((folder / path).read_text() == text for path, text in written.items())
+
+
+def test_replacing_must_be_asked_for(tmp_path: Path) -> None:
+    write_project(tmp_path, {"a": "1"})
+    with pytest.raises(PlimsollError):
+        write_project(tmp_path, {"a": "2"})
+    write_project(tmp_path, {"a": "2"}, replace=True)
+    assert (tmp_path / "a").read_text() == "2"
