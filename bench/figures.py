@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.asking_rounds import rounds
 from bench.node_figures import OnNodes, on_nodes
+from bench.request_rounds import rounds
 from bench.trace import TracePod, read_pods
 from plimsoll.packing.gpus import ANY, Item, Packing, pack
 from plimsoll.packing.nodes import NodeShape

@@ -7,8 +7,8 @@ import pytest
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
 from plimsoll.plan import plan, validate
-from tests.asking.cluster import TYPE, Cluster, at, claim, node, pool, share_pod
 from tests.builders import a_claim, a_workspace, an_environment
+from tests.capacity_requests.cluster import TYPE, Cluster, at, claim, node, pool, share_pod
 
 
 def bounded(nap: bool = False, provisioner: str = "trigger-pod", **limits: int) -> Environment:
@@ -25,8 +25,8 @@ def a_cluster(*objects: Any, count: int = 33, environment: Environment) -> Clust
 def test_demand_stops_at_the_limit_and_says_so(provisioner: str, limits: dict[str, int]) -> None:
     cluster = a_cluster(environment=bounded(provisioner=provisioner, **limits))
     cluster.tick(at(0))
-    asked = sum(each["spec"].get("replicas", 1) for each in [*cluster.asked(), *cluster.asked("CapacityBuffer")])
-    assert asked == 2, "33 halves are 3 nodes of 8 GPUs"
+    objects = [*cluster.requested("Pod"), *cluster.requested("CapacityBuffer")]
+    assert sum(each["spec"].get("replicas", 1) for each in objects) == 2, "33 halves are 3 nodes of 8 GPUs"
     ((key, value),) = limits.items()
     assert f"limits.{key} of the Environment is {value}" in " ".join(cluster.status().reasons)
     assert cluster.phase() == "Scheduled"
@@ -44,10 +44,10 @@ def test_what_was_asked_for_counts_as_long_as_its_nodes_are_there() -> None:
         share_pod(f"share-{number:03}", "0.5", unschedulable=False, nodeName="n1") for number in range(16)
     ]
     cluster.tick(at(31))
-    assert not cluster.asked()
+    assert not cluster.requested()
     cluster.objects.append(share_pod("later", "0.9"))
     cluster.tick(at(40))
-    assert not cluster.asked()
+    assert not cluster.requested()
     (later,) = (each.status for each in cluster.demands.values() if each.status.phase == "Pending")
     assert "limits.gpus of the Environment is 8" in later.reasons[0]
 
@@ -67,7 +67,7 @@ def test_workspaces_cannot_take_what_demand_has_asked_for() -> None:
     environment = bounded(nap=True, gpus=8)
     cluster = a_cluster(environment=environment, count=1)
     cluster.tick(at(0))
-    assert len(cluster.asked()) == 1
+    assert len(cluster.requested()) == 1
     snapshot = cluster.snapshot().model_copy(update={"workspaces": (a_workspace("ws", instance_type=TYPE),)})
     (verdict,) = validate(snapshot)
     assert verdict.reason == "LimitExceeded"

@@ -71,7 +71,6 @@ def test_gpus_without_room_beside_overhead_and_cache_are_refused_with_the_figure
     assert found.min_gpus is None
     assert "6.72 GiB" in found.reason
     assert "2.3 GiB" in found.reason
-    assert "shorter context" in found.reason
 
 
 def test_exactly_no_room_is_refused() -> None:
@@ -84,7 +83,6 @@ def test_a_model_for_one_node_is_refused_where_it_needs_two_and_the_figures_stay
     found = estimate(ModelNeed(27.31, 204800, spans_nodes=False), A10)
     assert isinstance(found, Infeasible)
     assert (found.min_gpus, found.nodes) == (2, 2)
-    assert "one node only" in found.reason
     assert isinstance(estimate(ModelNeed(27.31, 204800, spans_nodes=False), gpus(2, 24)), Estimate)
 
 
@@ -92,7 +90,6 @@ def test_a_model_that_does_not_split_needs_one_gpu_that_holds_it() -> None:
     whole = ModelNeed(27.31, 204800, spans_nodes=False, shape=ModelShape(32, 71, 1, 64))
     refused = estimate(whole, gpus(2, 24))
     assert isinstance(refused, Infeasible)
-    assert "not split" in refused.reason
     assert isinstance(estimate(whole, gpus(2, 80)), Estimate)
 
 
@@ -101,7 +98,6 @@ def test_a_replica_must_fit_one_mig_slice() -> None:
     assert (fits.min_gpus, fits.nodes) == (1, 1)
     refused = estimate(ModelNeed(8, 8192), mig_slice("1g.10gb"))
     assert isinstance(refused, Infeasible)
-    assert "MIG slices of 10 GiB" in refused.reason
 
 
 @pytest.mark.parametrize("profile", ["", "2g", "0g.10gb", "8g.80gb", "1g.0gb", "1g.10mb", "mig-1g.10gb", "1g.-5gb"])

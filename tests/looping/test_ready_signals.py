@@ -13,7 +13,7 @@ from plimsoll.loop import Loop
 from plimsoll.model import Plan, Signal, SignalReason, Snapshot
 from plimsoll.observe.cluster import Observer
 from plimsoll.report import Reporter
-from tests.asking.cluster import Cluster, at, claim, node, pool, share_pod
+from tests.capacity_requests.cluster import Cluster, at, claim, node, pool, share_pod
 
 PATIENCE = 20
 """Seconds; only a failure takes them."""

@@ -13,7 +13,7 @@ from plimsoll.model import Reason
 from plimsoll.policy import RULES
 from plimsoll.report import ConditionReason, EventReason
 from tests.golden import assert_golden
-from tests.messages import commands, conditions, events, rules, verdicts
+from tests.messages import commands, components, conditions, estimates, events, queues, rules, verdicts
 
 NO_GPU: Final = 3
 """Exit code of a probe that finds none."""
@@ -26,7 +26,10 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
         "verdicts": verdicts.messages(),
         "conditions": conditions.messages(),
         "events": events.messages(),
+        "queues": queues.messages(),
+        "estimates": estimates.messages(),
         "policies": rules.messages(),
+        "components": components.messages(),
         "commands": commands.messages(tmp_path_factory.mktemp("commands")),
     }
 

@@ -1,6 +1,7 @@
 """A Prometheus that scrapes processes of the loop, and its alerts as promtool tells them."""
 
 import json
+import re
 import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from plimsoll.report import Metrics
 
 STEP: Final = 30
 """Seconds between scrapes, and between evaluations."""
+_VALUE: Final = re.compile(r"\{\{ \$value \| \w+ \}\}")
 
 
 class Prometheus:
@@ -45,9 +47,9 @@ class Prometheus:
         """No alert is told now."""
         self._expected.append((self.now, "", []))
 
-    def tells(self, alert: str, summary: str, **labels: str) -> None:
-        """This alert is told now, and no other."""
-        self._expected.append((self.now, alert, [{"summary": summary, **labels}]))
+    def tells(self, alert: str, value: str, **labels: str) -> None:
+        """This alert is told now, with this value in its summary, and no other."""
+        self._expected.append((self.now, alert, [{"value": value, **labels}]))
 
     def check(self, **thresholds: Any) -> None:
         """Fails where the alerts with these thresholds are told otherwise than expected."""
@@ -87,8 +89,6 @@ def _samples(processes: Iterable[Metrics]) -> Iterator[tuple[str, str]]:
                 yield f"{sample.name}{{{text}}}", f"{sample.value:g}"
 
 
-def _instance(rule: dict[str, Any], *, summary: str, **labels: str) -> dict[str, Any]:
-    return {
-        "exp_labels": {**rule["labels"], **labels},
-        "exp_annotations": {**rule["annotations"], "summary": summary},
-    }
+def _instance(rule: dict[str, Any], *, value: str, **labels: str) -> dict[str, Any]:
+    annotations = {name: _VALUE.sub(value, text) for name, text in rule["annotations"].items()}
+    return {"exp_labels": {**rule["labels"], **labels}, "exp_annotations": annotations}

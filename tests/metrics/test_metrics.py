@@ -24,8 +24,8 @@ from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import plan as make_plan
 from plimsoll.plan import validate
 from plimsoll.report import Metrics
-from tests.asking.cluster import sold_out
 from tests.builders import a_claim, a_node, a_snapshot, a_workspace
+from tests.capacity_requests.cluster import sold_out
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

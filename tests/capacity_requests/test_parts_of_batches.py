@@ -6,7 +6,17 @@ import pytest
 
 from plimsoll import labels
 from plimsoll.model.karpenter import ProvisioningRequest
-from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod, sold_out
+from tests.capacity_requests.cluster import (
+    TYPE,
+    Cluster,
+    at,
+    claim,
+    demand_environment,
+    node,
+    pool,
+    share_pod,
+    sold_out,
+)
 
 OTHER = "p4de.24xlarge"
 
@@ -19,12 +29,12 @@ def a_cluster(provisioner: str = "capacity-buffer", count: int = 33, **rules: An
 
 def buffers(cluster: Cluster) -> dict[str, int]:
     """Replicas by instance type."""
-    templates = {each["metadata"]["name"]: each["template"]["spec"] for each in cluster.asked("PodTemplate")}
+    templates = {each["metadata"]["name"]: each["template"]["spec"] for each in cluster.requested("PodTemplate")}
     return {
         templates[each["spec"]["podTemplateRef"]["name"]]["nodeSelector"][labels.INSTANCE_TYPE]: each["spec"][
             "replicas"
         ]
-        for each in cluster.asked("CapacityBuffer")
+        for each in cluster.requested("CapacityBuffer")
     }
 
 
@@ -71,7 +81,7 @@ def test_what_was_given_up_once_is_not_given_up_again(late: bool) -> None:
     shares = [share_pod(f"share-{number:03}") for number in range(17)]
     cluster = Cluster(pool("gpu", TYPE, OTHER), *shares, environment=demand_environment("capacity-buffer"))
     cluster.tick(at(0))
-    (first,) = cluster.asked("CapacityBuffer")
+    (first,) = cluster.requested("CapacityBuffer")
     assert first["spec"]["replicas"] == 2
     if late:
         cluster.objects.append(claim("gpu-aaaaa", at(1), TYPE))
@@ -80,7 +90,7 @@ def test_what_was_given_up_once_is_not_given_up_again(late: bool) -> None:
         cluster.objects.append(sold_out("gpu-aaaaa", at(1)))
     for second in (305, 306, 307):
         cluster.tick(at(second))
-        replicas = {each["metadata"]["name"]: each["spec"]["replicas"] for each in cluster.asked("CapacityBuffer")}
+        replicas = {each["metadata"]["name"]: each["spec"]["replicas"] for each in cluster.requested("CapacityBuffer")}
         assert replicas.pop(first["metadata"]["name"], 0) == 1
         assert list(replicas.values()) == [1]
     assert cluster.status().failures == 1
@@ -100,14 +110,14 @@ def test_what_came_in_time_stays_when_the_rest_expires() -> None:
 def test_a_request_says_what_it_awaits_no_more() -> None:
     cluster = a_cluster("provisioning-request", deadlineSeconds=100)
     cluster.tick(at(0))
-    (request,) = cluster.asked("ProvisioningRequest")
+    (request,) = cluster.requested("ProvisioningRequest")
     cluster.objects.append(node("n1", at(30)))
     cluster.tick(at(31))
     cluster.tick(at(101))
-    kept = cluster.asking["ProvisioningRequest", request["metadata"]["name"]]
+    kept = cluster.requests["ProvisioningRequest", request["metadata"]["name"]]
     assert kept["spec"] == request["spec"], "it can never change"
     assert kept["metadata"]["annotations"]["plimsoll.dev/given-up"] == "2"
-    counts = sorted(each["spec"]["podSets"][0]["count"] for each in cluster.asked("ProvisioningRequest"))
+    counts = sorted(each["spec"]["podSets"][0]["count"] for each in cluster.requested("ProvisioningRequest"))
     assert counts == [2, 3], "the two that did not come, of another type"
     assert cluster.tick(at(102)).empty
     assert cluster.status().failures == 1
@@ -116,12 +126,12 @@ def test_a_request_says_what_it_awaits_no_more() -> None:
 def test_a_request_that_its_autoscaler_calls_failed_is_made_anew_of_other_types() -> None:
     cluster = a_cluster("provisioning-request")
     cluster.tick(at(0))
-    (request,) = cluster.asked("ProvisioningRequest")
+    (request,) = cluster.requested("ProvisioningRequest")
     failed = {"type": "Failed", "status": "True", "reason": "CapacityIsNotFound", "message": "no node group has it"}
     request["status"] = {"conditions": [failed]}
     assert ProvisioningRequest.read(request).says("Failed")
     cluster.tick(at(20))
-    (other,) = cluster.asked("PodTemplate")
+    (other,) = cluster.requested("PodTemplate")
     assert other["template"]["spec"]["nodeSelector"][labels.INSTANCE_TYPE] == OTHER
     (blocked,) = cluster.status().blocked
     assert "no node group has it" in blocked.reason
@@ -133,12 +143,12 @@ def test_a_restart_finds_what_was_given_up(shrunk: bool) -> None:
     cluster = a_cluster()
     cluster.tick(at(0))
     cluster.objects += [launched("gpu-aaaaa"), launched("gpu-bbbbb"), sold_out("gpu-ccccc", at(1))]
-    asking, demands = {key: dict(each) for key, each in cluster.asking.items()}, dict(cluster.demands)
+    asking, demands = {key: dict(each) for key, each in cluster.requests.items()}, dict(cluster.demands)
     cluster.tick(at(32))
     if shrunk:
         cluster.demands = demands
     else:
-        cluster.asking = asking
+        cluster.requests = asking
     cluster.tick(at(40))
     cluster.tick(at(41))
     assert sum(buffers(cluster).values()) == 3

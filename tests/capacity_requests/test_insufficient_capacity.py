@@ -4,7 +4,17 @@ import pytest
 
 from plimsoll import labels
 from plimsoll.plan.requests import made_of
-from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod, sold_out
+from tests.capacity_requests.cluster import (
+    TYPE,
+    Cluster,
+    at,
+    claim,
+    demand_environment,
+    node,
+    pool,
+    share_pod,
+    sold_out,
+)
 
 OTHER = "p4de.24xlarge"
 L4 = "g6.48xlarge"
@@ -17,9 +27,9 @@ def a_cluster(*pools: object, count: int = 1, provisioner: str = "trigger-pod", 
     return Cluster(*pools, *shares, environment=demand_environment(provisioner, **{**RULES, **rules}))
 
 
-def asked_types(cluster: Cluster) -> list[str]:
+def requested_types(cluster: Cluster) -> list[str]:
     found = []
-    for manifest in cluster.asked():
+    for manifest in cluster.requested():
         spec = manifest["spec"]
         terms = spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution")
         several = terms["nodeSelectorTerms"][0]["matchExpressions"][0]["values"] if terms else []
@@ -34,13 +44,13 @@ def blocked(cluster: Cluster) -> list[str]:
 def test_the_next_type_is_asked_for_once_karpenter_has_had_time_to_look_elsewhere() -> None:
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER))
     cluster.tick(at(0))
-    assert asked_types(cluster) == [TYPE]
+    assert requested_types(cluster) == [TYPE]
     cluster.objects.append(sold_out("gpu-abcde", at(2)))
     early = cluster.tick(at(3))
     assert early.empty, "another zone may have it"
     assert early.next_deadline == at(32)
     plan = cluster.tick(at(32))
-    assert asked_types(cluster) == [OTHER]
+    assert requested_types(cluster) == [OTHER]
     assert len(plan.deletions) == 1
     assert "no capacity in any zone" in plan.deletions[0].reason
     assert blocked(cluster) == [TYPE]
@@ -54,11 +64,11 @@ def test_the_next_type_is_asked_for_once_karpenter_has_had_time_to_look_elsewher
 def test_another_product_is_the_next_where_the_pods_may_use_it() -> None:
     cluster = a_cluster(pool("gpu", TYPE, L4))
     cluster.tick(at(0))
-    first, *_ = asked_types(cluster)
+    first, *_ = requested_types(cluster)
     cluster.gone_claims.append(claim("gpu-abcde", at(1), first))
     cluster.objects.append(sold_out("gpu-abcde", at(2)))
     cluster.tick(at(40))
-    assert asked_types(cluster) == [next(each for each in (TYPE, L4) if each != first)]
+    assert requested_types(cluster) == [next(each for each in (TYPE, L4) if each != first)]
 
 
 def test_a_claim_that_karpenter_made_elsewhere_is_awaited() -> None:
@@ -72,12 +82,12 @@ def test_a_claim_that_karpenter_made_elsewhere_is_awaited() -> None:
 def test_only_the_types_that_the_claim_could_have_been_are_left_out() -> None:
     cluster = a_cluster(pool("gpu", TYPE, OTHER))
     cluster.tick(at(0))
-    assert asked_types(cluster) == [TYPE, OTHER], "one trigger may become either"
+    assert requested_types(cluster) == [TYPE, OTHER], "one trigger may become either"
     cluster.gone_claims.append(claim("gpu-abcde", at(1), TYPE))
     cluster.objects.append(sold_out("gpu-abcde", at(2)))
     cluster.tick(at(40))
     assert blocked(cluster) == [TYPE]
-    assert asked_types(cluster) == [OTHER]
+    assert requested_types(cluster) == [OTHER]
 
 
 def test_the_provider_may_name_the_type_of_a_claim_that_nobody_saw() -> None:
@@ -115,10 +125,10 @@ def test_it_is_not_tried_without_end() -> None:
     cluster.tick(at(0))
     cluster.objects.append(sold_out("gpu-first", at(2)))
     cluster.tick(at(40))
-    assert not cluster.asked()
+    assert not cluster.requested()
     assert cluster.phase() == "Expired"
     cluster.tick(at(101))
-    (trigger,) = cluster.asked()
+    (trigger,) = cluster.requested()
     assert trigger["metadata"]["annotations"]["plimsoll.dev/attempt"] == "2"
     cluster.objects.append(sold_out("gpu-secnd", at(103)))
     cluster.tick(at(140))
@@ -130,27 +140,27 @@ def test_a_restart_before_the_update_counts_no_failure_twice() -> None:
     """The status was written, the update was not: the trigger that failed is still there."""
     cluster = a_cluster(pool("gpu", TYPE), retries=1, retrySeconds=5)
     cluster.tick(at(0))
-    before = dict(cluster.asking)
+    before = dict(cluster.requests)
     cluster.objects.append(sold_out("gpu-abcde", at(2)))
     cluster.tick(at(40))
-    cluster.asking = before
+    cluster.requests = before
     cluster.tick(at(60))
     assert cluster.status().failures == 1
-    assert not cluster.asked()
+    assert not cluster.requested()
 
 
 def test_of_several_triggers_those_whose_claims_live_are_awaited() -> None:
     cluster = a_cluster(pool("gpu", TYPE), pool("more", OTHER), count=33)
     cluster.tick(at(0))
-    assert asked_types(cluster) == [TYPE] * 3
+    assert requested_types(cluster) == [TYPE] * 3
     cluster.objects += [claim("gpu-aaaaa", at(1)), claim("gpu-bbbbb", at(1)), sold_out("gpu-ccccc", at(1))]
     cluster.tick(at(40))
-    assert asked_types(cluster) == [TYPE, TYPE, OTHER]
+    assert requested_types(cluster) == [TYPE, TYPE, OTHER]
     assert cluster.tick(at(41)).empty
     cluster.objects += [node("n1", at(60)), node("n2", at(60)), node("n3", at(60), instance_type=OTHER, of_pool="more")]
     cluster.tick(at(61))
     assert cluster.phase() == "NodeReady"
-    assert len(cluster.asked()) == 3
+    assert len(cluster.requested()) == 3
     assert cluster.status().failures == 0, "something came since"
 
 
@@ -159,7 +169,7 @@ def test_without_another_type_the_rest_is_awaited_all_the_same() -> None:
     cluster.tick(at(0))
     cluster.objects += [claim("gpu-aaaaa", at(1)), claim("gpu-bbbbb", at(1)), sold_out("gpu-ccccc", at(1))]
     cluster.tick(at(40))
-    assert asked_types(cluster) == [TYPE] * 2
+    assert requested_types(cluster) == [TYPE] * 2
     assert cluster.phase() == "Scheduled"
     assert "blocked for a while" in " ".join(cluster.status().reasons)
     assert cluster.tick(at(41)).empty
@@ -174,7 +184,7 @@ def test_a_claim_that_is_late_is_the_failure_of_one_trigger_alone() -> None:
     cluster.objects += [claim(f"gpu-{name}", at(2), conditions=[launched]) for name in ("bbbbb", "ccccc")]
     for second in (305, 306, 307):
         cluster.tick(at(second))
-        assert asked_types(cluster) == [TYPE, TYPE, OTHER]
+        assert requested_types(cluster) == [TYPE, TYPE, OTHER]
 
 
 def test_what_nobody_has_taken_up_yet_is_asked_of_other_types_at_once() -> None:
@@ -182,7 +192,7 @@ def test_what_nobody_has_taken_up_yet_is_asked_of_other_types_at_once() -> None:
     cluster.tick(at(0))
     cluster.objects.append(sold_out("gpu-ccccc", at(1)))
     cluster.tick(at(40))
-    assert asked_types(cluster) == [OTHER] * 3
+    assert requested_types(cluster) == [OTHER] * 3
     assert cluster.status().failures == 1
 
 
@@ -198,7 +208,7 @@ def test_one_late_claim_is_one_trigger() -> None:
     cluster.objects += [node("n2", at(2)), node("n3", at(2))]
     cluster.tick(at(850))
     cluster.tick(at(902))
-    assert asked_types(cluster) == [TYPE, TYPE, OTHER]
+    assert requested_types(cluster) == [TYPE, TYPE, OTHER]
     assert cluster.tick(at(903)).empty
 
 

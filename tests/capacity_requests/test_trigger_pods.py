@@ -9,7 +9,17 @@ from plimsoll import labels
 from plimsoll.labels import SELECTED_NODE
 from plimsoll.model import SignalReason
 from plimsoll.model.cluster import Pod
-from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, gated_pod, node, pool, share_pod
+from tests.capacity_requests.cluster import (
+    TYPE,
+    Cluster,
+    at,
+    claim,
+    demand_environment,
+    gated_pod,
+    node,
+    pool,
+    share_pod,
+)
 
 
 def pods(count: int, fraction: str = "0.5") -> list[Pod]:
@@ -21,7 +31,7 @@ def gated_pods(name: str) -> list[Pod]:
 
 
 def triggers(cluster: Cluster) -> list[dict[str, Any]]:
-    return [manifest for (kind, _), manifest in sorted(cluster.asking.items()) if kind == "Pod"]
+    return [manifest for (kind, _), manifest in sorted(cluster.requests.items()) if kind == "Pod"]
 
 
 def test_a_burst_is_one_trigger_for_each_node_in_one_round() -> None:
@@ -85,7 +95,7 @@ def test_a_trigger_is_disarmed_when_its_gpus_are_allocatable_and_goes_when_the_p
     plan = cluster.tick(at(42))
     assert len(plan.deletions) == 1
     assert cluster.phase() == "Completed"
-    assert not cluster.asking
+    assert not cluster.requests
 
 
 def test_a_restart_forgets_nothing() -> None:
@@ -95,7 +105,7 @@ def test_a_restart_forgets_nothing() -> None:
     cluster.objects.append(node("n1", at(30)))
     cluster.tick(at(31))
     other = Cluster(*cluster.objects, environment=cluster.environment)
-    other.asking, other.demands = cluster.asking, cluster.demands
+    other.requests, other.demands = cluster.requests, cluster.demands
     plan = other.plan(at(32))
     assert plan.empty
     assert not plan.signals
@@ -247,7 +257,7 @@ def test_pods_that_are_bound_one_after_the_other_and_say_no_gpu_ask_for_no_more(
         bound = each.model_copy(update={"node_name": f"n{number % 2 + 1}", "phase": "Running", "conditions": ()})
         cluster.objects[cluster.objects.index(each)] = bound
     cluster.tick(at(100))
-    assert not cluster.asking
+    assert not cluster.requests
 
 
 def test_nodes_that_come_in_another_order_than_they_were_made_answer_all_triggers() -> None:
@@ -317,6 +327,6 @@ def test_a_trigger_that_is_needed_is_armed_again_where_it_says_something_else(re
     cluster = Cluster(pool(), share_pod("a"))
     cluster.tick(at(0))
     condition = {"type": "PodScheduled", "status": "False", "reason": reason}
-    for manifest in cluster.asking.values():
+    for manifest in cluster.requests.values():
         manifest["status"] = {"conditions": [condition]}
     assert [signal.reason for signal in cluster.plan(at(1)).signals] == [SignalReason.UNSCHEDULABLE]

@@ -3,7 +3,7 @@
 import json
 
 from plimsoll.model.api import GPUDemand, GPUDemandStatus
-from tests.asking.cluster import Cluster, at, pool, share_pod
+from tests.capacity_requests.cluster import Cluster, at, pool, share_pod
 
 
 def status_of(*fractions: str) -> GPUDemandStatus:

@@ -4,8 +4,8 @@ from typing import Any
 
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.karpenter import NodePool
-from tests.asking.cluster import TYPE, Cluster, at, demand_environment, node, pool, share_pod
 from tests.builders import a_queue
+from tests.capacity_requests.cluster import TYPE, Cluster, at, demand_environment, node, pool, share_pod
 
 RULES = {"deadlineSeconds": 60, "retries": 1, "retrySeconds": 10, "pauseSeconds": 100, "retentionSeconds": 300}
 
@@ -33,7 +33,7 @@ def test_scheduled_falls_back_where_its_node_pool_goes() -> None:
     cluster.remove(NodePool)
     cluster.tick(at(5))
     assert cluster.phase() == "Pending"
-    assert not cluster.asked()
+    assert not cluster.requested()
     assert not cluster.status().deadline
 
 
@@ -115,11 +115,11 @@ def test_quota_blocked_until_the_queue_admits_it_and_again() -> None:
     cluster.tick(at(0))
     assert cluster.phase() == "QuotaBlocked"
     assert "OverLimit" in cluster.status().reasons[0]
-    assert not cluster.asked()
+    assert not cluster.requested()
     cluster.objects[-1] = a_queue("team", limit=1)
     cluster.tick(at(10))
     assert cluster.phase() == "Scheduled"
     cluster.objects[-1] = a_queue("team", limit=0)
     cluster.tick(at(20))
     assert cluster.phase() == "QuotaBlocked"
-    assert not cluster.asked(), "nothing is provisioned for it any more"
+    assert not cluster.requested(), "nothing is provisioned for it any more"

@@ -1,4 +1,4 @@
-"""A cluster on which demand is asked for: pods with shares, a NodePool, and what a plan of it comes to."""
+"""A cluster on which capacity is requested: pods with shares, a NodePool, and what a plan of it comes to."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -143,7 +143,7 @@ class Cluster:
         self.environment = environment or demand_environment()
         self.objects: list[Any] = list(objects)
         self.demands: dict[str, GPUDemand] = {}
-        self.asking: dict[tuple[str, str], dict[str, Any]] = {}
+        self.requests: dict[tuple[str, str], dict[str, Any]] = {}
         self.gone_claims: list[NodeClaim] = []
         self.uids = 0
 
@@ -154,7 +154,7 @@ class Cluster:
             "CapacityBuffer": CapacityBuffer,
             "ProvisioningRequest": ProvisioningRequest,
         }
-        made = [read[manifest["kind"]].read(manifest) for manifest in self.asking.values()]
+        made = [read[manifest["kind"]].read(manifest) for manifest in self.requests.values()]
 
         def of(kind: type[Any]) -> tuple[Any, ...]:
             return tuple(each for each in [*self.objects, *made] if isinstance(each, kind))
@@ -189,16 +189,16 @@ class Cluster:
                 "creationTimestamp": text(now),
                 "labels": {**metadata["labels"], labels.SHARD: SHARD},
             }
-            self.asking[creation.key.kind, creation.key.name] = {**creation.manifest, "metadata": stamped}
+            self.requests[creation.key.kind, creation.key.name] = {**creation.manifest, "metadata": stamped}
         for update in plan.updates:
-            known = self.asking[update.key.kind, update.key.name]
+            known = self.requests[update.key.kind, update.key.name]
             metadata = {**known["metadata"], "annotations": update.manifest["metadata"]["annotations"]}
-            self.asking[update.key.kind, update.key.name] = {**update.manifest, "metadata": metadata}
+            self.requests[update.key.kind, update.key.name] = {**update.manifest, "metadata": metadata}
         for signal in plan.signals:
             condition = {"type": "PodScheduled", "status": "False", "reason": signal.reason, "message": signal.message}
-            self.asking["Pod", signal.key.name]["status"] = {"conditions": [condition]}
+            self.requests["Pod", signal.key.name]["status"] = {"conditions": [condition]}
         for deletion in plan.deletions:
-            del self.asking[deletion.key.kind, deletion.key.name]
+            del self.requests[deletion.key.kind, deletion.key.name]
         for report in plan.demands:
             self.demands.pop(report.name, None)
             if report.status is not None:
@@ -216,9 +216,9 @@ class Cluster:
         (demand,) = self.demands.values()
         return demand.status
 
-    def asked(self, kind: str = "Pod") -> list[dict[str, Any]]:
-        """What asks, by name."""
-        return [manifest for (of, _), manifest in sorted(self.asking.items()) if of == kind]
+    def requested(self, kind: str = "Pod") -> list[dict[str, Any]]:
+        """Objects of a kind that request capacity, by name."""
+        return [manifest for (of, _), manifest in sorted(self.requests.items()) if of == kind]
 
     def remove(self, kind: type[Any]) -> None:
         self.objects = [each for each in self.objects if not isinstance(each, kind)]

@@ -1,4 +1,4 @@
-"""How often the planner of demand asks for GPUs until all shares of a trace have a place."""
+"""In how many rounds the demand planner requests nodes until all shares of a trace have a place."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -23,7 +23,7 @@ _READY: Final = {"type": "Ready", "status": "True"}
 def rounds(pods: Sequence[TracePod]) -> int:
     """Shares wait in a cluster without nodes, whose NodePool has nodes with one GPU of each model.
 
-    In each round what was asked for is first on its way and then there, and nothing is bound yet.
+    In each round, the requested nodes are first on their way and then there, and no pod is bound yet.
     """
     models = sorted({model for pod in pods for model in pod.models} or {_SOME})
     cluster = Snapshot.model_construct(
@@ -32,24 +32,23 @@ def rounds(pods: Sequence[TracePod]) -> int:
         node_pools=(_node_pool(models),),
         pods=tuple(_pod(pod) for pod in pods),
     )
-    planner, asked = DemandPlanner(), 0
-    new = _asked(planner.demands(cluster))
+    planner, done = DemandPlanner(), 0
+    new = _requested(planner.demands(cluster))
     came: dict[str, str] = {}
-    while new and asked < _MOST:
-        asked += 1
+    while new and done < _MOST:
+        done += 1
         coming = [
-            NodeRequest.of(node).requested_node(f"{asked}-{number}", demand)
-            for number, (demand, node) in enumerate(new)
+            NodeRequest.of(node).requested_node(f"{done}-{number}", demand) for number, (demand, node) in enumerate(new)
         ]
-        new = _asked(planner.demands(cluster, coming, came=came))
+        new = _requested(planner.demands(cluster, coming, came=came))
         if not new:
             cluster = cluster.model_copy(update={"nodes": (*cluster.nodes, *map(_node, coming))})
             came |= {each.name: each.demand for each in coming}
-            new = _asked(planner.demands(cluster, came=came))
-    return asked
+            new = _requested(planner.demands(cluster, came=came))
+    return done
 
 
-def _asked(demands: Iterable[Demand]) -> list[tuple[str, PlannedNode]]:
+def _requested(demands: Iterable[Demand]) -> list[tuple[str, PlannedNode]]:
     """New nodes, with the name of their demand."""
     return [(demand.name, node) for demand in demands for node in demand.nodes]
 

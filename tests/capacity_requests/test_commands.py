@@ -10,7 +10,7 @@ from plimsoll.cli.plan import app as plan
 from plimsoll.cli.status import as_json
 from plimsoll.cli.writing import Settling
 from plimsoll.loop import Tick
-from tests.asking.cluster import TYPE, Cluster, at, node, pool, share_pod
+from tests.capacity_requests.cluster import TYPE, Cluster, at, node, pool, share_pod
 
 MANIFESTS = f"""
 apiVersion: plimsoll.dev/v1alpha1

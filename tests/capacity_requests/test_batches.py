@@ -9,7 +9,18 @@ import pytest
 from plimsoll import labels
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.meta import Condition, Taint
-from tests.asking.cluster import TYPE, Cluster, at, claim, demand_environment, gated_pod, node, pool, share_pod, text
+from tests.capacity_requests.cluster import (
+    TYPE,
+    Cluster,
+    at,
+    claim,
+    demand_environment,
+    gated_pod,
+    node,
+    pool,
+    share_pod,
+    text,
+)
 
 HEADROOM = {"name": "warm", "nodePool": "gpu", "instanceType": TYPE, "gpus": 8, "nodes": 2}
 
@@ -20,7 +31,7 @@ def cluster(provisioner: str = "capacity-buffer", count: int = 33, **demand: Any
 
 
 def only(held: Cluster, kind: str) -> dict[str, Any]:
-    (found,) = [manifest for (of, _), manifest in held.asking.items() if of == kind]
+    (found,) = [manifest for (of, _), manifest in held.requests.items() if of == kind]
     return found
 
 
@@ -154,4 +165,4 @@ def test_what_expires_is_asked_again_by_another_object(provisioner: str) -> None
     held.tick(at(0))
     assert len(held.tick(at(61)).deletions) == 2
     held.tick(at(72))
-    assert {manifest["metadata"]["annotations"]["plimsoll.dev/attempt"] for manifest in held.asking.values()} == {"2"}
+    assert {manifest["metadata"]["annotations"]["plimsoll.dev/attempt"] for manifest in held.requests.values()} == {"2"}

@@ -1,0 +1,105 @@
+"""Arguments that components refuse, with the field that the refusal is about."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from plimsoll.components import (
+    ClusterTrainingRuntime,
+    Environment,
+    GpuDiscovery,
+    NodePool,
+    Queue,
+    TrainingRuntime,
+    Workspace,
+)
+from plimsoll.errors import InvalidObjectError
+from tests.components.declaring import declared
+
+NAME: Final = "it"
+_PRESET: Final = {"preset": {"name": "phi-4"}}
+_TEMPLATE: Final = {"template": {"spec": {"containers": [{"name": "main", "image": "own:1"}]}}}
+_NODE_CLASS: Final = {"node_class_ref": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}}
+_VOLCANO: Final = {"spec": {"schedulerName": "volcano", "containers": [{"name": "node"}]}}
+_RUNTIME: Final = {
+    "pod_group_policy": {"kai_scheduler": {"queue": "research"}},
+    "template": {"spec": {"replicated_jobs": [{"name": "node", "template": {"spec": {"template": _VOLCANO}}}]}},
+}
+
+
+class Refused(NamedTuple):
+    """`field` starts what is said after the object's kind and name; `object` stands for several fields together."""
+
+    component: Callable[..., Any]
+    args: Mapping[str, Any]
+    field: str
+    given: Mapping[str, Any] = {}
+    """Further arguments, which have no part in it."""
+
+    @property
+    def kind(self) -> str:
+        return self.component.__name__
+
+    def message(self) -> str:
+        with pytest.raises(InvalidObjectError) as caught:
+            declared(lambda: self.component(NAME, {**self.given, **self.args}))
+        return str(caught.value)
+
+
+def _workspace(field: str, **args: Any) -> Refused:
+    return Refused(Workspace, args, field)
+
+
+def _queue(field: str, **args: Any) -> Refused:
+    return Refused(Queue, args, field)
+
+
+def _node_pool(field: str, **args: Any) -> Refused:
+    return Refused(NodePool, args, field, _NODE_CLASS)
+
+
+def _discovery(field: str, **args: Any) -> Refused:
+    return Refused(GpuDiscovery, args, field)
+
+
+REFUSED: Final = (
+    _workspace("inference.replica", inference={**_PRESET, "replica": 1}),
+    _workspace("inference.replicas", inference={**_PRESET, "replicas": -1}),
+    _workspace("inference.gpuMemoryGiB", inference={**_PRESET, "gpuMemoryGiB": 0}),
+    _workspace("inference", inference={**_PRESET, **_TEMPLATE}),
+    _workspace("inference", inference={}),
+    _workspace("resource.labelSelector.matchLabels", resource={"labelSelector": {"matchLabels": {"a b": "c"}}}),
+    _queue("resources.gpu", resources={"gpu": {"quota": 2, "limit": 1}}),
+    _queue("resources.gpu.quota", resources={"gpu": {"quota": -2}}),
+    _queue("parent", parent="x"),
+    _node_pool("labels: nvidia.com/gfd.timestamp", labels={"nvidia.com/gfd.timestamp": "1"}),
+    _node_pool("labels: built", labels={"built": "2026-01-31T10-00-00"}),
+    _node_pool("labels: started", labels={"started": "1767225600"}),
+    _node_pool("annotations: commit", annotations={"commit": "0123456789abcdef0123456789abcdef01234567"}),
+    _node_pool("annotations: config-checksum", annotations={"config-checksum": "any"}),
+    _node_pool("annotations: run", annotations={"run": "9f1c2d3e-4b5a-4c6d-8e7f-0a1b2c3d4e5f"}),
+    _node_pool("limits", limits={"nvidia.com/gpu": "many"}),
+    _node_pool("limits: cpu", limits={"cpu": "-1"}),
+    _node_pool("requirements[0]", requirements=[{"key": "a", "operator": "In"}]),
+    _node_pool("requirements[0]", requirements=[{"key": "a", "operator": "Gt", "values": ["x"]}]),
+    _node_pool("disruption.consolidate_after", disruption={"consolidate_after": "soon"}),
+    _node_pool("object: weight", replicas=2, weight=3),
+    _node_pool("object", replicas=2, limits={"cpu": "4"}),
+    Refused(NodePool, {}, "nodeClassRef"),
+    Refused(
+        TrainingRuntime, _RUNTIME, "object: template.spec.replicatedJobs[0].template.spec.template.spec.schedulerName"
+    ),
+    Refused(ClusterTrainingRuntime, {"namespace": "vision"}, "namespace", _RUNTIME),
+    Refused(Environment, {"node_auto_provisioning": "disabled", "provisioner": "nodeclaim"}, "object: provisioner"),
+    _discovery("object: version", version=">=0.17"),
+    _discovery("object: version", version="0.17"),
+    _discovery("object: repository", chart="oci://charts.example/a", repository="https://charts.example"),
+    _discovery("object: namespace", namespace="default"),
+    _discovery("object: namespace", namespace="default", create_namespace=False),
+    _discovery("gfd.mode", gfd={"mode": "perhaps"}),
+    _discovery("gfd.sleep_interval", gfd={"sleep_interval": "30"}),
+    _discovery("config", config={"default": "a", "map": {"b": "version: v1"}}),
+    _discovery("mig_strategy", mig_strategy="all"),
+    _discovery("pool_taints: effect", pool_taints=[{"key": "a", "effect": "Never"}]),
+)
