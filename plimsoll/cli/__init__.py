@@ -27,6 +27,7 @@ COMMANDS = {
         "Show the GPUs that unschedulable pods need, and the capacity that would be requested.",
     ),
     "status": ("plimsoll.cli.status", "Show Workspaces, their nodes, NodeClaims and workloads."),
+    "ui": ("plimsoll.cli.ui", "Show the cluster in the browser, live and read-only."),
     "explain": ("plimsoll.cli.explain", "Explain a decision in full."),
     "queues": (
         "plimsoll.cli.queues",

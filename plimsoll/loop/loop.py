@@ -131,7 +131,8 @@ class Loop:
         before = planned.view.observed
         done = (each for each in plan.creations if each.key not in outcome.failed)
         after = with_claims(before, done, planned.now)
-        self._reporter.report(planned.view if after is before else after, plan, planned.now, outcome.failed)
+        stacks = {each.stack: each.seconds for each in outcome.timings}
+        self._reporter.report(planned.view if after is before else after, plan, planned.now, outcome.failed, stacks)
 
     def _log_warnings(self, plan: Plan) -> None:
         before, self._warned = self._warned, frozenset(plan.warnings)

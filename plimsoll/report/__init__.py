@@ -1,6 +1,7 @@
 """Reports what the controller found and did: statuses, conditions, finalizers, events, metrics."""
 
 from plimsoll.report.conditions import ConditionReason, differs, refused_status, status_of
+from plimsoll.report.deltas import DeltaHistory, delta_record
 from plimsoll.report.demands import KIND, DemandWriter
 from plimsoll.report.events import (
     CROWD,
@@ -24,6 +25,7 @@ __all__ = [
     "KIND",
     "TRIES",
     "ConditionReason",
+    "DeltaHistory",
     "DemandWriter",
     "Event",
     "EventReason",
@@ -33,6 +35,7 @@ __all__ = [
     "Metrics",
     "Reporter",
     "capacity_events",
+    "delta_record",
     "demand_events",
     "differs",
     "finalizing",

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import structlog
 
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
 from plimsoll.model import ObjectKey, Plan, Snapshot, Withheld
-from plimsoll.model.api import Environment, WorkspaceRef, WorkspaceStatus
+from plimsoll.model.api import DeltaRecord, Environment, WorkspaceRef, WorkspaceStatus
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import AppliedClaims, WorkspaceNodes
 from plimsoll.report.conditions import differs, environment_status, refused_status, status_of
+from plimsoll.report.deltas import DeltaHistory, recorded
 from plimsoll.report.demands import KIND as DEMAND
 from plimsoll.report.demands import DemandWriter
 from plimsoll.report.events import (
@@ -55,6 +56,7 @@ class Reporter:
         self._demands = DemandWriter(connection)
         self._withheld: frozenset[Withheld] = frozenset()
         """Already reported."""
+        self._history = DeltaHistory()
         self._unreadable: dict[str, _Known] = {}
         """By UID: Workspaces with invalid fields, of which the snapshot has only the name."""
 
@@ -64,11 +66,13 @@ class Reporter:
         plan: Plan,
         now: datetime,
         failures: Mapping[ObjectKey, object] | None = None,
+        stacks: Mapping[str, float] | None = None,
     ) -> None:
         """Writes the statuses that differ from the snapshot's, and an event for each change.
 
-        The Plan's operations count as applied, except for those in `failures`, with their errors. Returns at once:
-        background threads write, and are done after `flush`, `close`, or at the end of the process.
+        The Plan's operations count as applied, except for those in `failures`, with their errors. `stacks` are the
+        seconds of each stack update that applied them. Returns at once: background threads write, and are done after
+        `flush`, `close`, or at the end of the process.
         """
         view = ClusterView.of(seen)
         snapshot = view.observed
@@ -92,7 +96,8 @@ class Reporter:
             *map(withheld_event, withheld),
         )
         self._recorder.record(summed_up(events, snapshot.environment), now)
-        self._writer.write(_environment(snapshot.environment, holdings))
+        deltas = self._history.with_delta(snapshot.environment.status.deltas, plan, failures or {}, stacks or {}, now)
+        self._writer.write(_environment(snapshot.environment, holdings, deltas))
         changes = self._finalizers.due(finalizing(snapshot, plan, failures or {}, now))
         self._writer.write(writes, deferred={change.ref.uid for change in changes})
         self._finalizers.write(changes)
@@ -174,11 +179,18 @@ def _provisioning_events(writes: Iterable[StatusWrite], known: Mapping[Key, _Kno
             yield event
 
 
-def _environment(environment: Environment, holdings: WorkspaceNodes) -> Iterator[StatusWrite]:
+def _environment(
+    environment: Environment, holdings: WorkspaceNodes, deltas: tuple[DeltaRecord, ...]
+) -> Iterator[StatusWrite]:
     """Nothing without an Environment object, whose defaults have no UID."""
-    status = environment_status(holdings)
+    status = environment_status(holdings) | recorded(deltas)
     before = environment.status
-    known = {"nodeClaims": before.node_claims, "nodePools": before.node_pools, "workloads": before.workloads}
+    known: dict[str, Any] = {
+        "nodeClaims": before.node_claims,
+        "nodePools": before.node_pools,
+        "workloads": before.workloads,
+    }
+    known |= recorded(before.deltas)
     if environment.uid and status != known:
         version = environment.resource_version
         yield StatusWrite("Environment", "", environment.name, environment.uid, version, version, status)

@@ -65,7 +65,7 @@ class Cluster:
         made = [each.key for plan in self.applied for each in plan.creations]
         return [OwnedResource("stack", key, f"uid-{key.name}", "urn") for key in made]
 
-    def report(self, snapshot: Snapshot, plan: Plan, now: datetime, failures: object) -> None:
+    def report(self, snapshot: Snapshot, plan: Plan, now: datetime, failures: object, stacks: object) -> None:
         self.reported.append(snapshot)
 
 

@@ -24,6 +24,11 @@ class Timing:
     provider: float
     """From there until every operation was confirmed."""
 
+    @property
+    def seconds(self) -> float:
+        """From the start until all of it was confirmed."""
+        return self.start + self.review + self.engine + self.provider
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -34,14 +34,13 @@ class Service:
         if tick.plan is not None:
             self.metrics.planned(tick.plan, tick.seconds, now)
             outcome = tick.outcome
-            seconds = (each.start + each.review + each.engine + each.provider for each in outcome.timings)
             self.metrics.applied(
                 tick.plan,
                 created=outcome.created,
                 updated=outcome.updated,
                 deleted=outcome.deleted,
                 failed=outcome.failed,
-                seconds=seconds,
+                seconds=(each.seconds for each in outcome.timings),
             )
         return True
 

@@ -3,6 +3,7 @@
 from plimsoll.model.api.binder import SCHEDULER, BinderSettings
 from plimsoll.model.api.capacity_gate import CAPACITY_GATE, LIFTED, CapacityGateSpec
 from plimsoll.model.api.capacity_type import SPOT, CapacityType
+from plimsoll.model.api.delta_record import MAX_CHANGES, MAX_NAMES, MAX_RECORDS, DeltaChange, DeltaRecord
 from plimsoll.model.api.demand_settings import (
     KAI_NAMESPACES,
     TRIGGER_NAMESPACE,
@@ -101,8 +102,11 @@ __all__ = [
     "KAI_NAMESPACES",
     "LABEL_SELECTOR_IMMUTABLE",
     "LIFTED",
+    "MAX_CHANGES",
     "MAX_HELD",
     "MAX_LISTED",
+    "MAX_NAMES",
+    "MAX_RECORDS",
     "MIG_NEEDS_PROFILE",
     "NAMESPACE_NOT_NAMED",
     "NEEDS_PRESET_OR_TEMPLATE",
@@ -132,6 +136,8 @@ __all__ = [
     "ConditionType",
     "DeclaredPreset",
     "DeclaredTaint",
+    "DeltaChange",
+    "DeltaRecord",
     "DemandClaim",
     "DemandObject",
     "DemandPattern",

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model.api.capacity_type import CapacityType
 from plimsoll.model.api.catalog_settings import CatalogSettings
+from plimsoll.model.api.delta_record import DeltaRecord
 from plimsoll.model.api.demand_settings import DemandSettings
 from plimsoll.model.api.estimator_settings import EstimatorSettings
 from plimsoll.model.api.model_parameters import DeclaredPreset
@@ -176,6 +177,8 @@ class EnvironmentStatus(Reported):
     """Existing NodePools that the controller created."""
     workloads: Annotated[int, Field(ge=0)] = 0
     """Existing workloads that the controller created."""
+    deltas: tuple[DeltaRecord, ...] = ()
+    """The last deltas, newest first, at most 20."""
     conditions: tuple[Condition, ...] = ()
 
 

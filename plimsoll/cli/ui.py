@@ -1,0 +1,102 @@
+"""`plimsoll ui`: pages of one cluster in the browser."""
+
+import signal
+import threading
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import structlog
+import typer
+
+from plimsoll.cli.shared import ERR, Context, Kubeconfig, log_to_stderr
+from plimsoll.errors import PlimsollError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from plimsoll.observe.cluster import Observer
+    from plimsoll.ui import Feed
+
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+IDLE_SECONDS: Final = 0.02
+MAXIMUM_SECONDS: Final = 0.5
+"""A stream of changes is shown after at most this long."""
+
+log = structlog.get_logger(__name__)
+app = typer.Typer(add_completion=False)
+
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file", "-f", metavar="FILE_OR_DIR", help="Show manifests instead of a cluster; - is standard input."
+    ),
+]
+
+
+@app.command()
+def ui(
+    file: Files = None,
+    *,
+    port: Annotated[int, typer.Option(help="port of the pages; 0 takes a free one")] = 8765,
+    host: Annotated[
+        str, typer.Option(help="address to listen on; others than the loopback need a proxy that authenticates")
+    ] = "127.0.0.1",
+    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="open the pages in the browser")] = True,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show the cluster in the browser, live and read-only: nodes, queues, Workspaces, demand, next plan, history."""
+    from plimsoll.ui import serve
+
+    log_to_stderr()
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    # Elsewhere the names by which a proxy reaches the pages are not known here.
+    hosts = ("localhost", "127.0.0.1", "[::1]") if host in LOOPBACK else ("*",)
+    with _application(file, kubeconfig, context, hosts) as application, serve(application, host, port) as address:
+        ERR.print(f"Plimsoll is at {address} (Ctrl+C ends it)", highlight=False)
+        if open_browser:
+            webbrowser.open(address)
+        ended.wait()
+
+
+@contextmanager
+def _application(
+    file: list[str] | None, kubeconfig: Path | None, context: str | None, hosts: tuple[str, ...]
+) -> "Iterator[Starlette]":
+    from plimsoll.ui import Feed, create_app
+
+    if file:
+        from plimsoll.observe.cloud_types import with_cloud_types
+        from plimsoll.observe.files import snapshot_from_files
+
+        feed = Feed(with_cloud_types(snapshot_from_files(file)))
+        yield create_app(feed, hosts)
+        feed.close()
+        return
+    from plimsoll.observe.cluster import events_about, open_observer
+
+    with open_observer(kubeconfig, context) as (connection, observer):
+        feed = Feed(observer.snapshot())
+        following = threading.Thread(target=_follow, args=(observer, feed), name="following", daemon=True)
+        following.start()
+        try:
+            yield create_app(feed, hosts, lambda ref: events_about(connection, ref))
+        finally:
+            feed.close()
+            observer.wake()
+            following.join(timeout=5)
+
+
+def _follow(observer: "Observer", feed: "Feed") -> None:
+    """Publishes each change that the watches deliver."""
+    while not feed.closed:
+        observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, timeout=30.0)
+        try:
+            feed.publish(observer.snapshot())
+        except PlimsollError as error:  # until somebody corrects it, the last state stays
+            log.warning("not updated", error=error.message)

@@ -1,0 +1,19 @@
+"""What capacity costs an hour: that of a cluster, its idle part, and what a Plan adds; pure.
+
+Prices are those of the catalog: the Environment's `catalog.prices`, in any one currency.
+"""
+
+from plimsoll.cost.cluster import ClusterCost, NodeCost, cluster_cost, node_cost
+from plimsoll.cost.planned import PlannedCost, operation_price, planned_cost
+from plimsoll.cost.prices import Prices
+
+__all__ = [
+    "ClusterCost",
+    "NodeCost",
+    "PlannedCost",
+    "Prices",
+    "cluster_cost",
+    "node_cost",
+    "operation_price",
+    "planned_cost",
+]

@@ -1,0 +1,53 @@
+"""What the GPU nodes of a cluster cost an hour, and the idle part of it."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from plimsoll.cost.prices import Prices
+from plimsoll.packing import GPU_MILLI
+from plimsoll.plan.ledger import GpuAccount
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCost:
+    """Of one node, an hour."""
+
+    price: float
+    idle: float
+    """The price times the part of the node's GPUs that no pod uses."""
+
+
+@dataclass(frozen=True)
+class ClusterCost:
+    """Of all nodes with GPUs whose price is known, an hour."""
+
+    hourly: float = 0.0
+    idle: float = 0.0
+    nodes: int = 0
+    """Nodes that are counted."""
+    unpriced: Mapping[str, int] = field(default_factory=dict)
+    """Nodes without a price, by instance type; they are not counted."""
+
+
+def node_cost(account: GpuAccount, prices: Prices) -> NodeCost | None:
+    """None if the price of the node's instance type is not known."""
+    price = prices.of_type(account.node.instance_type)
+    if price is None or not account.gpus:
+        return None
+    return NodeCost(price, price * sum(account.likely_free_milli) / (account.gpus * GPU_MILLI))
+
+
+def cluster_cost(accounts: Iterable[GpuAccount], prices: Prices) -> ClusterCost:
+    hourly = idle = 0.0
+    nodes = 0
+    unpriced: Counter[str] = Counter()
+    for account in accounts:
+        if not account.gpus:
+            continue
+        cost = node_cost(account, prices)
+        if cost is None:
+            unpriced[account.node.instance_type or "(no instance type)"] += 1
+        else:
+            hourly, idle, nodes = hourly + cost.price, idle + cost.idle, nodes + 1
+    return ClusterCost(hourly, idle, nodes, dict(sorted(unpriced.items())))

@@ -1,0 +1,136 @@
+"""The pages as a web application: read-only, same-origin only."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from plimsoll.errors import PlimsollError
+from plimsoll.model.api import WorkspaceRef
+from plimsoll.ui.feed import Feed
+from plimsoll.ui.pages import Pages
+from plimsoll.ui.state import Clock, States
+
+Events = Callable[[WorkspaceRef], list[dict[str, Any]]]
+"""The Events about a Workspace, as `plimsoll.observe.cluster.events_about` gives them."""
+
+_ALIVE_SECONDS: Final = 15.0
+"""A comment is sent after so long without a change, so that proxies keep the connection."""
+_CALM_SECONDS: Final = 0.2
+"""Changes that follow each other faster are announced together."""
+_HEADERS: Final = {
+    "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+
+
+def create_app(
+    feed: Feed,
+    hosts: tuple[str, ...] = ("localhost", "127.0.0.1"),
+    events: Events = lambda _: [],
+    clock: Clock = lambda: datetime.now(UTC),
+) -> Starlette:
+    """The application. It answers requests for `hosts` only; `*` is any, for a proxy that checks them itself."""
+    states = States(feed, clock)
+    pages = Pages(states, events)
+    # A large cluster takes seconds the first time; after that, changes alone are computed.
+    _ = states.latest().nodes
+    threading.Thread(target=states.prepare, name="preparing", daemon=True).start()
+    routes = [
+        Route(path, _answering(page))
+        for path, page in (
+            ("/", pages.cluster),
+            ("/nodes/{name}", pages.node),
+            ("/queues", pages.queues),
+            ("/queues/{name}", pages.queue),
+            ("/workspaces", pages.workspaces),
+            ("/workspaces/{namespace}/{name}", pages.workspace),
+            ("/demand", pages.demand),
+            ("/plan", pages.plan),
+            ("/history", pages.history),
+        )
+    ]
+    return Starlette(
+        routes=[
+            *routes,
+            Route("/events", _Announcements(feed)),
+            Route("/healthz", lambda _: PlainTextResponse("ok")),
+            Mount("/static", StaticFiles(packages=[("plimsoll.ui", "static")])),
+        ],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)), Middleware(_Headers)],
+        exception_handlers={
+            HTTPException: lambda request, error: _refused(pages, request, error),
+            PlimsollError: lambda request, error: _failed(pages, request, error),
+        },
+    )
+
+
+def _answering(page: Callable[[Request], str]) -> Callable[[Request], Response]:
+    """Pages are computed on a thread: one of a large cluster takes a moment."""
+
+    def answer(request: Request) -> Response:
+        return HTMLResponse(page(request))
+
+    return answer
+
+
+def _refused(pages: Pages, request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return HTMLResponse(pages.error(request, error.detail), error.status_code)
+
+
+def _failed(pages: Pages, request: Request, error: Exception) -> Response:
+    assert isinstance(error, PlimsollError)
+    return HTMLResponse(pages.error(request, error.message, error.hint or ""), 500)
+
+
+class _Announcements:
+    """Server-sent events: the version of the cluster, now and at each change."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await StreamingResponse(self._stream(), media_type="text/event-stream")(scope, receive, send)
+
+    async def _stream(self) -> AsyncIterator[str]:
+        with self._feed.changes() as changed:
+            while not self._feed.closed:
+                yield f"data: {self._feed.latest[0]}\n\n"
+                await asyncio.sleep(_CALM_SECONDS)
+                while not changed.is_set():
+                    try:
+                        await asyncio.wait_for(changed.wait(), _ALIVE_SECONDS)
+                    except TimeoutError:
+                        yield ": alive\n\n"
+                changed.clear()
+
+
+class _Headers:
+    """What browsers may do with every answer: load from here alone, show in no frame, keep nothing."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        await self._app(scope, receive, with_headers if scope["type"] == "http" else send)

@@ -1,0 +1,111 @@
+"""What the pages read of the newest Snapshot: each part computed once for each version, when a page needs it."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Final
+
+from plimsoll.cost import Prices
+from plimsoll.model import Plan, Snapshot
+from plimsoll.model.api import WorkspaceRef
+from plimsoll.plan import Story, explain, validate
+from plimsoll.plan import plan as plan_round
+from plimsoll.plan.demand import DemandPlanner
+from plimsoll.plan.queues import NextGpu, QueueUsage, next_gpu, queue_usage
+from plimsoll.plan.view import ClusterView
+from plimsoll.policy import withhold
+from plimsoll.ui.feed import Feed
+from plimsoll.ui.view import NodeRow, NodeRows
+
+Clock = Callable[[], datetime]
+
+
+class _Workshop:
+    """What is kept from one version to the next, and a lock for each: a slow plan holds up no other page."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock: Final = clock
+        self.rows: Final = NodeRows()
+        self.planner: Final = DemandPlanner()
+        self.nodes_lock: Final = threading.Lock()
+        self.queues_lock: Final = threading.Lock()
+        self.plan_lock: Final = threading.Lock()
+
+
+class State:
+    """One version of the cluster, for several threads."""
+
+    def __init__(self, version: int, snapshot: Snapshot, workshop: _Workshop) -> None:
+        self.version = version
+        self.snapshot = snapshot
+        self.time = workshop.clock()
+        self._shop = workshop
+
+    @property
+    def nodes(self) -> tuple[NodeRow, ...]:
+        with self._shop.nodes_lock:
+            return self._nodes
+
+    @property
+    def usage(self) -> QueueUsage:
+        with self._shop.queues_lock:
+            return self._usage
+
+    @property
+    def next_gpu(self) -> NextGpu | None:
+        with self._shop.queues_lock:
+            return self._next_gpu
+
+    @property
+    def plan(self) -> Plan:
+        """The next Plan, as `plimsoll plan` shows it."""
+        with self._shop.plan_lock:
+            return self._plan
+
+    @cached_property
+    def prices(self) -> Prices:
+        return Prices.of(self.snapshot)
+
+    def story(self, ref: WorkspaceRef) -> Story:
+        return explain(ClusterView(self.snapshot), ref, self.time)
+
+    @cached_property
+    def _nodes(self) -> tuple[NodeRow, ...]:
+        return self._shop.rows.update(self.snapshot, self.prices)
+
+    @cached_property
+    def _usage(self) -> QueueUsage:
+        return queue_usage(self.snapshot)
+
+    @cached_property
+    def _next_gpu(self) -> NextGpu | None:
+        return next_gpu(self._usage) if self.snapshot.queues else None
+
+    @cached_property
+    def _plan(self) -> Plan:
+        view = ClusterView(self.snapshot)
+        made = plan_round(view, validate(view), self.time, self._shop.planner)
+        return withhold(made, self.snapshot, self.time)
+
+
+class States:
+    """The state of the newest version; the results of unchanged parts are kept from one to the next."""
+
+    def __init__(self, feed: Feed, clock: Clock = lambda: datetime.now(UTC)) -> None:
+        self._feed = feed
+        self._workshop = _Workshop(clock)
+        self._lock = threading.Lock()
+        self._state: State | None = None
+
+    def latest(self) -> State:
+        version, snapshot = self._feed.latest
+        with self._lock:
+            if self._state is None or self._state.version < version:
+                self._state = State(version, snapshot, self._workshop)
+            return self._state
+
+    def prepare(self) -> None:
+        """Computes all parts of the newest version, those of the first page first."""
+        state = self.latest()
+        _ = (state.nodes, state.usage, state.plan, state.next_gpu)

@@ -1,0 +1,55 @@
+"""Rows of the history: the deltas that the Environment's status records."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from plimsoll.model.api import DeltaChange, DeltaRecord
+from plimsoll.text import shortlist
+from plimsoll.ui.view.filter import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    sign: str
+    what: str
+    """`3 x NodeClaim a, b, c`"""
+    owner: str
+    reason: str
+    failure: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRow:
+    time: str
+    seconds: float
+    stacks: str
+    changes: tuple[ChangeRow, ...]
+    more: int
+    """Operations that are not listed."""
+
+
+_SIGNS = {"create": "+", "update": "~", "delete": "-"}
+
+
+def delta_rows(records: Iterable[DeltaRecord], wanted: Filter) -> tuple[DeltaRow, ...]:
+    """Newest first; deltas of which no change is shown are left out."""
+    rows = []
+    for record in records:
+        changes = tuple(_change(each) for each in record.changes if _shown(each, wanted))
+        if changes or not wanted:
+            rows.append(DeltaRow(record.time, record.seconds, ", ".join(record.stacks), changes, record.more))
+    return tuple(rows)
+
+
+def _change(change: DeltaChange) -> ChangeRow:
+    more = change.count - len(change.names)
+    names = shortlist(change.names) + (f" and {more} more" if more else "")
+    what = f"{change.count} x {change.kind} {names}" if change.count > 1 else f"{change.kind} {names}"
+    return ChangeRow(_SIGNS[change.operation], what, change.owner, change.reason, change.failure)
+
+
+def _shown(change: DeltaChange, wanted: Filter) -> bool:
+    namespace = change.owner.partition(" ")[2].partition("/")[0] if "/" in change.owner else ""
+    return wanted.takes(namespaces=(namespace,)) and wanted.finds(
+        *change.names, change.kind, change.owner, change.reason
+    )

@@ -1,0 +1,251 @@
+"""The page of the cluster: nodes of one shape as a group, requested nodes, and what all of it costs."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from plimsoll.cost import Prices
+from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Pod
+from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, ProvisioningRequest
+from plimsoll.packing import GPU_MILLI
+from plimsoll.plan.owned import ClaimProgress, phase_of, request_objects, words_of
+from plimsoll.plan.requests import NodeRequest
+from plimsoll.ui.view.filter import Filter
+from plimsoll.ui.view.nodes import NodeRow
+from plimsoll.ui.view.segments import Bar, Use, in_order
+
+PAGE: Final = 100
+"""Nodes of a group that one page lists."""
+SMALL: Final = 60
+"""A cluster of at most so many nodes is listed at once; a larger one group by group."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedRow:
+    """Nodes that are requested and do not exist yet."""
+
+    kind: str
+    namespace: str
+    name: str
+    instance_types: tuple[str, ...]
+    pool: str
+    gpus: int
+    """GPUs of all its nodes; 0 if not known."""
+    nodes: int
+    owner: str
+    """`Workspace namespace/name` or `GPUDemand name`."""
+    phase: str
+    message: str
+    since: str
+    price: float | None
+    """Of all its nodes, for the cheapest type."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Nodes of one NodePool, instance type and GPU product."""
+
+    pool: str
+    instance_type: str
+    product: str
+    nodes: int
+    not_ready: int
+    gpus: int
+    bar: Bar
+    """Of all GPUs of the group."""
+    price: float | None
+    idle: float
+    rows: tuple[NodeRow, ...]
+    """A page of its nodes; none where the group is closed."""
+    page: int
+    pages: int
+
+    @property
+    def key(self) -> str:
+        return "/".join((self.pool, self.instance_type, self.product))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPage:
+    groups: tuple[NodeGroup, ...]
+    requested: tuple[RequestedRow, ...]
+    nodes: int
+    not_ready: int
+    gpus: int
+    bar: Bar
+    """Of all GPUs, with those that are requested."""
+    queues: tuple[str, ...]
+    """Queues in the bars, sorted: their number is their colour."""
+    hourly: float | None
+    """Price of all nodes; None if none is known."""
+    idle: float
+    requested_price: float
+    unpriced: int
+    """Nodes without a price."""
+    problems: tuple[str, ...]
+
+
+def cluster_page(
+    rows: Iterable[NodeRow],
+    snapshot: Snapshot,
+    prices: Prices,
+    wanted: Filter,
+    *,
+    opened: str = "",
+    page: int = 1,
+) -> ClusterPage:
+    """`opened` is the key of the group whose nodes are listed; `page` is counted from 1."""
+    shown = [row for row in rows if _shown(row, wanted)]
+    requested = tuple(each for each in requested_rows(snapshot, prices) if _requested_shown(each, wanted))
+    ordered = sorted(shown, key=_group_key)
+    groups = tuple(
+        _group(key, list(found), opened, page, len(shown) <= SMALL) for key, found in groupby(ordered, key=_group_key)
+    )
+    amounts: Counter[tuple[Use, str]] = Counter()
+    for group in groups:
+        for segment in group.bar:
+            amounts[segment.use, segment.queue] += segment.milli
+    amounts[Use.REQUESTED, ""] += sum(each.gpus for each in requested) * GPU_MILLI
+    priced = [row.cost for row in shown if row.cost is not None]
+    return ClusterPage(
+        groups=groups,
+        requested=requested,
+        nodes=len(shown),
+        not_ready=sum(not row.usable for row in shown),
+        gpus=sum(row.gpus for row in shown),
+        bar=in_order(amounts),
+        queues=tuple(sorted({queue for row in shown for queue in row.queues})),
+        hourly=sum(cost.price for cost in priced) if priced else None,
+        idle=sum(cost.idle for cost in priced),
+        requested_price=sum(each.price or 0 for each in requested),
+        unpriced=len(shown) - len(priced),
+        problems=tuple(problem for row in shown for problem in row.problems),
+    )
+
+
+def requested_rows(snapshot: Snapshot, prices: Prices) -> list[RequestedRow]:
+    """NodeClaims of Workspaces without a node, and requests to an autoscaler that are not answered; oldest first."""
+    progress = ClaimProgress(snapshot.nodes, snapshot.environment.spec)
+    claims = [
+        _of_claim(claim, prices)
+        for claim in snapshot.node_claims
+        if WORKSPACE in claim.labels and not claim.deleting and progress.node_of(claim) is None
+    ]
+    requests = [
+        row
+        for thing in request_objects(snapshot)
+        if not thing.deleting
+        and isinstance(thing, Pod | CapacityBuffer | ProvisioningRequest)
+        and not (isinstance(thing, Pod) and thing.node_name)
+        and (row := _of_request(thing, prices)) is not None
+    ]
+    return sorted([*claims, *requests], key=lambda row: (row.since, row.name))
+
+
+def _of_claim(claim: NodeClaim, prices: Prices) -> RequestedRow:
+    waiting = next((each for each in claim.conditions if each.status != "True" and each.message), None)
+    return RequestedRow(
+        kind="NodeClaim",
+        namespace="",
+        name=claim.name,
+        instance_types=claim.instance_types,
+        pool="",
+        gpus=_requested_gpus(claim),
+        nodes=1,
+        owner=f"Workspace {claim.labels.get(WORKSPACE_NAMESPACE, '')}/{claim.labels[WORKSPACE]}",
+        phase=phase_of(claim),
+        message=words_of(waiting),
+        since=claim.creation_timestamp,
+        price=prices.cheapest(claim.instance_types),
+    )
+
+
+def _requested_gpus(claim: NodeClaim) -> int:
+    resources = claim.spec.get("resources")
+    requests = resources.get("requests") if isinstance(resources, dict) else None
+    amounts = [str(value) for name, value in (requests or {}).items() if name.endswith("/gpu")]
+    return sum(int(amount) for amount in amounts if amount.isdigit())
+
+
+def _of_request(thing: Pod | CapacityBuffer | ProvisioningRequest, prices: Prices) -> RequestedRow | None:
+    request = NodeRequest.from_annotations(thing.annotations)
+    if request is None:
+        return None
+    nodes = 1
+    if isinstance(thing, CapacityBuffer):
+        nodes = thing.replicas
+    elif isinstance(thing, ProvisioningRequest):
+        nodes = sum(int(each.get("count") or 0) for each in thing.pod_sets)
+    price = prices.cheapest(request.instance_types)
+    demand = next((value for key, value in thing.labels.items() if key.endswith("/demand")), "")
+    return RequestedRow(
+        kind=type(thing).__name__,
+        namespace=thing.namespace,
+        name=thing.name,
+        instance_types=request.instance_types,
+        pool=request.node_pool,
+        gpus=request.gpus * nodes,
+        nodes=nodes,
+        owner=f"GPUDemand {demand}" if demand else "headroom",
+        phase="Requested",
+        message="",
+        since=thing.creation_timestamp,
+        price=None if price is None else price * nodes,
+    )
+
+
+def _group(key: tuple[str, str, str], rows: Sequence[NodeRow], opened: str, page: int, few: bool) -> NodeGroup:
+    pool, instance_type, product = key
+    amounts: Counter[tuple[Use, str]] = Counter()
+    for row in rows:
+        if row.usable:
+            for use, milli in row.amounts.items():
+                amounts[use] += milli
+        else:
+            amounts[Use.NOT_READY, ""] += row.gpus * GPU_MILLI
+    priced = [row.cost for row in rows if row.cost is not None]
+    pages = -(-len(rows) // PAGE)
+    is_open = few or opened == "/".join(key)
+    at = min(max(page, 1), pages) if opened == "/".join(key) else 1
+    return NodeGroup(
+        pool=pool,
+        instance_type=instance_type,
+        product=product,
+        nodes=len(rows),
+        not_ready=sum(not row.usable for row in rows),
+        gpus=sum(row.gpus for row in rows),
+        bar=in_order(amounts),
+        price=sum(cost.price for cost in priced) if priced else None,
+        idle=sum(cost.idle for cost in priced),
+        rows=tuple(rows[(at - 1) * PAGE : at * PAGE]) if is_open else (),
+        page=at,
+        pages=pages,
+    )
+
+
+def _group_key(row: NodeRow) -> tuple[str, str, str]:
+    return (row.pool, row.instance_type, row.product)
+
+
+def _shown(row: NodeRow, wanted: Filter) -> bool:
+    return wanted.takes(namespaces=row.namespaces, queues=row.queues, types=(row.instance_type,)) and wanted.finds(
+        row.name, row.pool, row.instance_type, row.product, *row.workspaces, *_pod_names(row, wanted)
+    )
+
+
+def _pod_names(row: NodeRow, wanted: Filter) -> list[str]:
+    return [f"{each.pod.namespace}/{each.pod.name}" for each in row.pods] if wanted.text else []
+
+
+def _requested_shown(row: RequestedRow, wanted: Filter) -> bool:
+    namespace = row.owner.partition(" ")[2].partition("/")[0]
+    # Requests of demands have no namespace, and serve the queues of their pods together.
+    return (
+        not wanted.queue
+        and wanted.takes(namespaces=(namespace,), types=row.instance_types)
+        and wanted.finds(row.name, row.owner, row.pool, *row.instance_types)
+    )

@@ -1,0 +1,153 @@
+"""Rows of nodes: each with its GPUs as bars, its state, owners and price."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from plimsoll.cost import NodeCost, Prices, node_cost
+from plimsoll.labels import NODEPOOL, WORKSPACE, WORKSPACE_NAMESPACE
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.kai import NAMESPACES
+from plimsoll.packing import GPU_MILLI
+from plimsoll.plan.ledger import GpuAccount, GpuLedger
+from plimsoll.plan.pods import PodShare, bound_pods, is_reservation, pod_changes, read_shares, value_changes
+from plimsoll.plan.pools import DaemonOverhead
+from plimsoll.ui.view.segments import Bar, Use, gpu_bars, summed
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    name: str
+    pool: str
+    """NodePool; empty without one."""
+    instance_type: str
+    product: str
+    state: str
+    """`Ready`, `NotReady`, `Cordoned` or `Deleting`."""
+    bars: tuple[Bar, ...]
+    amounts: Mapping[tuple[Use, str], int]
+    """Thousandths of GPUs by use and queue."""
+    pods: tuple[PodShare, ...]
+    """Bound pods that request GPUs."""
+    queues: frozenset[str]
+    namespaces: frozenset[str]
+    workspaces: tuple[str, ...]
+    """Workspaces that the node was created for, or is allocated to, as `namespace/name`."""
+    cost: NodeCost | None
+    problems: tuple[str, ...] = ()
+    """Contradictions between the objects on the node."""
+
+    @property
+    def usable(self) -> bool:
+        return self.state == "Ready"
+
+    @property
+    def gpus(self) -> int:
+        return len(self.bars)
+
+    @property
+    def used(self) -> float:
+        """GPUs in use by pods."""
+        return sum(milli for (use, _), milli in self.amounts.items() if use in (Use.QUEUE, Use.OTHER)) / GPU_MILLI
+
+
+class _Kept(NamedTuple):
+    """A row, and what it was made of."""
+
+    account: GpuAccount
+    given: tuple[tuple[str, ...], float | None]
+    row: NodeRow
+
+
+class NodeRows:
+    """The rows of one cluster. A row is made again only when its node, its pods or its owners change."""
+
+    def __init__(self) -> None:
+        self._resource = ""
+        self._ledger = GpuLedger()
+        self._pods: tuple[Pod, ...] = ()
+        self._nodes: tuple[Node, ...] = ()
+        self._daemons: tuple[object, DaemonOverhead] = ((), DaemonOverhead())
+        self._rows: dict[str, _Kept] = {}
+
+    def update(self, snapshot: Snapshot, prices: Prices) -> tuple[NodeRow, ...]:
+        """Nodes with GPUs, by name."""
+        ledger = self._current(snapshot)
+        pods, owners = bound_pods(snapshot.pods), _owners(snapshot)
+        rows = {}
+        for account in ledger.accounts():
+            if not (account.gpus or account.taken):
+                continue
+            name = account.node.name
+            given = (owners.get(name, ()), prices.of_type(account.node.instance_type))
+            kept = self._rows.get(name)
+            if kept is None or kept.account is not account or kept.given != given:
+                kept = _Kept(account, given, _row(account, pods.get(name, ()), snapshot, given[0], prices))
+            rows[name] = kept
+        self._rows = rows
+        return tuple(kept.row for kept in rows.values())
+
+    def _current(self, snapshot: Snapshot) -> GpuLedger:
+        """The ledger, with the changes since the last snapshot."""
+        resource = snapshot.environment.spec.gpu_resource
+        if resource != self._resource:
+            self._resource, self._ledger, self._pods, self._nodes = resource, GpuLedger(resource), (), ()
+        ledger = self._ledger
+        gone, new = value_changes(self._nodes, snapshot.nodes)
+        kept = {node.name for node in new}
+        for node in gone:
+            if node.name not in kept:
+                ledger.drop_node(node.name)
+        for node in new:
+            ledger.put_node(node)
+        ledger.take(pod_changes(self._pods, snapshot.pods))
+        self._nodes, self._pods = snapshot.nodes, snapshot.pods
+        if self._daemons[0] is not snapshot.daemon_sets:
+            self._daemons = (snapshot.daemon_sets, DaemonOverhead(snapshot.daemon_sets))
+        ledger.put_beside(snapshot.host_loads, self._daemons[1])
+        return ledger
+
+
+def _owners(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
+    found: dict[str, set[str]] = {}
+    for workspace in snapshot.workspaces:
+        for name in workspace.status.worker_nodes:
+            found.setdefault(name, set()).add(str(workspace.ref))
+    for node in snapshot.nodes:
+        if WORKSPACE in node.labels:
+            owner = f"{node.labels.get(WORKSPACE_NAMESPACE, '')}/{node.labels[WORKSPACE]}"
+            found.setdefault(node.name, set()).add(owner)
+    return {name: tuple(sorted(owners)) for name, owners in found.items()}
+
+
+def _row(
+    account: GpuAccount, pods: Sequence[Pod], snapshot: Snapshot, owners: tuple[str, ...], prices: Prices
+) -> NodeRow:
+    environment, node = snapshot.environment.spec, account.node
+    using = [pod for pod in pods if not is_reservation(pod, NAMESPACES)]
+    shares = read_shares(using, environment.gpu_resource).found
+    bars = gpu_bars(account, shares, environment.queue_scheduler, bool(owners))
+    return NodeRow(
+        name=node.name,
+        pool=node.labels.get(NODEPOOL, ""),
+        instance_type=node.instance_type,
+        product=account.kind,
+        state=_state(node),
+        bars=bars,
+        amounts=summed(bars),
+        pods=shares,
+        queues=frozenset(segment.queue for bar in bars for segment in bar if segment.queue),
+        namespaces=frozenset(each.pod.namespace for each in shares) | {owner.partition("/")[0] for owner in owners},
+        workspaces=owners,
+        cost=node_cost(account, prices),
+        problems=tuple(f"{each.reason.value}: {each.message}" for each in account.discrepancies),
+    )
+
+
+def _state(node: Node) -> str:
+    if node.deleting:
+        return "Deleting"
+    if node.ready is False:
+        return "NotReady"
+    return "Cordoned" if node.unschedulable else "Ready"

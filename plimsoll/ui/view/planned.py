@@ -1,0 +1,85 @@
+"""The next Plan as a diff: each operation with its reason, owner and price."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import yaml
+
+from plimsoll.cost import PlannedCost, Prices, operation_price, planned_cost
+from plimsoll.model import Change, Deletion, Owner, Plan, Snapshot
+from plimsoll.model.api import WorkspaceRef
+from plimsoll.ui.view.filter import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    sign: str
+    """`+` create, `~` update, `-` delete."""
+    kind: str
+    namespace: str
+    name: str
+    reason: str
+    owner: str
+    """`Workspace namespace/name` or `GPUDemand name`."""
+    price: float | None
+    """What it changes an hour; None if not known, or no node is concerned."""
+    manifest: str
+    """YAML; empty for a deletion."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPage:
+    rows: tuple[PlanRow, ...]
+    cost: PlannedCost
+    withheld: tuple[str, ...]
+    """Objects that a policy rule withholds, with the reason."""
+    refusals: tuple[tuple[str, str, str], ...]
+    """(Workspace, reason, message)"""
+    warnings: tuple[str, ...]
+    deadline: str
+    """When the plan may change although the cluster does not; empty if it does not."""
+
+
+def plan_page(plan: Plan, snapshot: Snapshot, prices: Prices, wanted: Filter) -> PlanPage:
+    operations: Iterable[tuple[str, Change | Deletion]] = (
+        *(("+", each) for each in plan.creations),
+        *(("~", each) for each in plan.updates),
+        *(("-", each) for each in plan.deletions),
+    )
+    rows = [_row(sign, each, snapshot, prices) for sign, each in operations if _shown(each, wanted)]
+    return PlanPage(
+        rows=tuple(rows),
+        cost=planned_cost(plan, snapshot, prices),
+        withheld=tuple(map(str, plan.withheld)),
+        refusals=tuple(
+            (str(each.workspace), each.reason.value, each.message)
+            for each in plan.refusals
+            if wanted.takes(namespaces=(each.workspace.namespace,)) and wanted.finds(str(each.workspace))
+        ),
+        warnings=tuple(dict.fromkeys(plan.warnings)),
+        deadline="" if plan.next_deadline is None else plan.next_deadline.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+
+def _row(sign: str, operation: Change | Deletion, snapshot: Snapshot, prices: Prices) -> PlanRow:
+    return PlanRow(
+        sign=sign,
+        kind=operation.key.kind,
+        namespace=operation.key.namespace,
+        name=operation.key.name,
+        reason=operation.reason,
+        owner=owner_text(operation.owner),
+        price=operation_price(operation, snapshot, prices),
+        manifest=yaml.safe_dump(operation.manifest, sort_keys=False) if isinstance(operation, Change) else "",
+    )
+
+
+def owner_text(owner: Owner) -> str:
+    return f"Workspace {owner}" if isinstance(owner, WorkspaceRef) else str(owner)
+
+
+def _shown(operation: Change | Deletion, wanted: Filter) -> bool:
+    key, owner = operation.key, operation.owner
+    return wanted.takes(namespaces=(owner.namespace or key.namespace,)) and wanted.finds(
+        str(key), operation.reason, owner_text(owner)
+    )

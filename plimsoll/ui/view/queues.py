@@ -1,0 +1,71 @@
+"""Rows of queues: the tree in order, with amounts of GPUs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from plimsoll.plan.queues import MILLI, NOTHING, QueueUsage, Resource
+from plimsoll.ui.view.filter import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """Amounts in GPUs; None: unlimited."""
+
+    name: str
+    parent: str
+    depth: int
+    leaf: bool
+    priority: int
+    quota: float | None
+    limit: float | None
+    fair_share: float
+    allocated: float
+    requested: float
+    pending: float
+    problem: str
+    """Why it is not in the tree; empty if it is."""
+    children: int
+
+    @property
+    def most(self) -> float:
+        """The largest of its amounts: the length of its bar."""
+        return max(self.quota or 0, self.limit or 0, self.fair_share, self.allocated, self.requested, 1)
+
+
+def queue_rows(usage: QueueUsage, wanted: Filter) -> tuple[QueueRow, ...]:
+    """Each queue after its parent; a filter keeps the parents of what it finds."""
+    rows = [_row(usage, name, depth) for name, depth in _in_order(usage)]
+    found = {row.name for row in rows if wanted.finds(row.name) and wanted.queue in ("", row.name)}
+    kept = {above for name in found for above in (name, *usage.tree.lineage(name))}
+    return tuple(row for row in rows if row.name in kept)
+
+
+def _row(usage: QueueUsage, name: str, depth: int) -> QueueRow:
+    tree = usage.tree
+    amounts = tree.amounts(name, Resource.GPU)
+    allocated, pending = usage.allocated[name][Resource.GPU], usage.waiting[name][Resource.GPU]
+    return QueueRow(
+        name=name,
+        parent=tree.queue(name).parent,
+        depth=depth,
+        leaf=tree.is_leaf(name),
+        priority=tree.priority(name),
+        quota=None if amounts.quota is None else amounts.quota / MILLI,
+        limit=None if amounts.limit is None else amounts.limit / MILLI,
+        fair_share=usage.fair.get(name, NOTHING)[Resource.GPU] / MILLI,
+        allocated=allocated / MILLI,
+        requested=(allocated + pending) / MILLI,
+        pending=pending / MILLI,
+        problem=tree.broken_at(name),
+        children=len(tree.children.get(name, ())),
+    )
+
+
+def _in_order(usage: QueueUsage) -> Iterator[tuple[str, int]]:
+    tree = usage.tree
+    left = [(name, 0) for name in reversed(tree.roots)]
+    while left:
+        name, depth = left.pop()
+        yield name, depth
+        left += [(child, depth + 1) for child in reversed(tree.children.get(name, ()))]
+    yield from ((name, 0) for name in tree if tree.broken_at(name))

@@ -1,0 +1,62 @@
+"""A headless Chromium, and what its pages are held against."""
+
+import shutil
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import psutil
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+CHROMIUM: Final = ("chromium", "chromium-browser", "google-chrome")
+SERIOUS: Final = ("serious", "critical")
+
+
+def chromium() -> str | None:
+    """The system's Chromium: nothing is downloaded."""
+    return next((found for name in CHROMIUM if (found := shutil.which(name))), None)
+
+
+def accessibility_findings(page: Page) -> list[str]:
+    """What axe finds serious, with the elements."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{each['id']}: {each['help']}: {[node['html'][:120] for node in each['nodes'][:3]]}"
+        for each in found
+        if each["impact"] in SERIOUS
+    ]
+
+
+class Console:
+    """Errors of a page: messages, exceptions and requests that failed."""
+
+    def __init__(self, page: Page) -> None:
+        self.errors: list[str] = []
+        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("requestfailed", self._failed)
+        self.hosts: set[str] = set()
+        page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
+
+    def _failed(self, request: Any) -> None:
+        # The stream of events ends when the page is left.
+        if not request.url.endswith("/events"):
+            self.errors.append(f"{request.url}: {request.failure}")
+
+
+def tab_bytes() -> int:
+    """Memory of the largest renderer below this process, shared pages not counted: one process for each tab."""
+    renderers = [
+        child for child in psutil.Process().children(recursive=True) if "--type=renderer" in " ".join(child.cmdline())
+    ]
+    return max(child.memory_full_info().uss for child in renderers)
+
+
+def seconds_until(done: Callable[[], bool], most: float) -> float:
+    """How long something took; AssertionError after `most`."""
+    began = time.monotonic()
+    while not done():
+        assert time.monotonic() - began < most, f"not within {most} s"
+        time.sleep(0.01)
+    return time.monotonic() - began

@@ -1,0 +1,200 @@
+"""The pages in a real browser: every view, live, with keys, in light and dark, for screen readers, at ten thousand
+nodes."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from bench.large_cluster import Situation, a_cluster
+from plimsoll.model import Snapshot
+from plimsoll.plan.pods import IndexedPods
+from plimsoll.ui import Feed, create_app, serve
+from tests.pages import CHECKOUT
+from tests.ui.browser import Console, accessibility_findings, seconds_until, tab_bytes
+
+pytestmark = [pytest.mark.xdist_group("browser")]
+
+VIEWS = {
+    "cluster": "",
+    "node": "nodes/g6-1",
+    "queues": "queues",
+    "queue": "queues/serving",
+    "workspaces": "workspaces",
+    "workspace": "workspaces/assistants/assistant",
+    "refused": "workspaces/research/embeddings",
+    "demand": "demand",
+    "plan": "plan",
+    "history": "history",
+    "nothing": "?q=no-such-thing",
+}
+PICTURES = CHECKOUT / "docs" / "pictures"
+SHOWN = {"cluster": "light", "queues": "light", "workspace": "light", "plan": "dark", "demand": "light"}
+"""Pictures of the documentation, with their theme; PLIMSOLL_UPDATE_PICTURES=1 writes them anew."""
+
+
+def changed(snapshot: Snapshot, node: str) -> Snapshot:
+    """The same cluster, with one node cordoned."""
+    nodes = (each.model_copy(update={"unschedulable": each.name == node}) for each in snapshot.nodes)
+    return snapshot.model_copy(update={"nodes": tuple(nodes)})
+
+
+def opened(page: Page, address: str, view: str = "") -> Page:
+    page.goto(address + view)
+    page.locator("#live", has_text="live").wait_for()
+    return page
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_is_shown_without_an_error_and_can_be_used_by_all(
+    browser: Browser, address: str, view: str, theme: str, tmp_path: Path
+) -> None:
+    context = browser.new_context(viewport={"width": 1000, "height": 640}, color_scheme=theme, reduced_motion="reduce")
+    page = context.new_page()
+    console = Console(page)
+    opened(page, address, VIEWS[view])
+    assert accessibility_findings(page) == []
+    assert console.errors == []
+    assert console.hosts == {address.split("/")[2]}, "something is loaded from another server"
+    if SHOWN.get(view) == theme:
+        folder = PICTURES if os.environ.get("PLIMSOLL_UPDATE_PICTURES") else tmp_path
+        page.screenshot(path=folder / f"ui-{view}.png")
+        assert (PICTURES / f"ui-{view}.png").exists(), "PLIMSOLL_UPDATE_PICTURES=1 writes it"
+    context.close()
+
+
+def test_a_change_is_shown_within_a_second_and_the_focus_stays(
+    page: Page, console: Console, feed: Feed, example: Snapshot, address: str
+) -> None:
+    opened(page, address)
+    link = page.get_by_role("link", name="g6-2", exact=True)
+    link.focus()
+    state = page.locator("#node-g6-3 td").first
+    assert state.inner_text() == "Ready"
+    feed.publish(changed(example, "g6-3"))
+    taken = seconds_until(lambda: state.inner_text() == "Cordoned", 5)
+    assert taken < 1
+    assert page.evaluate("() => document.activeElement.textContent") == "g6-2"
+    assert console.errors == []
+
+
+def test_what_is_opened_stays_open(page: Page, feed: Feed, example: Snapshot, address: str) -> None:
+    opened(page, address, "plan")
+    details = page.locator("details").first
+    details.locator("summary").click()
+    version = page.locator("main").get_attribute("data-version")
+    feed.publish(changed(example, "g6-3"))
+    seconds_until(lambda: page.locator("main").get_attribute("data-version") != version, 5)
+    assert details.get_attribute("open") is not None
+    assert "instance-type" in details.locator("pre").inner_text()
+
+
+def test_search_and_filter_narrow_every_view_and_go_with_the_reader(page: Page, address: str) -> None:
+    opened(page, address)
+    page.keyboard.press("/")
+    page.keyboard.type("p5-3")
+    page.locator("#node-p5-1").wait_for(state="detached")
+    assert page.locator("table.nodes tbody tr").count() == 1
+    assert page.url.endswith("/?q=p5-3")
+    opened(page, address)
+    page.get_by_label("Queue").select_option("notebooks")
+    page.locator("#node-g6-4").wait_for(state="detached")
+    assert page.locator("table.nodes tbody tr").count() == 3
+    opened(page, address, "workspaces?namespace=research")
+    assert page.locator("tbody tr").count() == 1
+    page.get_by_role("link", name="Next plan").click()
+    assert page.url.endswith("/plan?namespace=research")
+
+
+def test_views_are_linked_to_each_other(page: Page, address: str) -> None:
+    opened(page, address)
+    page.get_by_role("link", name="serving").first.click()
+    page.get_by_role("heading", name="Queue serving").wait_for()
+    page.get_by_role("link", name="p4d-2").first.click()
+    page.get_by_role("heading", name="Node p4d-2").wait_for()
+    opened(page, address, "history")
+    page.get_by_role("link", name="Workspace assistants/assistant").first.click()
+    page.get_by_role("heading", name="Workspace assistants/assistant").wait_for()
+
+
+def test_the_keyboard_reaches_everything(page: Page, address: str) -> None:
+    opened(page, address)
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("2")
+    page.get_by_role("heading", name="Queues", exact=True).wait_for()
+    page.keyboard.press("j")
+    assert page.evaluate("() => document.querySelector('main').contains(document.activeElement)")
+    page.keyboard.press("?")
+    page.get_by_role("dialog").wait_for()
+    page.keyboard.press("Escape")
+    assert not page.get_by_role("dialog").is_visible()
+    background = "() => getComputedStyle(document.body).backgroundColor"
+    page.keyboard.press("t")
+    light = page.evaluate(background)
+    page.keyboard.press("t")
+    assert page.evaluate(background) != light
+    page.reload()
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+
+
+def test_a_lost_connection_is_told_and_found_again(page: Page, example: Snapshot) -> None:
+    feed = Feed(example)
+    with serve(create_app(feed), "127.0.0.1", 0) as address:
+        opened(page, address)
+        feed.close()
+    page.locator("#live", has_text="connection lost").wait_for()
+    port = int(address.rstrip("/").rpartition(":")[2])
+    feed = Feed(changed(example, "g6-3"))
+    with serve(create_app(feed), "127.0.0.1", port):
+        page.locator("#live", has_text="live").wait_for()
+        feed.close()
+
+
+@pytest.fixture(scope="module")
+def large() -> Snapshot:
+    snapshot = a_cluster(10_000, 30_000, 500, Situation(products=3, queue_limit=100))
+    return snapshot.model_copy(update={"pods": IndexedPods.of(snapshot.pods)})
+
+
+@pytest.fixture
+def large_feed(large: Snapshot) -> Iterator[Feed]:
+    feed = Feed(large)
+    yield feed
+    feed.close()
+
+
+def test_ten_thousand_nodes_are_shown_in_groups_first(page: Page, console: Console, large_feed: Feed) -> None:
+    """Seconds are the best of some: other processes of a test run may take the processor meanwhile."""
+    with serve(create_app(large_feed), "127.0.0.1", 0) as address:
+        first = min(_seconds_of_first_view(page, address) for _ in range(3))
+        assert page.locator("dl.figures dd").first.inner_text() == "10000"
+        assert page.locator("table.nodes").count() == 0
+        page.get_by_role("link", name="List the").first.click()
+        page.locator("table.nodes").wait_for()
+        assert page.locator("table.nodes tbody tr").count() == 100
+        page.get_by_role("link", name="Next nodes").click()
+        page.get_by_text("page 2 of").wait_for()
+        memory = tab_bytes()
+        page.locator("#live", has_text="live").wait_for()
+        taken = min(_seconds_of_a_change(page, large_feed, number) for number in range(3))
+        assert (first < 2, taken < 1, memory < 300 * 2**20) == (True, True, True), (first, taken, memory)
+        assert console.errors == []
+        large_feed.close()
+
+
+def _seconds_of_first_view(page: Page, address: str) -> float:
+    began = time.monotonic()
+    page.goto(address)
+    page.locator("main h3").first.wait_for()
+    return time.monotonic() - began
+
+
+def _seconds_of_a_change(page: Page, feed: Feed, number: int) -> float:
+    node = page.locator("table.nodes tbody th").nth(number).inner_text()
+    feed.publish(changed(feed.latest[1], node))
+    return seconds_until(lambda: page.locator(f"#node-{node} td").first.inner_text() == "Cordoned", 10)

@@ -1,0 +1,84 @@
+"""What the pages answer, without a browser: to whom, with which headers, and what stands in them."""
+
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+
+import pytest
+
+from plimsoll.errors import PlimsollError
+from plimsoll.model import Snapshot
+from plimsoll.ui import Feed, create_app, serve
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    text: str
+    headers: dict[str, str]
+
+
+def get(address: str, path: str = "", method: str = "GET", **headers: str) -> Answer:
+    request = urllib.request.Request(address + path, headers=headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return Answer(answer.status, answer.read().decode(), {k.lower(): v for k, v in answer.headers.items()})
+    except urllib.error.HTTPError as error:
+        return Answer(error.code, error.read().decode(), {k.lower(): v for k, v in error.headers.items()})
+
+
+def test_other_sites_cannot_read_it_through_a_name_of_their_own(address: str) -> None:
+    assert get(address, Host="evil.example").code == 400
+    assert get(address, Host="localhost:1234").code == 200
+
+
+def test_every_answer_forbids_other_sources_and_frames(address: str) -> None:
+    for path in ("", "static/ui.js", "nodes/none", "healthz"):
+        headers = get(address, path).headers
+        assert "default-src 'none'" in headers["content-security-policy"], path
+        assert "frame-ancestors 'none'" in headers["content-security-policy"], path
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_nothing_can_be_changed(address: str, method: str) -> None:
+    for path in ("", "plan", "workspaces/assistants/assistant"):
+        assert get(address, path, method).code == 405
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("nodes/none", "there is no node &#39;none&#39; with GPUs"),
+        ("queues/none", "there is no Queue &#39;none&#39;"),
+        ("workspaces/a/b", "there is no Workspace a/b"),
+        ("else", "Not Found"),
+    ],
+)
+def test_what_is_not_there_is_told(address: str, path: str, said: str) -> None:
+    answer = get(address, path)
+    assert (answer.code, said in answer.text) == (404, True)
+
+
+@pytest.mark.parametrize(
+    "query", ["?page=x&open=%00", "?page=-1", "?open=" + "a" * 3000, "?q=%3Cscript%3E", "?type=%FF"]
+)
+def test_any_query_is_answered(address: str, query: str) -> None:
+    answer = get(address, query)
+    assert answer.code == 200
+    assert "<script>" not in answer.text
+
+
+def test_names_are_escaped(example: Snapshot) -> None:
+    snapshot = example.model_copy(update={"warnings": ("<img src=x onerror=alert(1)>",)})
+    feed = Feed(snapshot)
+    with serve(create_app(feed), "127.0.0.1", 0) as address:
+        text = get(address).text
+        feed.close()
+    assert "<img" not in text
+    assert "&lt;img" in text
+
+
+def test_an_address_in_use_is_an_error_for_people(address: str, feed: Feed) -> None:
+    port = int(address.rstrip("/").rpartition(":")[2])
+    with pytest.raises(PlimsollError, match=str(port)), serve(create_app(feed), "127.0.0.1", port):
+        pass

@@ -1,0 +1,126 @@
+"""What the pages show, as values."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from plimsoll.cost import Prices
+from plimsoll.model import Snapshot
+from plimsoll.plan import plan, validate
+from plimsoll.plan.queues import queue_usage
+from plimsoll.ui.view import (
+    Filter,
+    NodeRow,
+    NodeRows,
+    Use,
+    cluster_page,
+    delta_rows,
+    demand_rows,
+    plan_page,
+    queue_rows,
+    workspace_rows,
+)
+from tests.builders import a_gpu_node, a_queue, a_snapshot, a_waiting_pod, a_workspace
+
+NOW = datetime(2026, 11, 22, 9, 13, tzinfo=UTC)
+NONE = Prices({})
+
+
+def rows(snapshot: Snapshot) -> dict[str, NodeRow]:
+    return {row.name: row for row in NodeRows().update(snapshot, Prices.of(snapshot))}
+
+
+def amounts(row: NodeRow) -> dict[tuple[str, str], int]:
+    return {(use.value, queue): milli for (use, queue), milli in row.amounts.items()}
+
+
+def test_a_gpu_is_divided_by_queue_and_adds_up(example: Snapshot) -> None:
+    found = rows(example)
+    assert amounts(found["g6-1"]) == {("queue", "serving"): 500, ("queue", "notebooks"): 300, ("free", ""): 200}
+    assert amounts(found["p5-3"]) == {("queue", "training"): 4000, ("queue", "evaluation"): 2000, ("free", ""): 2000}
+    for row in found.values():
+        assert all(sum(segment.milli for segment in bar) == 1000 for bar in row.bars), row.name
+
+
+def test_states_of_nodes_are_told_apart(example: Snapshot) -> None:
+    found = rows(example)
+    assert [found[name].state for name in ("g6-1", "p5-4", "p4d-3")] == ["Ready", "NotReady", "Cordoned"]
+
+
+def test_free_gpus_of_a_workspaces_nodes_are_reserved_for_it() -> None:
+    snapshot = a_snapshot(a_gpu_node("n", gpus=2), a_workspace("ws", namespace="team", worker_nodes=["n"]))
+    assert amounts(rows(snapshot)["n"]) == {("reserved", ""): 2000}
+    assert rows(snapshot)["n"].workspaces == ("team/ws",)
+
+
+def test_rows_of_unchanged_nodes_are_the_same_values(example: Snapshot) -> None:
+    kept = NodeRows()
+    before = {row.name: row for row in kept.update(example, NONE)}
+    pods = tuple(pod for pod in example.pods if pod.name != "notebook-1")
+    after = {row.name: row for row in kept.update(example.model_copy(update={"pods": pods}), NONE)}
+    assert [name for name in before if before[name] is not after[name]] == ["g6-1"]
+    assert amounts(after["g6-1"]) == {("queue", "serving"): 500, ("free", ""): 500}
+
+
+def test_the_cluster_counts_requested_and_unready_gpus_apart(example: Snapshot) -> None:
+    page = cluster_page(rows(example).values(), example, Prices.of(example), Filter())
+    found = {segment.use: segment.milli for segment in page.bar if segment.use is not Use.QUEUE}
+    assert found[Use.REQUESTED] == 4000
+    assert found[Use.NOT_READY] == 16000
+    assert (page.nodes, page.not_ready, page.gpus) == (13, 2, 62)
+    (requested,) = page.requested
+    assert (requested.owner, requested.price) == ("Workspace assistants/assistant", 4.602)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        (Filter(text="P5-"), {"p5-1", "p5-2", "p5-3", "p5-4"}),
+        (Filter(text="search-0"), {"p4d-2"}),
+        (Filter(queue="evaluation"), {"p5-3"}),
+        (Filter(namespace="notebooks"), {"g6-1", "g6-2", "g6-3"}),
+        (Filter(type="g6.xlarge", queue="serving"), {f"g6-{number}" for number in range(1, 6)}),
+        (Filter(text="nothing"), set()),
+    ],
+)
+def test_a_filter_restricts_nodes_by_everything_on_them(example: Snapshot, wanted: Filter, names: set[str]) -> None:
+    page = cluster_page(rows(example).values(), example, NONE, wanted)
+    assert {row.name for group in page.groups for row in group.rows} == names
+
+
+def test_a_queue_keeps_its_parents(example: Snapshot) -> None:
+    found = queue_rows(queue_usage(example), Filter(text="serving"))
+    assert [(row.name, row.depth) for row in found] == [("company", 0), ("product", 1), ("serving", 2)]
+    assert (found[2].allocated, found[2].pending, found[2].quota) == (pytest.approx(3.1), pytest.approx(4.2), 8)
+
+
+def test_workspaces_have_the_verdict_of_now(example: Snapshot) -> None:
+    found = {row.name: row for row in workspace_rows(example, validate(example), Filter())}
+    assert found["assistant"].accepted
+    assert (found["embeddings"].reason, found["assistant"].target) == ("UnsupportedInstanceType", 2)
+
+
+def test_demand_has_the_bound_beside_what_is_planned() -> None:
+    snapshot = a_snapshot(
+        a_gpu_node("n", gpus=1), a_queue("q", parent=""), *(a_waiting_pod(f"p{n}", queue="q", gpus=0) for n in range(2))
+    )
+    made = plan(snapshot, validate(snapshot), NOW)
+    assert all(row.gpus >= row.least for row in demand_rows(snapshot, made, Filter()))
+
+
+def test_a_plan_is_a_diff_with_reasons_and_prices(example: Snapshot) -> None:
+    made = plan(example, validate(example), NOW)
+    page = plan_page(made, example, Prices.of(example), Filter())
+    translation = next(row for row in page.rows if row.owner == "Workspace assistants/translation")
+    assert (translation.sign, translation.kind, translation.price) == ("+", "NodeClaim", 55.04)
+    assert "p5.48xlarge" in translation.manifest
+    assert page.cost.added == pytest.approx(sum(row.price or 0 for row in page.rows))
+    assert {reason for _, reason, _ in page.refusals} == {"InstanceTypeRequired", "UnsupportedInstanceType"}
+
+
+def test_the_history_tells_what_failed(example: Snapshot) -> None:
+    found = delta_rows(example.environment.status.deltas, Filter())
+    assert [row.time for row in found] == sorted((row.time for row in found), reverse=True)
+    assert found[1].changes[0].what == "4 x Pod gpu-l4-0a1b, gpu-l4-0c2d, gpu-l4-1e3f and 1 more"
+    assert "quota" in found[2].changes[0].failure
+    assert len(delta_rows(example.environment.status.deltas, Filter(text="draft"))) == 2
