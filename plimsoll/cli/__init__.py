@@ -3,6 +3,7 @@
 Commands import what they need when they run, so that the shell's completion and `plan -f` stay quick.
 """
 
+import contextlib
 import importlib
 import os
 import sys
@@ -27,6 +28,7 @@ COMMANDS = {
         "Show the GPUs that unschedulable pods need, and the capacity that would be requested.",
     ),
     "status": ("plimsoll.cli.status", "Show Workspaces, their nodes, NodeClaims and workloads."),
+    "top": ("plimsoll.cli.top", "Show nodes, queues, demand and the last deltas live in the terminal."),
     "ui": ("plimsoll.cli.ui", "Show the cluster in the browser, live and read-only."),
     "explain": ("plimsoll.cli.explain", "Explain a decision in full."),
     "queues": (
@@ -88,6 +90,22 @@ def _plimsoll(
     """GPU capacity on Kubernetes, declared and maintained with Pulumi."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
+
+
+def complete() -> None:
+    """Completes `kubectl plimsoll`, by kubectl's protocol for plugins: the words, then a directive.
+
+    https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/#shell-completion
+    """
+    words = ["plimsoll", *sys.argv[1:]]
+    os.environ |= {
+        "_PLIMSOLL_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    with contextlib.suppress(SystemExit, typer.Exit):
+        app(prog_name="plimsoll", standalone_mode=False)
+    typer.echo("\n:4")  # no names of files
 
 
 def main() -> None:

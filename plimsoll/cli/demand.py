@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_json
+from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_document
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 
@@ -65,13 +65,13 @@ def demand(
     warnings = (*snapshot.warnings, *rival_warnings(snapshot.pods))
     phases = {each.name: each.status.phase for each in requesting.plan() if each.status is not None}
     found = requesting.demands
-    if output is Format.JSON:
-        print_json(as_json(found, phases, warnings))
+    if output.document:
+        print_document(as_json(found, phases, warnings), output)
     else:
         print_demands(found, phases, warnings)
     if plot or plot_to is not None:
         picture = gpu_picture(view.ledger, found)
-        if plot and output is not Format.JSON:
+        if plot and not output.document:
             print_picture(picture)
         if plot_to is not None:
             drawing = as_svg(picture) if plot_to.suffix == ".svg" else as_html(picture)

@@ -7,7 +7,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plimsoll.cli.shared import ERR, OUT, REFUSED, Format, print_json
+from plimsoll.cli.shared import ERR, OUT, REFUSED, Format, print_document
 from plimsoll.estimating import Estimate, Infeasible, ModelNeed
 from plimsoll.model.cluster import InstanceType, NodeGpus
 from plimsoll.plan.catalog import Candidate
@@ -54,8 +54,8 @@ def show_estimate(
 ) -> None:
     """Prints the estimate for one kind of node; raises Exit(2) if the model does not fit."""
     reason = outcome.reason if isinstance(outcome, Infeasible) else None
-    if output is Format.JSON:
-        print_json(
+    if output.document:
+        print_document(
             {
                 **model.figures,
                 "instance_type": None if kind is None else kind.name,
@@ -71,7 +71,8 @@ def show_estimate(
                     for line in outcome.lines
                 ],
                 "warnings": warnings,
-            }
+            },
+            output,
         )
     else:
         _print_sum(model, gpus, kind, outcome)
@@ -126,15 +127,16 @@ def show_candidates(
 ) -> None:
     """Prints the instance types that one replica fits, cheapest first; raises Exit(2) if there is none."""
     reason = None if candidates else "one replica fits no instance type of the catalog"
-    if output is Format.JSON:
-        print_json(
+    if output.document:
+        print_document(
             {
                 **model.figures,
                 "feasible": bool(candidates),
                 "reason": reason,
                 "candidates": [_candidate(each) for each in candidates],
                 "warnings": warnings,
-            }
+            },
+            output,
         )
     else:
         if candidates:

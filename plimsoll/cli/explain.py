@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_json
+from plimsoll.cli.completion import namespaces, workspaces
+from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_document
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 from plimsoll.model.api import WorkspaceRef
@@ -14,7 +15,12 @@ app = typer.Typer(add_completion=False)
 
 Namespace = Annotated[
     str | None,
-    typer.Option("--namespace", "-n", help="namespace of the Workspace [that of the only one with the name]"),
+    typer.Option(
+        "--namespace",
+        "-n",
+        help="namespace of the Workspace [that of the only one with the name]",
+        autocompletion=namespaces,
+    ),
 ]
 Files = Annotated[
     list[str] | None,
@@ -31,7 +37,7 @@ def _explain() -> None:
 
 @app.command()
 def workspace(
-    name: Annotated[str, typer.Argument(help="name of the Workspace, or NAMESPACE/NAME")],
+    name: Annotated[str, typer.Argument(help="name of the Workspace, or NAMESPACE/NAME", autocompletion=workspaces)],
     *,
     namespace: Namespace = None,
     file: Files = None,
@@ -65,8 +71,8 @@ def workspace(
         finally:
             connection.close()
     story = explain(with_cloud_types(snapshot), ref, datetime.now(UTC))
-    if output is Format.JSON:
-        print_json(as_json(story, events))
+    if output.document:
+        print_document(as_json(story, events), output)
     else:
         print_story(story, events)
     raise typer.Exit(SETTLED if story.verdict.accepted else REFUSED)

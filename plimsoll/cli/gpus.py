@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_json
+from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_document
 
 app = typer.Typer(add_completion=False)
 
@@ -40,8 +40,8 @@ def gpus(
         finally:
             connection.close()
     accounts = [account for account in gpu_ledger(snapshot).accounts() if account.gpus or account.taken]
-    if output is Format.JSON:
-        print_json(as_json(accounts))
+    if output.document:
+        print_document(as_json(accounts), output)
     else:
         print_ledger(accounts)
     raise typer.Exit(REFUSED if any(account.discrepancies for account in accounts) else SETTLED)

@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from plimsoll.cli.queues_report import next_as_json, next_line
-from plimsoll.cli.shared import OUT, REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_json
+from plimsoll.cli.shared import OUT, REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_document
+from plimsoll.cost import Prices, planned_cost
 from plimsoll.model import Change, Plan, Snapshot, Verdict
 from plimsoll.model.cluster import SERVICE
 from plimsoll.model.meta import dig
@@ -49,7 +50,7 @@ def plan(
         with open_observer(kubeconfig, context) as (_, observer):
             snapshot = observer.snapshot()
     following = next_gpu(queue_usage(snapshot)) if snapshot.queues else None
-    raise typer.Exit(render(decide(snapshot), output, following))
+    raise typer.Exit(render(decide(snapshot), output, following, snapshot))
 
 
 def decide(snapshot: Snapshot) -> Plan:
@@ -58,18 +59,35 @@ def decide(snapshot: Snapshot) -> Plan:
     return withhold(plan_round(snapshot, validate(snapshot), now), snapshot, now)
 
 
-def render(plan: Plan, output: Format, following: NextGpu | None = None) -> int:
-    """Prints the plan, with the pod of a queue that would be placed next where one is given.
+def render(plan: Plan, output: Format, following: NextGpu | None = None, snapshot: Snapshot | None = None) -> int:
+    """Prints the plan, with the pod of a queue that would be placed next where one is given, and what the plan costs
+    in the cluster of a snapshot.
 
     Returns the exit code: 0, or 2 where an intent is refused or an object withheld.
     """
-    if output is Format.JSON:
-        print_json(as_json(plan) | {"nextGpu": next_as_json(following)})
+    if output.document:
+        print_document(as_json(plan) | {"nextGpu": next_as_json(following), "cost": _cost(plan, snapshot)}, output)
     else:
         _print_text(plan)
+        cost = _cost(plan, snapshot)
+        if cost is not None:
+            unpriced = f"; {counted(cost['unpriced'], 'operation')} without a price" if cost["unpriced"] else ""
+            added, removed = cost["added"], cost["removed"]
+            OUT.print(f"{added - removed:+,.2f} an hour: {added:,.2f} added, {removed:,.2f} released{unpriced}")
         if following is not None:
             OUT.print(Text(next_line(following)), soft_wrap=True)
     return REFUSED if plan.refusals or plan.withheld else SETTLED
+
+
+def _cost(plan: Plan, snapshot: Snapshot | None) -> dict[str, Any] | None:
+    """What the plan changes an hour; None where no price is known, or it concerns no node."""
+    prices = Prices({}) if snapshot is None else Prices.of(snapshot)
+    if snapshot is None or not prices:
+        return None
+    cost = planned_cost(plan, snapshot, prices)
+    if not (cost.added or cost.removed or cost.unpriced):
+        return None
+    return {"added": cost.added, "removed": cost.removed, "unpriced": cost.unpriced}
 
 
 def as_json(plan: Plan) -> dict[str, Any]:

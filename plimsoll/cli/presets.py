@@ -7,7 +7,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plimsoll.cli.shared import OUT, Format, Output, print_json
+from plimsoll.cli.shared import OUT, Format, Output, print_document
 from plimsoll.errors import PlimsollError
 from plimsoll.presets import ModelCatalog, as_csv, from_kaito
 
@@ -34,8 +34,8 @@ def command(
         typer.echo(as_csv(from_kaito(text)), nl=False)
         return
     presets = ModelCatalog.builtin().presets
-    if output is Format.JSON:
-        print_json(
+    if output.document:
+        print_document(
             [
                 {
                     "name": each.name,
@@ -49,7 +49,8 @@ def command(
                     "source": each.source,
                 }
                 for each in presets
-            ]
+            ],
+            output,
         )
         return
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))

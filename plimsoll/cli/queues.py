@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from plimsoll.cli.shared import Context, Format, Kubeconfig, Output, print_json
+from plimsoll.cli.shared import Context, Format, Kubeconfig, Output, print_document
 from plimsoll.errors import InvalidObjectError, PlimsollError
 
 app = typer.Typer(add_completion=False)
@@ -48,8 +48,8 @@ def queues(
             connection.close()
     found = queue_usage(snapshot)
     following = next_gpu(found)
-    if output is Format.JSON:
-        print_json(as_json(found, following))
+    if output.document:
+        print_document(as_json(found, following), output)
     else:
         print_tree(found, following)
 

@@ -13,7 +13,7 @@ import psutil
 import typer
 from rich.table import Table
 
-from plimsoll.cli.shared import ERR, OUT, Format, Output, print_json
+from plimsoll.cli.shared import ERR, OUT, Format, Output, print_document
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import DEFAULT_NAME, ProcessState, Sandbox, making_nodes, show_build, showing_startup
 from plimsoll.sandbox.nodes import make_nodes, read_node_list
@@ -57,9 +57,9 @@ def install(
     if lacking:
         show_build(Installation(lacking), ERR)
         found = find_programs(wanted)
-    if output is Format.JSON:
+    if output.document:
         rows = [{"part": f.part.name, "name": f.name, "source": f.source, "path": str(f.path)} for f in found]
-        print_json(rows)
+        print_document(rows, output)
         return
     table = Table("part", "version", "name", "from", "path", box=None, header_style="bold")
     for one in found:
@@ -114,7 +114,7 @@ def status(name: Name = DEFAULT_NAME, output: Output = Format.TEXT) -> None:
     up = sandbox.is_up()
     processes = state.processes if state else []
     whole = up and all(p.exit_code is None for p in processes)
-    if output is Format.JSON:
+    if output.document:
         shown = {
             "name": name,
             "up": up,
@@ -122,7 +122,7 @@ def status(name: Name = DEFAULT_NAME, output: Output = Format.TEXT) -> None:
             "settings": settings.model_dump() if settings else None,
             "state": state.model_dump() if state else None,
         }
-        print_json(shown)
+        print_document(shown, output)
     elif state is None or settings is None:
         OUT.print(f"There is no sandbox {name}.")
     else:

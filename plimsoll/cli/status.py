@@ -1,25 +1,36 @@
 """`plimsoll status`: Workspaces and the objects that Plimsoll created for them, as the cluster reports them."""
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cli.shared import OUT, Context, Format, Kubeconfig, Output, log_to_stderr, print_json
+from plimsoll.cli.completion import namespaces
+from plimsoll.cli.shared import OUT, Context, Format, Kubeconfig, Output, log_to_stderr, print_document
+from plimsoll.cost import Prices, cluster_cost
 from plimsoll.model import InvalidWorkspace, Reason, Snapshot
 from plimsoll.model.api import ConditionType, Environment, GPUDemand, Workspace
 from plimsoll.model.cluster import SERVICE, Workload
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import condition_of
+from plimsoll.plan.ledger import gpu_ledger
 from plimsoll.plan.owned import phase_of
 from plimsoll.plan.pods import rival_warnings
-from plimsoll.text import shortlist
+from plimsoll.text import counted, shortlist
 
 SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet", "GPUDemand")
 """Condition types of a NodeClaim, the last step first."""
 
-Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="show only Workspaces of this namespace")]
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", help="show only Workspaces of this namespace", autocompletion=namespaces),
+]
+
+IDLE_SECONDS: Final = 0.05
+MAXIMUM_SECONDS: Final = 1.0
+"""A stream of changes is shown after at most this long."""
 
 app = typer.Typer(add_completion=False)
 
@@ -30,22 +41,52 @@ def status(
     context: Context = None,
     namespace: Namespace = None,
     output: Output = Format.TEXT,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="print it again after each change")] = False,
 ) -> None:
     """Show Workspaces, their nodes, NodeClaims and workloads, as the cluster reports them now."""
+    log_to_stderr()
+    if not watch:
+        _show(as_json(_read(kubeconfig, context), namespace), output)
+        return
+    from plimsoll.observe.cluster import open_observer
+
+    with open_observer(kubeconfig, context) as (_, observer):
+        before: dict[str, Any] | None = None
+        while True:
+            shown = as_json(observer.snapshot(), namespace)
+            if shown != before:
+                OUT.clear()  # on a terminal alone
+                _show(shown, output)
+                before = shown
+            observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, timeout=30.0)
+
+
+def _read(kubeconfig: Path | None, context: str | None) -> Snapshot:
+    """Nodes and pods, which may be many, only where there are prices to count by."""
     from plimsoll.kube import Connection
     from plimsoll.observe.cluster import read_cluster
 
-    log_to_stderr()
-    snapshot = read_cluster(Connection.open(kubeconfig, context), only=SHOWN, required=("Workspace",))
-    shown = as_json(snapshot, namespace)
-    if output is Format.JSON:
-        print_json(shown)
+    connection = Connection.open(kubeconfig, context)
+    try:
+        snapshot = read_cluster(connection, only=SHOWN, required=("Workspace",))
+        if not Prices.of(snapshot):
+            return snapshot
+        more = read_cluster(connection, only=("Environment", "Node", "Pod"))
+        return snapshot.model_copy(update={"nodes": more.nodes, "pods": more.pods})
+    finally:
+        connection.close()
+
+
+def _show(shown: dict[str, Any], output: Format) -> None:
+    if output.document:
+        print_document(shown, output)
     else:
-        _print(shown)
+        _print(shown, wide=output is Format.WIDE)
 
 
 def as_json(snapshot: Snapshot, namespace: str | None = None) -> dict[str, Any]:
-    """`environment`, `workspaces`, `nodeClaims`, `workloads`, `demands`, `warnings`; Workspaces of one namespace."""
+    """`environment`, `cost`, `workspaces`, `nodeClaims`, `workloads`, `demands`, `warnings`; Workspaces of one
+    namespace."""
 
     def wanted(name: str) -> bool:
         return namespace is None or name == namespace
@@ -56,6 +97,7 @@ def as_json(snapshot: Snapshot, namespace: str | None = None) -> dict[str, Any]:
     workloads = [_workload(each) for each in snapshot.workloads if wanted(each.namespace) and each.kind != SERVICE]
     return {
         "environment": _environment(snapshot.environment),
+        "cost": _cost(snapshot),
         "workspaces": sorted(workspaces, key=lambda each: (each["namespace"], each["name"])),
         "nodeClaims": sorted(claims, key=lambda each: (each["workspace"], each["name"])),
         "workloads": sorted(workloads, key=lambda each: (each["namespace"], each["kind"], each["name"])),
@@ -74,6 +116,15 @@ def _environment(environment: Environment) -> dict[str, Any]:
     }
 
 
+def _cost(snapshot: Snapshot) -> dict[str, Any] | None:
+    """Prices an hour; None where none is known."""
+    prices = Prices.of(snapshot)
+    if not prices or not snapshot.nodes:
+        return None
+    cost = cluster_cost(gpu_ledger(snapshot).accounts(), prices)
+    return {"hourly": cost.hourly, "idle": cost.idle, "nodes": cost.nodes, "unpriced": dict(cost.unpriced)}
+
+
 def _workspace(workspace: Workspace) -> dict[str, Any]:
     conditions = workspace.status.conditions
     resource = condition_of(conditions, ConditionType.RESOURCE_READY)
@@ -86,6 +137,8 @@ def _workspace(workspace: Workspace) -> dict[str, Any]:
         "message": resource.message if resource is not None else "no verdict yet: is `plimsoll run` running?",
         "deleting": workspace.deleting,
         "outdated": resource is not None and workspace.status.observed_generation != workspace.generation,
+        "instanceType": workspace.spec.resource.instance_type,
+        "queue": workspace.spec.queue,
         "replicas": workspace.replicas,
         "perReplicaNodeCount": workspace.status.per_replica_node_count,
         "targetNodeCount": workspace.status.target_node_count,
@@ -105,6 +158,8 @@ def _invalid(invalid: InvalidWorkspace) -> dict[str, Any]:
         "message": invalid.message,
         "deleting": False,
         "outdated": False,
+        "instanceType": None,
+        "queue": None,
         "replicas": None,
         "perReplicaNodeCount": None,
         "targetNodeCount": None,
@@ -148,7 +203,7 @@ def _demand(demand: GPUDemand) -> dict[str, Any]:
     }
 
 
-def _print(shown: dict[str, Any]) -> None:
+def _print(shown: dict[str, Any], *, wide: bool) -> None:
     environment = shown["environment"]
     OUT.print(
         Text.assemble(
@@ -157,13 +212,24 @@ def _print(shown: dict[str, Any]) -> None:
             f"provisioner {environment['provisioner']}",
         )
     )
+    cost = shown["cost"]
+    if cost is not None:
+        unpriced = sum(cost["unpriced"].values())
+        more = f"; {counted(unpriced, 'node')} without a price" if unpriced else ""
+        OUT.print(f"GPU nodes cost {cost['hourly']:,.2f} an hour, {cost['idle']:,.2f} of it idle{more}")
     if shown["workspaces"]:
-        table = _table("Workspace", "Verdict", *(kind.value.removesuffix("Ready") for kind in ConditionType), "On")
+        more_columns = ("Replicas", "Instance type", "Queue") if wide else ()
+        table = _table(
+            "Workspace", "Verdict", *more_columns, *(kind.value.removesuffix("Ready") for kind in ConditionType), "On"
+        )
         for each in shown["workspaces"]:
             states = [_state(each["conditions"].get(kind.value)) for kind in ConditionType]
             target = each["targetNodeCount"]
             wanted = [f"{target} wanted"] if target is not None and target != len(each["nodes"]) else []
-            table.add_row(_name(each), _verdict(each), *states, ": ".join([*wanted, *_shown(each["nodes"])]))
+            more_cells = [str(each[key] or "-") for key in ("replicas", "instanceType", "queue")] if wide else []
+            table.add_row(
+                _name(each), _verdict(each), *more_cells, *states, ": ".join([*wanted, *_shown(each["nodes"])])
+            )
         OUT.print(table)
         for each in shown["workspaces"]:
             failing = [found for found in each["conditions"].values() if found["status"] != "True"]

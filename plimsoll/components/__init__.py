@@ -17,7 +17,13 @@ from plimsoll.components.environment import Environment, EnvironmentArgs
 from plimsoll.components.foundation import Foundation, FoundationArgs
 from plimsoll.components.gpu_discovery import ExistingGpuSoftwareArgs, GpuDiscovery, GpuDiscoveryArgs
 from plimsoll.components.guard import Guard, GuardArgs
-from plimsoll.components.monitoring import MONITORING_NAME, Monitoring, MonitoringArgs, alert_rules
+from plimsoll.components.monitoring import (
+    MONITORING_NAME,
+    Monitoring,
+    MonitoringArgs,
+    alert_rules,
+    dashboard_json,
+)
 from plimsoll.components.mutation import Mutation, MutationPolicy
 from plimsoll.components.node_pool import NodePool, NodePoolArgs
 from plimsoll.components.queue import Queue, QueueArgs
@@ -75,6 +81,7 @@ __all__ = [
     "Workspace",
     "WorkspaceArgs",
     "alert_rules",
+    "dashboard_json",
     "gate_policies",
     "metadata",
     "rule_policies",

@@ -1,11 +1,15 @@
-"""Monitoring: alerts on the controller's metrics, for the Prometheus operator."""
+"""Monitoring: scraping, alerts and a dashboard of the controller's metrics, for the Prometheus operator and Grafana."""
 
+from importlib import resources
 from typing import Any, Final, TypedDict
 
 import pulumi
+from pulumi_kubernetes.apiextensions import CustomResource
+from pulumi_kubernetes.core.v1 import ConfigMap
 
 from plimsoll.components.access import NAMESPACE
 from plimsoll.components.component import Component, ObjectType
+from plimsoll.components.declaration import checked, fields_of, known, metadata
 from plimsoll.components.specs import MonitoringSpec
 
 MONITORING_NAME: Final = "plimsoll"
@@ -18,6 +22,14 @@ class MonitoringArgs(TypedDict, total=False):
     """Where the PrometheusRule stands; absent: plimsoll-system."""
     labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Those by which the Prometheus selects its rules, such as `release: prometheus`."""
+    pod_monitor: bool
+    """Whether a PodMonitor is declared too; absent: it is."""
+    pod_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Labels of the controller's pods, whose port `metrics` is scraped; absent: `app.kubernetes.io/name: plimsoll`."""
+    dashboard: bool
+    """Whether a ConfigMap with the Grafana dashboard is declared too; absent: it is."""
+    dashboard_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Those by which Grafana's sidecar finds dashboards; absent: `grafana_dashboard: "1"`."""
     trigger_pending_seconds: pulumi.Input[int]
     node_claim_failure_rate: pulumi.Input[float]
     scaling_seconds: pulumi.Input[int]
@@ -25,7 +37,8 @@ class MonitoringArgs(TypedDict, total=False):
 
 
 class Monitoring(Component):
-    """A PrometheusRule (monitoring.coreos.com/v1), `prometheus_rule`.
+    """A PrometheusRule and a PodMonitor (monitoring.coreos.com/v1), and a ConfigMap with a Grafana dashboard:
+    `prometheus_rule`, `pod_monitor`, `dashboard`; the last two are None where an argument leaves them out.
 
     Raises InvalidArgumentError where an argument does not fit.
     """
@@ -46,9 +59,44 @@ class Monitoring(Component):
             labels=args.get("labels", {}),
             others=("labels",),
         )
+        known("Monitoring", name, args, "pod_monitor", "dashboard")
+        self.pod_monitor = self._pod_monitor(name, args) if args.get("pod_monitor", True) else None
+        self.dashboard = self._dashboard(name, args) if args.get("dashboard", True) else None
         self.rule_name = self.prometheus_rule.metadata["name"]
         self.namespace = self.prometheus_rule.metadata["namespace"]
         self.register_outputs({"ruleName": self.rule_name, "namespace": self.namespace})
+
+    def _pod_monitor(self, name: str, args: MonitoringArgs) -> CustomResource:
+        spec = checked(MonitoringSpec, "PodMonitor", name, fields_of(args), pod_monitor_spec)
+        return CustomResource(
+            f"{name}-pods",
+            api_version="monitoring.coreos.com/v1",
+            kind="PodMonitor",
+            metadata=metadata(
+                MONITORING_NAME, args.get("namespace", NAMESPACE), args.get("labels", {}), skip_await=True
+            ),
+            spec=spec,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _dashboard(self, name: str, args: MonitoringArgs) -> ConfigMap:
+        labels = args.get("dashboard_labels", MonitoringSpec().dashboard_labels)
+        return ConfigMap(
+            f"{name}-dashboard",
+            metadata=metadata(f"{MONITORING_NAME}-dashboard", args.get("namespace", NAMESPACE), labels),
+            data={"plimsoll.json": dashboard_json()},
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+
+def pod_monitor_spec(spec: MonitoringSpec) -> dict[str, Any]:
+    """Scrapes the port `metrics` of the controller's pods, the standby's too."""
+    return {"selector": {"matchLabels": spec.pod_labels}, "podMetricsEndpoints": [{"port": "metrics"}]}
+
+
+def dashboard_json() -> str:
+    """The Grafana dashboard: `plimsoll.report.dashboard` of the controller's metrics."""
+    return resources.files("plimsoll.components").joinpath("dashboard.json").read_text("utf-8")
 
 
 def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:

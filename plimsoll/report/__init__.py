@@ -16,6 +16,7 @@ from plimsoll.report.events import (
 )
 from plimsoll.report.finalized import Finalizing, finalizing
 from plimsoll.report.finalizers import TRIES, FinalizerWriter
+from plimsoll.report.grafana import dashboard, expressions
 from plimsoll.report.latest_writer import LatestWriter
 from plimsoll.report.metrics import Metrics
 from plimsoll.report.reporter import Reporter
@@ -35,9 +36,11 @@ __all__ = [
     "Metrics",
     "Reporter",
     "capacity_events",
+    "dashboard",
     "delta_record",
     "demand_events",
     "differs",
+    "expressions",
     "finalizing",
     "provisioning_event",
     "refused_status",

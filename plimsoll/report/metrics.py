@@ -13,6 +13,7 @@ from plimsoll.model.api import ClaimStage, DemandPhase, GPUDemandStatus
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.owned import parse_time, request_objects, signalled
+from plimsoll.report.capacity_metrics import CapacityMetrics
 from plimsoll.report.labelled import LabelledRegistry
 
 TRIGGERS: Final = ("Pod", "CapacityBuffer", "ProvisioningRequest")
@@ -85,6 +86,8 @@ class Metrics:
             "plimsoll_rounds_failed", "Rounds that failed as a whole and were tried again", ["error"],
             registry=self.registry,
         )  # fmt: skip
+        self._capacity = CapacityMetrics()
+        self.registry.register(self._capacity)
         self._last_plan = Gauge("plimsoll_last_plan_timestamp_seconds", "Time of the last Plan", registry=self.registry)
         self._unfinished: dict[str, NodeClaim] | None = None
         """NodeClaims that are not Ready yet, by UID; None before the first snapshot, which counts nothing."""
@@ -120,11 +123,13 @@ class Metrics:
 
     def seen(self, snapshot: Snapshot, now: datetime) -> None:
         """Counts the changes since the last snapshot."""
+        self._capacity.seen(snapshot)
         self._count_claims(snapshot, now)
         self._count_triggers(snapshot, now)
 
     def planned(self, plan: Plan, seconds: float, now: datetime) -> None:
         """Records a Plan and its duration in seconds."""
+        self._capacity.planned(plan)
         self._plan_seconds.observe(seconds)
         self._last_plan.set(now.timestamp())
         self._lifts.inc(len(plan.lifts))

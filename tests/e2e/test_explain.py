@@ -1,12 +1,16 @@
-"""`plimsoll explain` on a real apiserver: nodes, status and events as the cluster has them."""
+"""Commands that look at a real apiserver: `explain`, `status --watch`, `ui`, and the completion of names."""
 
 import json
+import os
+import re
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -78,3 +82,73 @@ def test_the_story_is_read_from_the_cluster(sandbox: Sandbox) -> None:
     assert told["conditions"][0]["reason"] == "NodesNotReady"
     (event,) = told["events"]
     assert (event["reason"], event["note"]) == ("NodesNotReady", "0 of 1 node ready")
+
+
+def test_names_are_completed_from_the_cluster(sandbox: Sandbox) -> None:
+    asked = {"_PLIMSOLL_COMPLETE": "complete_bash", "KUBECONFIG": str(sandbox.kubeconfig)}
+    for words, found in (
+        ("explain workspace p", "phi"),
+        ("explain workspace default/", "default/phi"),
+        ("status -n d", "default"),
+    ):
+        line = ["plimsoll", *words.split(" ")]
+        more = {"COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(line) - 1)}
+        done = subprocess.run(
+            [sys.executable, "-m", "plimsoll"], env={**os.environ, **asked, **more},
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.stdout.split() == [found], done.stderr
+
+
+def test_the_status_is_printed_again_after_a_change(sandbox: Sandbox) -> None:
+    with running("status", "--watch", "--output", "yaml", "--kubeconfig", str(sandbox.kubeconfig)) as watching:
+        assert watching.stdout is not None
+        until(watching.stdout, "NodesNotReady")
+        with closing(Kube(sandbox.kubeconfig)) as cluster:
+            condition = {"type": "ResourceReady", "status": "True", "reason": "Watched", "message": ""}
+            condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+            cluster.patch(API, "Workspace", "phi", {"status": {"conditions": [condition]}}, subresource="status")
+        until(watching.stdout, "Watched")
+
+
+def test_the_pages_show_a_change_of_the_cluster_within_a_second(sandbox: Sandbox) -> None:
+    command = ("ui", "--no-open", "--port", "0", "--kubeconfig", str(sandbox.kubeconfig))
+    with running(*command) as serving, closing(Kube(sandbox.kubeconfig)) as cluster:
+        assert serving.stderr is not None
+        address = re.search(r"http://\S+", until(serving.stderr, "Plimsoll is at"))
+        assert address is not None
+        with urllib.request.urlopen(f"{address[0]}events", timeout=30) as events:
+            assert events.readline().startswith(b"data: ")
+            cluster.patch("v1", "Node", "gpu-0", {"spec": {"unschedulable": True}})
+            began = time.monotonic()
+            while "Cordoned" not in page(f"{address[0]}nodes/gpu-0"):
+                assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 1
+            assert [line for line in (events.readline(), events.readline()) if line.startswith(b"data: ")]
+
+
+def page(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=30) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+@contextmanager
+def running(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that runs until the block ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "plimsoll", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def until(lines: IO[str], text: str) -> str:
+    """The first line that contains the text."""
+    for line in lines:
+        if text in line:
+            return line
+    raise AssertionError(f"ended without {text!r}")

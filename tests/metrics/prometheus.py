@@ -51,6 +51,23 @@ class Prometheus:
         """This alert is told now, with this value in its summary, and no other."""
         self._expected.append((self.now, alert, [{"value": value, **labels}]))
 
+    def answers(self, *expressions: str) -> None:
+        """Fails where an expression has no value now that is a number."""
+        test = {
+            "interval": f"{STEP}s",
+            "input_series": self._input(),
+            "promql_expr_test": [
+                {
+                    # What is not a number does not equal itself.
+                    "expr": f"clamp_max(count(({each}) == ({each})), 1)",
+                    "eval_time": f"{self.now}s",
+                    "exp_samples": [{"labels": "{}", "value": 1}],
+                }
+                for each in expressions
+            ],
+        }
+        self._test({"tests": [test]})
+
     def check(self, **thresholds: Any) -> None:
         """Fails where the alerts with these thresholds are told otherwise than expected."""
         rules = alert_rules(MonitoringSpec(**thresholds))
@@ -59,15 +76,17 @@ class Prometheus:
         )
         test = {
             "interval": f"{STEP}s",
-            "input_series": [
-                {"series": series, "values": " ".join(values)} for series, values in sorted(self._series.items())
-            ],
+            "input_series": self._input(),
             "alert_rule_test": list(self._expectations(rules)),
         }
+        self._test({"rule_files": ["rules.yaml"], "tests": [test]})
+
+    def _input(self) -> list[dict[str, str]]:
+        return [{"series": series, "values": " ".join(values)} for series, values in sorted(self._series.items())]
+
+    def _test(self, tests: dict[str, Any]) -> None:
         file = self._folder / "test.yaml"
-        file.write_text(
-            yaml.safe_dump({"rule_files": ["rules.yaml"], "evaluation_interval": f"{STEP}s", "tests": [test]})
-        )
+        file.write_text(yaml.safe_dump({"evaluation_interval": f"{STEP}s", **tests}))
         done = subprocess.run(
             [self._promtool, "test", "rules", file], capture_output=True, text=True, timeout=60, check=False
         )

@@ -25,6 +25,7 @@ from plimsoll.cli.shared.output import (
     SETTLED,
     Format,
     Output,
+    print_document,
     print_error,
     print_json,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "SecretsProvider",
     "WorkFolder",
     "log_to_stderr",
+    "print_document",
     "print_error",
     "print_findings",
     "print_json",

@@ -6,7 +6,7 @@ from typing import Final
 from rich.padding import Padding
 from rich.text import Text
 
-from plimsoll.cli.shared.output import OUT, REFUSED, SETTLED, Format, print_json
+from plimsoll.cli.shared.output import OUT, REFUSED, SETTLED, Format, print_document
 from plimsoll.model.meta import Finding, Severity, in_order
 from plimsoll.text import counted
 
@@ -19,8 +19,8 @@ def print_findings(findings: Iterable[Finding], output: Format, places: Mapping[
     `places` says for people where the object of a finding stands.
     """
     found = in_order(findings)
-    if output is Format.JSON:
-        print_json([finding.as_json() for finding in found])
+    if output.document:
+        print_document([finding.as_json() for finding in found], output)
     else:
         for finding in found:
             place = (places or {}).get(finding, "")

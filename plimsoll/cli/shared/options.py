@@ -1,14 +1,28 @@
 """Options that several commands share."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+
+def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Completes the names of the contexts of the kubeconfig; none where it cannot be read."""
+    import yaml
+
+    given = ctx.params.get("kubeconfig") or os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
+    try:
+        config = yaml.safe_load((Path(given) if given else Path.home() / ".kube" / "config").read_text())
+        return [each["name"] for each in config["contexts"] if each["name"].startswith(incomplete)]
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        return []
+
+
 Kubeconfig = Annotated[
     Path | None, typer.Option(help="kubeconfig file [KUBECONFIG, ~/.kube/config, or the pod's service account]")
 ]
-Context = Annotated[str | None, typer.Option(help="context of the kubeconfig")]
+Context = Annotated[str | None, typer.Option(help="context of the kubeconfig", autocompletion=contexts)]
 EnvironmentName = Annotated[
     str | None, typer.Option("--environment", "-e", help="name of the Environment [the only one of the cluster]")
 ]

@@ -21,7 +21,15 @@ INTERRUPTED: Final = 130
 
 class Format(StrEnum):
     TEXT = "text"
+    WIDE = "wide"
+    """Text with more columns, where the command has them."""
     JSON = "json"
+    YAML = "yaml"
+
+    @property
+    def document(self) -> bool:
+        """Whether the output is one document for programs."""
+        return self in (Format.JSON, Format.YAML)
 
 
 Output = Annotated[Format, typer.Option("--output", "-o", help="output format")]
@@ -31,6 +39,17 @@ def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     sys.stdout.flush()
+
+
+def print_document(value: Any, output: Format) -> None:
+    """The same document as JSON or YAML."""
+    if output is Format.YAML:
+        import yaml
+
+        sys.stdout.write(yaml.safe_dump(orjson.loads(orjson.dumps(value)), sort_keys=False, allow_unicode=True))
+        sys.stdout.flush()
+    else:
+        print_json(value)
 
 
 def print_error(error: PlimsollError) -> None:

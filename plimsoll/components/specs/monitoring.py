@@ -12,6 +12,14 @@ class MonitoringSpec(Declared):
     """Of the PrometheusRule."""
     labels: dict[str, str] = Field(default_factory=dict)
     """Those by which the Prometheus selects its rules, such as `release: prometheus`."""
+    pod_monitor: bool = True
+    """Whether a PodMonitor is declared too."""
+    pod_labels: dict[str, str] = Field(default_factory=lambda: {"app.kubernetes.io/name": "plimsoll"}, min_length=1)
+    """Labels of the controller's pods, whose port `metrics` is scraped."""
+    dashboard: bool = True
+    """Whether a ConfigMap with the Grafana dashboard is declared too."""
+    dashboard_labels: dict[str, str] = Field(default_factory=lambda: {"grafana_dashboard": "1"}, min_length=1)
+    """Those by which Grafana's sidecar finds dashboards."""
     trigger_pending_seconds: int = Field(default=600, ge=1)
     """How long a trigger pod may ask without an answer."""
     node_claim_failure_rate: float = Field(default=0.1, gt=0, lt=1)

@@ -1,10 +1,12 @@
 """Allocated and free parts of every GPU of every node."""
 
 from plimsoll.plan.ledger.account import DiscrepancyReason, GpuAccount, GpuGroup
+from plimsoll.plan.ledger.followed import FollowedLedger
 from plimsoll.plan.ledger.ledger import GpuLedger, free_node, free_nodes, gpu_ledger
 
 __all__ = [
     "DiscrepancyReason",
+    "FollowedLedger",
     "GpuAccount",
     "GpuGroup",
     "GpuLedger",

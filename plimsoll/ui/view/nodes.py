@@ -10,9 +10,8 @@ from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import NAMESPACES
 from plimsoll.packing import GPU_MILLI
-from plimsoll.plan.ledger import GpuAccount, GpuLedger
-from plimsoll.plan.pods import PodShare, bound_pods, is_reservation, pod_changes, read_shares, value_changes
-from plimsoll.plan.pools import DaemonOverhead
+from plimsoll.plan.ledger import FollowedLedger, GpuAccount
+from plimsoll.plan.pods import PodShare, bound_pods, is_reservation, read_shares
 from plimsoll.ui.view.segments import Bar, Use, gpu_bars, summed
 
 
@@ -64,19 +63,14 @@ class NodeRows:
     """The rows of one cluster. A row is made again only when its node, its pods or its owners change."""
 
     def __init__(self) -> None:
-        self._resource = ""
-        self._ledger = GpuLedger()
-        self._pods: tuple[Pod, ...] = ()
-        self._nodes: tuple[Node, ...] = ()
-        self._daemons: tuple[object, DaemonOverhead] = ((), DaemonOverhead())
+        self._ledger = FollowedLedger()
         self._rows: dict[str, _Kept] = {}
 
     def update(self, snapshot: Snapshot, prices: Prices) -> tuple[NodeRow, ...]:
         """Nodes with GPUs, by name."""
-        ledger = self._current(snapshot)
         pods, owners = bound_pods(snapshot.pods), _owners(snapshot)
         rows = {}
-        for account in ledger.accounts():
+        for account in self._ledger.of(snapshot).accounts():
             if not (account.gpus or account.taken):
                 continue
             name = account.node.name
@@ -87,26 +81,6 @@ class NodeRows:
             rows[name] = kept
         self._rows = rows
         return tuple(kept.row for kept in rows.values())
-
-    def _current(self, snapshot: Snapshot) -> GpuLedger:
-        """The ledger, with the changes since the last snapshot."""
-        resource = snapshot.environment.spec.gpu_resource
-        if resource != self._resource:
-            self._resource, self._ledger, self._pods, self._nodes = resource, GpuLedger(resource), (), ()
-        ledger = self._ledger
-        gone, new = value_changes(self._nodes, snapshot.nodes)
-        kept = {node.name for node in new}
-        for node in gone:
-            if node.name not in kept:
-                ledger.drop_node(node.name)
-        for node in new:
-            ledger.put_node(node)
-        ledger.take(pod_changes(self._pods, snapshot.pods))
-        self._nodes, self._pods = snapshot.nodes, snapshot.pods
-        if self._daemons[0] is not snapshot.daemon_sets:
-            self._daemons = (snapshot.daemon_sets, DaemonOverhead(snapshot.daemon_sets))
-        ledger.put_beside(snapshot.host_loads, self._daemons[1])
-        return ledger
 
 
 def _owners(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:

@@ -1,0 +1,75 @@
+"""`plimsoll top`: nodes, queues, demand and what the controller does, live in the terminal."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from plimsoll.cli.shared import OUT, Context, Kubeconfig, log_to_stderr
+from plimsoll.errors import PlimsollError
+
+if TYPE_CHECKING:
+    from plimsoll.model import Snapshot
+
+IDLE_SECONDS: Final = 0.05
+MAXIMUM_SECONDS: Final = 1.0
+"""A stream of changes is shown after at most this long."""
+
+app = typer.Typer(add_completion=False)
+
+Files = Annotated[
+    list[str] | None,
+    typer.Option("--file", "-f", metavar="FILE_OR_DIR", help="manifests instead of a cluster; - is standard input"),
+]
+
+
+@app.command()
+def top(
+    file: Files = None,
+    *,
+    once: Annotated[bool, typer.Option("--once", help="print the current state and exit")] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show nodes, queues, demand and the last deltas, live until Ctrl+C; nothing is applied."""
+    from rich.live import Live
+
+    from plimsoll.cli.top_screen import Screen
+
+    log_to_stderr()
+    screen = Screen()
+    with _snapshots(file, kubeconfig, context) as snapshots:
+        first = screen.shown(next(snapshots))
+        if once or file or not OUT.is_terminal:
+            OUT.print(first)
+            return
+        with Live(first, console=OUT, screen=True, auto_refresh=False) as live:
+            for snapshot in snapshots:
+                live.update(screen.shown(snapshot), refresh=True)
+
+
+@contextmanager
+def _snapshots(file: list[str] | None, kubeconfig: Path | None, context: str | None) -> "Iterator[Iterator[Snapshot]]":
+    """The current Snapshot, then one for each change; of files only one."""
+    if file:
+        from plimsoll.observe.cloud_types import with_cloud_types
+        from plimsoll.observe.files import snapshot_from_files
+
+        yield iter([with_cloud_types(snapshot_from_files(file))])
+        return
+    from plimsoll.observe.cluster import open_observer
+
+    with open_observer(kubeconfig, context) as (_, observer):
+
+        def changes() -> "Iterator[Snapshot]":
+            yield observer.snapshot()
+            while True:
+                if observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, timeout=30.0):
+                    try:
+                        yield observer.snapshot()
+                    except PlimsollError:  # until somebody corrects it, the last state stays
+                        continue
+
+        yield changes()

@@ -1,0 +1,165 @@
+"""The screen of `plimsoll top`."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from plimsoll.cost import Prices
+from plimsoll.model import Snapshot
+from plimsoll.model.api import ConditionType
+from plimsoll.packing import GPU_MILLI
+from plimsoll.plan.queues import queue_usage
+from plimsoll.text import counted
+from plimsoll.ui.view import (
+    ClusterPage,
+    DeltaRow,
+    Filter,
+    NodeRows,
+    QueueRow,
+    RequestedRow,
+    Segment,
+    Use,
+    cluster_page,
+    delta_rows,
+    queue_rows,
+)
+
+WIDTH = 32
+"""Characters of a bar."""
+ROWS = 12
+"""Rows of a table: a terminal is small."""
+_MARKS = {
+    Use.QUEUE: ("█", "cyan"),
+    Use.OTHER: ("█", "white"),
+    Use.RESERVED: ("▒", "yellow"),
+    Use.FREE: ("░", "dim"),
+    Use.NOT_READY: ("╱", "red"),
+    Use.REQUESTED: ("·", "blue"),
+}
+_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red", "bright_cyan", "bright_magenta")
+
+
+class Screen:
+    """Renders Snapshots one after the other; rows of unchanged nodes are kept."""
+
+    def __init__(self) -> None:
+        self._rows = NodeRows()
+
+    def shown(self, snapshot: Snapshot) -> RenderableType:
+        prices = Prices.of(snapshot)
+        page = cluster_page(self._rows.update(snapshot, prices), snapshot, prices, Filter())
+        parts: list[RenderableType] = [_headline(snapshot, page), _legend(page), _groups(page)]
+        if page.requested:
+            parts.append(_requested(page.requested))
+        if snapshot.queues:
+            parts.append(_queues(queue_rows(queue_usage(snapshot), Filter())))
+        if snapshot.gpu_demands:
+            parts.append(_demands(snapshot))
+        parts.append(_workspaces(snapshot))
+        deltas = delta_rows(snapshot.environment.status.deltas, Filter())
+        if deltas:
+            parts.append(_deltas(deltas))
+        return Group(*(line for part in parts for line in (part, Text())))
+
+
+def _headline(snapshot: Snapshot, page: ClusterPage) -> Text:
+    now = datetime.now(UTC).strftime("%H:%M:%S UTC")
+    cost = "" if page.hourly is None else f"  {page.hourly:,.2f} an hour, {page.idle:,.2f} of it idle"
+    text = Text.assemble((f"Environment {snapshot.environment.name}", "bold"), f"  {now}")
+    text.append(f"  {counted(page.nodes, 'node')}, {counted(page.gpus, 'GPU')}{cost}")
+    return text
+
+
+def _legend(page: ClusterPage) -> Text:
+    text = Text()
+    for segment in page.bar:
+        mark, style = _mark(segment, page.queues)
+        label = segment.queue if segment.use is Use.QUEUE else segment.use.value.replace("-", " ")
+        text.append(mark * 2, style).append(f" {label} {segment.milli / GPU_MILLI:g}   ")
+    return text
+
+
+def _groups(page: ClusterPage) -> Table:
+    table = _table("Nodes", "Type", "NodePool", "GPUs", "", "An hour", "Idle")
+    for group in page.groups[:ROWS]:
+        nodes = f"{group.nodes}" + (f" ({group.not_ready} not ready)" if group.not_ready else "")
+        price = "" if group.price is None else f"{group.price:,.2f}"
+        idle = "" if group.price is None else f"{group.idle:,.2f}"
+        bar = _bar(group.bar, page.queues)
+        table.add_row(nodes, group.instance_type, group.pool, str(group.gpus), bar, price, idle)
+    return table
+
+
+def _requested(rows: Iterable[RequestedRow]) -> Table:
+    table = _table("Requested", "Type", "GPUs", "For", "State")
+    for row in list(rows)[:ROWS]:
+        state = ": ".join(part for part in (row.phase, row.message) if part)
+        table.add_row(f"{row.kind} {row.name}", ", ".join(row.instance_types[:2]), str(row.gpus), row.owner, state)
+    return table
+
+
+def _queues(rows: Iterable[QueueRow]) -> Table:
+    table = _table("Queue", "Quota", "Fair share", "Allocated", "Pending")
+    for row in list(rows)[:ROWS]:
+        quota = "unlimited" if row.quota is None else f"{row.quota:g}"
+        pending = Text(f"{row.pending:g}", style="yellow" if row.pending else "")
+        table.add_row("  " * row.depth + row.name, quota, f"{row.fair_share:g}", f"{row.allocated:g}", pending)
+    return table
+
+
+def _demands(snapshot: Snapshot) -> Table:
+    table = _table("Demand", "Phase", "Pods", "New GPUs", "At least", "Why")
+    for demand in sorted(snapshot.gpu_demands, key=lambda each: each.name)[:ROWS]:
+        status = demand.status
+        figures = (str(status.pod_count), str(status.gpus), str(status.least_gpus))
+        table.add_row(demand.name, status.phase.value, *figures, "; ".join(status.reasons))
+    return table
+
+
+def _workspaces(snapshot: Snapshot) -> Text:
+    ready = sum(
+        any(each.type == ConditionType.WORKLOAD_READY and each.status == "True" for each in workspace.status.conditions)
+        for workspace in snapshot.workspaces
+    )
+    return Text(f"{counted(len(snapshot.workspaces), 'Workspace')}, {ready} with a ready workload", style="bold")
+
+
+def _deltas(rows: Iterable[DeltaRow]) -> Table:
+    table = _table("Delta", "What", "Why", "Seconds")
+    for row in list(rows)[:5]:
+        for number, change in enumerate(row.changes[:3]):
+            why = f"not done: {change.failure}" if change.failure else change.reason
+            first = (row.time, f"{row.seconds:g}") if number == 0 else ("", "")
+            table.add_row(first[0], f"{change.sign} {change.what}", why, first[1])
+    return table
+
+
+def _bar(segments: Iterable[Segment], queues: tuple[str, ...]) -> Text:
+    """Each segment as long as its part, rounded so that the bar keeps its length."""
+    segments = tuple(segments)
+    total = sum(segment.milli for segment in segments) or 1
+    text, done, drawn = Text(), 0, 0
+    for segment in segments:
+        done += segment.milli
+        length = round(WIDTH * done / total) - drawn
+        mark, style = _mark(segment, queues)
+        text.append(mark * length, style)
+        drawn += length
+    return text
+
+
+def _mark(segment: Segment, queues: tuple[str, ...]) -> tuple[str, str]:
+    mark, style = _MARKS[segment.use]
+    if segment.use is Use.QUEUE and segment.queue in queues:
+        style = _COLOURS[queues.index(segment.queue) % len(_COLOURS)]
+    return mark, style
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold", no_wrap=column == "")
+    return table

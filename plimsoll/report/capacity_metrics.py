@@ -1,0 +1,71 @@
+"""Metrics of what the cluster has and costs, computed when they are scraped."""
+
+import threading
+from collections.abc import Iterable
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from plimsoll.cost import ClusterCost, PlannedCost, Prices, cluster_cost, planned_cost
+from plimsoll.model import Plan, Snapshot
+from plimsoll.packing import GPU_MILLI
+from plimsoll.plan.ledger import FollowedLedger, GpuAccount
+
+
+class CapacityMetrics(Collector):
+    """GPUs by state and costs of the newest Snapshot; nothing is computed between scrapes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ledger = FollowedLedger()
+        self._snapshot: Snapshot | None = None
+        self._plan = Plan()
+
+    def seen(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def planned(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def describe(self) -> Iterable[Metric]:
+        return _families({}, ClusterCost(), PlannedCost())
+
+    def collect(self) -> Iterable[Metric]:
+        with self._lock:
+            snapshot, plan = self._snapshot, self._plan
+            if snapshot is None:
+                return _families({}, ClusterCost(), PlannedCost())
+            prices = Prices.of(snapshot)
+            accounts = [account for account in self._ledger.of(snapshot).accounts() if account.gpus]
+            return _families(_gpus(accounts), cluster_cost(accounts, prices), planned_cost(plan, snapshot, prices))
+
+
+def _gpus(accounts: Iterable[GpuAccount]) -> dict[str, float]:
+    found = {"used": 0.0, "free": 0.0, "not_ready": 0.0}
+    for account in accounts:
+        if not account.node.usable:
+            found["not_ready"] += account.gpus
+            continue
+        free = sum(account.likely_free_milli) / GPU_MILLI
+        found["free"] += free
+        found["used"] += account.gpus - free
+    return found
+
+
+def _families(gpus: dict[str, float], cost: ClusterCost, planned: PlannedCost) -> list[Metric]:
+    by_state = GaugeMetricFamily("plimsoll_gpus", "GPUs of the cluster's nodes by state", labels=["state"])
+    for state in ("used", "free", "not_ready"):
+        by_state.add_metric([state], gpus.get(state, 0.0))
+    by_change = GaugeMetricFamily(
+        "plimsoll_planned_cost_per_hour", "What the last Plan adds to and releases from the cost", labels=["change"]
+    )
+    by_change.add_metric(["added"], planned.added)
+    by_change.add_metric(["released"], planned.removed)
+    return [
+        by_state,
+        GaugeMetricFamily("plimsoll_cost_per_hour", "Price of the GPU nodes whose price is known", cost.hourly),
+        GaugeMetricFamily("plimsoll_idle_cost_per_hour", "Part of that price for GPUs that no pod uses", cost.idle),
+        GaugeMetricFamily("plimsoll_unpriced_nodes", "GPU nodes whose price is not known", sum(cost.unpriced.values())),
+        by_change,
+    ]

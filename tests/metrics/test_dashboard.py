@@ -1,0 +1,96 @@
+"""The Grafana dashboard: made from the metrics' definitions, and each expression has an answer in a real Prometheus."""
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+
+from plimsoll.components import dashboard_json
+from plimsoll.model import Plan
+from plimsoll.model.api import DemandPhase, DemandReport, GPUDemandStatus
+from plimsoll.plan import plan, validate
+from plimsoll.report import Metrics, dashboard, expressions
+from tests.builders import NC24, a_gpu_node, a_snapshot, a_workspace, an_environment
+from tests.golden import UPDATE
+from tests.metrics.prometheus import Prometheus
+from tests.metrics.test_alerts import START, Loop, prometheus, promtool
+from tests.pages import CHECKOUT
+
+__all__ = ["prometheus", "promtool"]
+
+FILE = CHECKOUT / "plimsoll" / "components" / "dashboard.json"
+
+
+def test_the_file_is_what_the_definitions_make() -> None:
+    made = json.dumps(dashboard(Metrics().registry), indent=1) + "\n"
+    if os.environ.get(UPDATE):
+        FILE.write_text(made)
+    assert dashboard_json() == made, f"{UPDATE}=1 pytest tests/metrics/test_dashboard.py writes it anew"
+
+
+def test_every_metric_has_a_panel_of_its_own() -> None:
+    panels = [panel for panel in json.loads(dashboard_json())["panels"] if panel["type"] != "row"]
+    shown = [panel["description"].rpartition("Metric ")[2].rstrip(".") for panel in panels]
+    assert sorted(shown) == sorted(metric.name for metric in Metrics().registry.collect())
+    places = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels}
+    assert len(places) == len(panels), "no panel covers another"
+
+
+def test_no_expression_is_without_an_answer(prometheus: Prometheus) -> None:
+    """A controller works for some minutes: it plans, creates, deletes, nodes come and fail, capacity is requested."""
+    loop = Loop()
+    loop.of(cluster="one", environment="prod")
+    prometheus.scrape(loop, times=4)
+    environment = an_environment(nap=True, catalog={"prices": {NC24: 3.67}})
+    node = a_gpu_node("n", gpus=2, instance_type=NC24)
+    snapshot = a_snapshot(node, a_workspace("ws", instance_type=NC24), environment=environment)
+    made = plan(snapshot, validate(snapshot), START)
+    status = GPUDemandStatus(phase=DemandPhase.SCHEDULED, pod_count=5, gpus=3, least_gpus=2)
+    for minute in range(8):
+        now = START + timedelta(minutes=minute)
+        loop.claims(ready=3, failed=1)
+        loop.scalings(30.0, 90.0)
+        loop.deletions(failed=1)
+        loop.round_failed("BackendUnreachableError")
+        loop.seen(snapshot, now)
+        loop.planned(made.model_copy(update={"demands": (DemandReport(name="d", status=status),)}), 0.02, now)
+        loop.applied(made, created=[each.key for each in made.creations], seconds=[0.3])
+        prometheus.scrape(loop, times=2)
+    found = expressions(dashboard(loop.registry))
+    assert len(found) > 20
+    prometheus.answers(*found)
+
+
+def test_an_expression_without_an_answer_is_found(prometheus: Prometheus) -> None:
+    prometheus.scrape(Loop(), times=3)
+    for empty in (
+        "max(plimsoll_unknown)",
+        "histogram_quantile(0.5, sum by (le) (rate(plimsoll_plan_seconds_bucket[5m])))",
+    ):
+        try:
+            prometheus.answers(empty)
+        except AssertionError as error:
+            assert empty in str(error)
+        else:
+            raise AssertionError(f"{empty} has no answer")
+
+
+def test_costs_follow_the_nodes_and_the_plan() -> None:
+    metrics = Metrics()
+    environment = an_environment(nap=True, catalog={"prices": {NC24: 3.5}})
+    nodes = [a_gpu_node("n", gpus=2, instance_type=NC24), a_gpu_node("other", gpus=1, instance_type="unknown")]
+    snapshot = a_snapshot(*nodes, a_workspace("ws", instance_type=NC24, selector={}), environment=environment)
+    metrics.seen(snapshot, START)
+    metrics.planned(plan(snapshot, validate(snapshot), START), 0.01, START)
+    value = metrics.registry.get_sample_value
+    assert value("plimsoll_gpus", {"state": "free"}) == 3
+    assert value("plimsoll_cost_per_hour") == value("plimsoll_idle_cost_per_hour") == 3.5
+    assert value("plimsoll_unpriced_nodes") == 1
+    assert value("plimsoll_planned_cost_per_hour", {"change": "added"}) == 3.5
+    metrics.planned(Plan(), 0.01, START)
+    assert value("plimsoll_planned_cost_per_hour", {"change": "added"}) == 0
+
+
+def test_the_file_is_in_the_documentation() -> None:
+    page = Path(CHECKOUT / "docs" / "reference" / "metrics.md").read_text()
+    assert str(FILE.relative_to(CHECKOUT)) in page

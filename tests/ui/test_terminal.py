@@ -1,0 +1,55 @@
+"""What the terminal shows of the example: `top`, prices in `plan`, documents, and the plugin of kubectl."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.pages import CHECKOUT
+
+EXAMPLE = str(CHECKOUT / "examples" / "cluster")
+SCRIPTS = Path(sys.executable).parent
+
+
+def run(*words: str, program: str = "plimsoll", code: int | None = None) -> str:
+    done = subprocess.run(
+        [SCRIPTS / program, *words], capture_output=True, text=True, timeout=60, check=False, env={"COLUMNS": "150"}
+    )
+    assert code is None or done.returncode == code, done.stderr
+    return done.stdout
+
+
+def test_top_shows_nodes_queues_requests_and_deltas() -> None:
+    lines = run("top", "-f", EXAMPLE, code=0).splitlines()
+    assert any("13 nodes, 62 GPUs  290.87 an hour, 107.61 of it idle" in line for line in lines)
+    p5 = next(line for line in lines if "p5.48xlarge" in line)
+    assert "╱" * 8 in p5, "a quarter of the GPUs is on a node that is not ready"
+    assert any(line.split()[:1] == ["serving"] and "4.2" in line for line in lines)
+    assert any("NodeClaim assistant-7f3d2" in line and "Workspace assistants/assistant" in line for line in lines)
+    assert any("not done: Refused: NodeClaim quota exceeded" in line for line in lines)
+
+
+def test_a_plan_tells_what_it_costs() -> None:
+    plan = json.loads(run("plan", "-f", EXAMPLE, "--output", "json", code=2))
+    assert plan["cost"] == {"added": pytest.approx(55.04 + 4.602 + 6 * 0.805), "removed": 0, "unpriced": 0}
+    assert "+64.47 an hour: 64.47 added, 0.00 released" in run("plan", "-f", EXAMPLE)
+
+
+def test_a_plan_without_prices_tells_no_cost() -> None:
+    plan = json.loads(run("plan", "-f", str(CHECKOUT / "examples" / "demand"), "--output", "json"))
+    assert plan["cost"] is None
+
+
+@pytest.mark.parametrize("words", [("queues",), ("gpus",), ("demand",), ("explain", "workspace", "assistant")])
+def test_yaml_is_the_same_document_as_json(words: tuple[str, ...]) -> None:
+    given = (*words, "-f", EXAMPLE)
+    assert yaml.safe_load(run(*given, "-o", "yaml")) == json.loads(run(*given, "-o", "json"))
+
+
+def test_it_is_a_plugin_of_kubectl_and_is_completed_there() -> None:
+    assert run("--version", program="kubectl-plimsoll") == run("--version")
+    words, directive = run("expl", program="kubectl_complete-plimsoll", code=0).split()
+    assert (words, directive) == ("explain", ":4")
