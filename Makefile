@@ -13,7 +13,7 @@ TESTS ?=
 EXAMPLES ?= 20000
 SEED ?= $(shell echo $$RANDOM)
 
-.PHONY: help install browser demo test test-unit fuzz check format clean
+.PHONY: help install browser demo test test-unit fuzz check format docs release clean
 
 help:
 	@echo "make demo       install everything, start two sandboxes, run the main job"
@@ -24,6 +24,8 @@ help:
 	@echo "make format     write the format and the fixes of the linter"
 	@echo "make install    the virtual environment alone: source .venv/bin/activate"
 	@echo "make browser    Chromium for the tests of pages, from the packages of Debian or Ubuntu (as root)"
+	@echo "make docs       the documentation as a site, in build/site; fails on a dead link"
+	@echo "make release    wheel, site and release notes in dist, verified from what was built"
 	@echo "make clean      remove the virtual environments"
 
 install: .venv/.installed
@@ -61,6 +63,12 @@ check: install
 format: install
 	$(RUN) ruff format .
 	$(RUN) ruff check --fix .
+
+docs: install
+	$(RUN) NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+
+release: install check docs
+	.ci/release "$(UV)"
 
 clean:
 	rm -rf .venv .uv

@@ -1,0 +1,95 @@
+"""The documentation as a site: it is built without a warning, every page is on it, and links lead somewhere."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plimsoll.components.specs import definitions
+from tests.pages import CHECKOUT
+
+pytestmark = pytest.mark.xdist_group("site")
+
+
+def build(checkout: Path, folder: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=checkout,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    pytest.importorskip("mkdocs", reason="the group docs is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    done = build(CHECKOUT, folder)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    yield folder
+    shutil.rmtree(folder)
+
+
+def text_of(page: Path) -> str:
+    return re.sub(r"<[^>]+>", "", page.read_text())
+
+
+def test_every_page_of_the_repository_is_on_it(site: Path) -> None:
+    for page in (CHECKOUT / "docs").glob("**/*.md"):
+        found = site / page.relative_to(CHECKOUT / "docs").with_suffix("") / "index.html"
+        assert found.exists(), page
+    for name in ("contributing", "security", "changelog"):
+        assert (site / name / "index.html").exists()
+
+
+def test_the_fields_of_each_kind_are_those_of_its_definition(site: Path) -> None:
+    text = text_of(site / "reference" / "fields" / "index.html")
+    for definition in definitions():
+        assert f"{definition['spec']['names']['kind']} " in text
+    for field in ("spec.resource.labelSelector", "spec.catalog.prices", "status.deltas[].changes[].reason"):
+        assert field in text
+
+
+def test_the_api_has_what_the_fronts_offer(site: Path) -> None:
+    text = text_of(site / "api" / "components" / "index.html")
+    assert "Where the alerts stand" in text
+    assert "validate" in text_of(site / "api" / "plan" / "index.html")
+
+
+def test_drawings_are_left_to_the_browser(site: Path) -> None:
+    assert (site / "lives" / "index.html").read_text().count('class="mermaid"') == 2
+
+
+@pytest.mark.parametrize("link", ["[a](nowhere.md)", "[a](tutorial.md#no-such-heading)", "[a](../plimsoll/nowhere.py)"])
+def test_a_dead_link_fails_the_build(link: str, tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason="the group docs is not installed")
+    checkout = tmp_path / "checkout"
+    (checkout / "docs").mkdir(parents=True)
+    config = {
+        "site_name": "a",
+        "strict": True,
+        "hooks": ["docs/hooks/pages.py"],
+        "exclude_docs": "/hooks/",
+        "nav": [{"A": "index.md"}],
+        "validation": {"links": {"anchors": "warn"}},
+    }
+    (checkout / "mkdocs.yml").write_text(json.dumps(config))
+    shutil.copytree(CHECKOUT / "docs" / "hooks", checkout / "docs" / "hooks")
+    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
+        (checkout / name).write_text("# A page\n")
+    shutil.copytree(CHECKOUT / "plimsoll" / "ui" / "static", checkout / "plimsoll" / "ui" / "static")
+    (checkout / "docs" / "page.md").write_text(f"# A page\n\n{link}\n")
+    (checkout / "docs" / "tutorial.md").write_text("# Tutorial\n")
+    done = build(checkout, tmp_path / "site")
+    assert done.returncode != 0
+    assert "page.md" in done.stdout + done.stderr
