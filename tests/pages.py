@@ -18,7 +18,10 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 _BLOCK = re.compile(r"^( *)```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 _EXPECTED = re.compile(r"^(.*?)\s+# exit code (\d+)\b.*$", re.MULTILINE)
 _SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_KEPT = ("HOME", "LANG", "TMPDIR", "PLIMSOLL_HOME", "XDG_CACHE_HOME", "GOPATH", "GOCACHE", "GOMODCACHE")
+_KEPT = (
+    *("HOME", "LANG", "TMPDIR", "PLIMSOLL_HOME", "XDG_CACHE_HOME", "GOPATH", "GOCACHE", "GOMODCACHE"),
+    *("PIP_CERT", "PIP_INDEX_URL", "SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy"),
+)
 """Variables of the test run that a reader has too: where things are, not what is found on PATH."""
 
 

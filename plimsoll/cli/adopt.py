@@ -19,6 +19,9 @@ _KINDS = (
     ("kaito.sh", "workspaces", "Workspace"),
 )
 
+_FIELD_MANAGER = "pulumi.com/patchFieldManager"
+"""Annotation of what a stack has made."""
+
 
 @app.command()
 def adopt(
@@ -40,8 +43,14 @@ def adopt(
     stacks = _stack_folder(folder)
     with closing(Connection.open(kubeconfig, context)) as connection:
         found = [manifest for kind in _KINDS for manifest in _listed(connection, *kind)]
+    ours = [manifest for manifest in found if _FIELD_MANAGER in (manifest["metadata"].get("annotations") or {})]
+    found = [manifest for manifest in found if manifest not in ours]
+    if ours:
+        ERR.print(f"passed over: {counted(len(ours), 'object')} of Pulumi stacks", soft_wrap=True)
     if not found:
-        raise PlimsollError("the cluster has no NodePools, Queues or KAITO Workspaces", "there is nothing to adopt")
+        raise PlimsollError(
+            "there is nothing to adopt", "the cluster has no other NodePools, Queues or KAITO Workspaces"
+        )
     adoption = settings_of(found)
     config = {"layer": "objects", **adoption.settings}
     text = yaml.safe_dump({"config": config}, sort_keys=False)

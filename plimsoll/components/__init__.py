@@ -12,6 +12,7 @@ from plimsoll.components.access import (
 from plimsoll.components.admission import rule_policies
 from plimsoll.components.capacity_gate import GATE_NAME, CapacityGate, CapacityGateArgs, gate_policies
 from plimsoll.components.component import ENGINE, EngineVersionError
+from plimsoll.components.data_cache import DataCache, DataCacheArgs
 from plimsoll.components.declaration import InvalidArgumentError, metadata
 from plimsoll.components.environment import Environment, EnvironmentArgs
 from plimsoll.components.foundation import Foundation, FoundationArgs
@@ -26,13 +27,16 @@ from plimsoll.components.monitoring import (
 )
 from plimsoll.components.mutation import Mutation, MutationPolicy
 from plimsoll.components.node_pool import NodePool, NodePoolArgs
+from plimsoll.components.package import schema, serve
 from plimsoll.components.queue import Queue, QueueArgs
 from plimsoll.components.queue_admission import QueueAdmission, QueueAdmissionArgs
 from plimsoll.components.share_binder import ShareBinder, ShareBinderArgs
+from plimsoll.components.topology import Topology, TopologyArgs
 from plimsoll.components.training_runtime import (
     ClusterTrainingRuntime,
     ClusterTrainingRuntimeArgs,
     JobSetTemplateArgs,
+    PlacementArgs,
     TrainingRuntime,
     TrainingRuntimeArgs,
 )
@@ -52,6 +56,8 @@ __all__ = [
     "CapacityGateArgs",
     "ClusterTrainingRuntime",
     "ClusterTrainingRuntimeArgs",
+    "DataCache",
+    "DataCacheArgs",
     "EngineVersionError",
     "Environment",
     "EnvironmentArgs",
@@ -70,12 +76,15 @@ __all__ = [
     "MutationPolicy",
     "NodePool",
     "NodePoolArgs",
+    "PlacementArgs",
     "Queue",
     "QueueAdmission",
     "QueueAdmissionArgs",
     "QueueArgs",
     "ShareBinder",
     "ShareBinderArgs",
+    "Topology",
+    "TopologyArgs",
     "TrainingRuntime",
     "TrainingRuntimeArgs",
     "Workspace",
@@ -85,11 +94,14 @@ __all__ = [
     "gate_policies",
     "metadata",
     "rule_policies",
+    "schema",
+    "serve",
 ]
 
 PACKAGED: list[type[ComponentResource]] = [
     CapacityGate,
     ClusterTrainingRuntime,
+    DataCache,
     Environment,
     Foundation,
     GpuDiscovery,
@@ -99,6 +111,7 @@ PACKAGED: list[type[ComponentResource]] = [
     Queue,
     QueueAdmission,
     ShareBinder,
+    Topology,
     TrainingRuntime,
     Workspace,
 ]

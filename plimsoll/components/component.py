@@ -62,6 +62,7 @@ class Component(pulumi.ComponentResource):
         *,
         namespace: pulumi.Input[str] | None = None,
         labels: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
+        annotations: pulumi.Input[dict[str, Any]] | None = None,
         others: tuple[str, ...] = (),
     ) -> CustomResource:
         """The component's one object. `others` of the arguments are none of the model's fields.
@@ -78,6 +79,9 @@ class Component(pulumi.ComponentResource):
             skip_await=True,
             patch_force=args.get("patch_force", args.get("patchForce")),
         )
+        if annotations is not None:
+            own = around["annotations"]
+            around["annotations"] = {**annotations, **own} if isinstance(annotations, dict) else annotations
         return CustomResource(
             name,
             api_version=kind.api_version,

@@ -79,6 +79,17 @@ class JobSetTemplateArgs(TypedDict, total=False):
     spec: pulumi.Input[JobSetSpecArgs]
 
 
+class PlacementArgs(TypedDict, total=False):
+    """Near which pods, and how near: `near` of a DataCache."""
+
+    match_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Labels of those pods."""
+    topology_key: pulumi.Input[str]
+    """Label of nodes: the same value is near."""
+    required: pulumi.Input[bool]
+    """Whether pods stay pending where there is no room near the others; absent: they do."""
+
+
 class ClusterTrainingRuntimeArgs(ObjectArgs, total=False):
     """How the TrainJobs of every namespace run."""
 
@@ -87,6 +98,8 @@ class ClusterTrainingRuntimeArgs(ObjectArgs, total=False):
     ml_policy: pulumi.Input[MLPolicyArgs]
     pod_group_policy: pulumi.Input[PodGroupPolicyArgs]
     template: pulumi.Input[JobSetTemplateArgs]
+    near: pulumi.Input[PlacementArgs]
+    """Pods that all of the training is to be near, such as a DataCache's."""
     scheduler_name: pulumi.Input[str]
     kai_scheduler_field: pulumi.Input[bool]
 

@@ -10,6 +10,7 @@ from plimsoll.components import (
     PACKAGED,
     CapacityGate,
     ClusterTrainingRuntime,
+    DataCache,
     Environment,
     GpuDiscovery,
     Guard,
@@ -17,14 +18,17 @@ from plimsoll.components import (
     NodePool,
     Queue,
     QueueAdmission,
+    Topology,
     TrainingRuntime,
     Workspace,
 )
 from plimsoll.components.specs import (
+    DataCacheSpec,
     GpuDiscoverySpec,
     MonitoringSpec,
     NodePoolSpec,
     QueueAdmissionSpec,
+    TopologySpec,
     TrainingRuntimeSpec,
 )
 from plimsoll.model.api import CapacityGateSpec, EnvironmentSpec, WorkspaceSpec
@@ -44,6 +48,8 @@ OF_OBJECT = {"name", "patch_force"}
         (TrainingRuntime, TrainingRuntimeSpec, {*OF_OBJECT, "namespace", "labels"}),
         (ClusterTrainingRuntime, TrainingRuntimeSpec, {*OF_OBJECT, "labels"}),
         (CapacityGate, CapacityGateSpec, set()),
+        (Topology, TopologySpec, OF_OBJECT),
+        (DataCache, DataCacheSpec, {*OF_OBJECT, "namespace"}),
         (Monitoring, MonitoringSpec, set()),
         (QueueAdmission, QueueAdmissionSpec, set()),
         (GpuDiscovery, GpuDiscoverySpec, {"auto_provisioning", "existing", "pool_taints"}),

@@ -1,6 +1,6 @@
 """What each component declares, whole: a change of a golden file is a change for every user."""
 
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pytest
@@ -8,14 +8,17 @@ import pytest
 from plimsoll.components import (
     CapacityGate,
     ClusterTrainingRuntime,
+    DataCache,
     Environment,
     Foundation,
     GpuDiscovery,
     Monitoring,
     NodePool,
+    PlacementArgs,
     Queue,
     QueueAdmission,
     ShareBinder,
+    Topology,
     TrainingRuntime,
     Workspace,
     WorkspaceArgs,
@@ -23,6 +26,7 @@ from plimsoll.components import (
 from tests.components.declaring import assert_golden, declared, manifest
 from tests.components.templates import TORCH
 
+RACK = "cloud.provider.com/topology-rack"
 KWOK = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}
 
 
@@ -123,10 +127,37 @@ def _cluster_training_runtime() -> None:
         "torch",
         {
             "labels": {"trainer.kubeflow.org/framework": "torch"},
-            "ml_policy": {"torch": {"num_proc_per_node": 8}},
+            "ml_policy": {"torch": {"num_proc_per_node": "8"}},
             "pod_group_policy": {"kai_scheduler": {"queue": "research"}},
             "template": TORCH,
             "kai_scheduler_field": True,
+        },
+    )
+
+
+def _topology() -> None:
+    Topology("cluster", {"levels": [{"node_label": RACK, "alias": "rack"}, {"node_label": "kubernetes.io/hostname"}]})
+
+
+def _data_cache_and_its_training() -> None:
+    cache = DataCache(
+        "images-cache",
+        {
+            "namespace": "vision",
+            "table": {"metadata_location": "s3://datasets/m.json", "schema_name": "vision", "table_name": "images"},
+            "queue": "vision",
+            "topology": "cluster",
+            "level": RACK,
+            "tolerations": [{"key": "sku", "value": "gpu"}],
+        },
+    )
+    TrainingRuntime(
+        "torch",
+        {
+            "namespace": "vision",
+            "pod_group_policy": {"kai_scheduler": {"queue": "vision"}},
+            "template": TORCH,
+            "near": cast("PlacementArgs", cache.near),
         },
     )
 
@@ -183,6 +214,8 @@ def _gpu_discovery_with_everything() -> None:
         _workspace_with_template,
         _training_runtime,
         _cluster_training_runtime,
+        _topology,
+        _data_cache_and_its_training,
         _queue_admission,
         _share_binder,
         _gpu_discovery,

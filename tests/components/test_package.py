@@ -24,6 +24,8 @@ def test_its_schema_has_every_packaged_component() -> None:
         finally:
             host.kill()
     schema = json.loads(answer.schema)
+    committed = json.loads((ENTRY / "schema.json").read_text())
+    assert schema == committed, "python components/schema.py > components/schema.json writes it anew"
     assert schema["name"] == "plimsoll"
     assert set(schema["resources"]) == {f"plimsoll:index:{each.__name__}" for each in PACKAGED}
     assert all(each["isComponent"] for each in schema["resources"].values())

@@ -10,14 +10,18 @@ import yaml
 from plimsoll.components import (
     ClusterTrainingRuntime,
     ClusterTrainingRuntimeArgs,
+    DataCache,
+    InvalidArgumentError,
     NodePool,
     NodePoolArgs,
     Queue,
     QueueArgs,
+    Topology,
 )
 from plimsoll.sandbox.parts import part
 from tests.components.declaring import declared, manifest
 from tests.components.templates import TORCH
+from tests.pages import CHECKOUT
 
 NODE_CLASS = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
 
@@ -92,3 +96,32 @@ def test_node_pool_fits_karpenter(more: NodePoolArgs) -> None:
     assert_valid(
         part("karpenter").cached / "crds" / "karpenter" / "karpenter.sh_nodepools.yaml", manifest(resources, "NodePool")
     )
+
+
+def test_topology_and_data_cache_fit_kai_and_leader_worker_set() -> None:
+    rack = "cloud.provider.com/topology-rack"
+
+    def program() -> None:
+        topology = Topology("cluster", {"levels": [{"node_label": rack, "alias": "rack"}]})
+        table: Any = {"metadata_location": "s3://a/m.json", "schema_name": "a", "table_name": "b"}
+        args: Any = {"table": table, "queue": "vision", "topology": topology.topology_name, "level": rack}
+        DataCache("cache", args)
+
+    resources = declared(program)
+    assert_valid(CHECKOUT.parent / "shared" / "crds" / "kai.scheduler_topologies.yaml", manifest(resources, "Topology"))
+    cache = manifest(resources, "LeaderWorkerSet")
+    assert_valid(part("lws").cached / "crds" / "leaderworkerset.x-k8s.io_leaderworkersets.yaml", cache)
+    assert cache["metadata"]["annotations"]["kai.scheduler/topology"] == "cluster"
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        ([], "at least 1 item"),
+        ([{"node_label": "a"}, {"node_label": "a"}], "a is there twice"),
+        ([{"node_label": "kubernetes.io/hostname"}, {"node_label": "a"}], "can only be the last"),
+    ],
+)
+def test_a_topology_that_kai_would_refuse_is_refused(levels: Any, words: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=words):
+        declared(lambda: Topology("cluster", {"levels": levels}))

@@ -40,9 +40,20 @@ def of_the_sandbox(done: Done) -> None:
     assert "node/a-0 annotated" in done.stdout
 
 
+def of_pulumi(done: Done) -> None:
+    assert done.stdout.startswith("plimsoll 0."), "the package alone is installed"
+    assert "wrote stacks/Pulumi.objects.yaml" in done.stdout
+    assert "= 1 imported" in done.stdout or "imported" in done.stdout
+    assert "quota 8" in done.stdout, "what somebody lowered is taken back"
+    assert "[secret]" in done.stdout
+    assert "tuned-parameters" not in done.stdout
+    assert "plimsoll:index:Queue training create" in " ".join(done.stdout.split())
+
+
 SAY: dict[str, Callable[[Done], None]] = {
     "docs/tutorial.md": of_the_tutorial,
     "docs/guides/demand.md": of_demand,
+    "docs/guides/pulumi.md": of_pulumi,
     "docs/guides/sandbox.md": of_the_sandbox,
     "docs/guides/sharing.md": of_sharing,
 }

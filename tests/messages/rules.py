@@ -21,6 +21,7 @@ from tests.policy_rules.manifests import (
     findings,
     with_path,
 )
+from tests.policy_rules.trainings import a_job, a_runtime
 from tests.queues.manifests import amounts, pod, pod_group, queue
 
 BYO: Final = an_environment(nodeAutoProvisioning="disabled")
@@ -85,6 +86,8 @@ def _findings() -> Iterator[Finding]:
         (a_kaito_workspace(resource__preferredNodes=["a"], resource__count=3),),
         (a_kaito_workspace(resource__count=2, inference=None, tuning={"preset": {"name": "a"}}),),
         (CLAIM, STATIC),
+        (a_job(), a_queue("team")),
+        (a_runtime(policy={"kai": {"queueName": "team"}}), a_job({"scheduling.kai.io/queue": "team"})),
         (_SERVED, an_environment(nodeAutoProvisioning="enabled", access=[{"namespaces": ["other"]}])),
         (_SERVED, _allowed(queues=["shared"])),
         (_SERVED, _allowed(queues=[])),

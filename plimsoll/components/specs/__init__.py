@@ -1,21 +1,30 @@
 """Specs of what the components declare, and the CustomResourceDefinitions made from the models."""
 
 from plimsoll.components.specs.crd import definitions, environment_definition, workspace_definition
+from plimsoll.components.specs.data_cache import LEADER, SET_NAME, DataCacheSpec
+from plimsoll.components.specs.data_cache import PORT as CACHE_PORT
 from plimsoll.components.specs.gpu_discovery import ExistingGpuSoftware, GpuDiscoverySpec
 from plimsoll.components.specs.monitoring import MonitoringSpec
 from plimsoll.components.specs.node_pool_spec import NodePoolSpec
 from plimsoll.components.specs.queue_admission import QueueAdmissionSpec
 from plimsoll.components.specs.schema import structural
+from plimsoll.components.specs.topology import Placement, TopologySpec
 from plimsoll.components.specs.training_runtime import TRAINER_API_VERSION, Kind, TrainingRuntimeSpec
 
 __all__ = [
+    "CACHE_PORT",
+    "LEADER",
+    "SET_NAME",
     "TRAINER_API_VERSION",
+    "DataCacheSpec",
     "ExistingGpuSoftware",
     "GpuDiscoverySpec",
     "Kind",
     "MonitoringSpec",
     "NodePoolSpec",
+    "Placement",
     "QueueAdmissionSpec",
+    "TopologySpec",
     "TrainingRuntimeSpec",
     "definitions",
     "environment_definition",

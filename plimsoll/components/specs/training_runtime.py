@@ -9,9 +9,10 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, model_validator
 
-from plimsoll.components.specs.job_set import JobSetTemplate
+from plimsoll.components.specs.job_set import ANCESTOR_STEP, JobSetTemplate
 from plimsoll.components.specs.ml_policy import MLPolicy
 from plimsoll.components.specs.pod_group_policy import PodGroupPolicy
+from plimsoll.components.specs.topology import Placement
 from plimsoll.labels import QUEUE
 from plimsoll.model.meta import Declared, dig
 
@@ -29,6 +30,8 @@ class TrainingRuntimeSpec(Declared):
     ml_policy: MLPolicy | None = None
     pod_group_policy: PodGroupPolicy | None = None
     template: JobSetTemplate
+    near: Placement | None = None
+    """Pods that the training is to be near, such as a DataCache's. It is not for the steps before the training."""
     scheduler_name: str = Field(default="kai-scheduler", min_length=1, max_length=253)
     """The name under which KAI schedules in the cluster."""
     kai_scheduler_field: bool | None = None
@@ -54,6 +57,11 @@ class TrainingRuntimeSpec(Declared):
     def trainer_manifest(self) -> dict[str, Any]:
         """`spec` as Trainer takes it."""
         manifest = {key: value for key, value in self.manifest().items() if key not in _SETTINGS}
+        if self.near is not None:
+            for job in manifest["template"]["spec"]["replicatedJobs"]:
+                step = (dig(job, "template.metadata.labels") or {}).get(ANCESTOR_STEP)
+                if step in (None, "trainer"):
+                    job["template"]["spec"]["template"] = self.near.with_affinity(job["template"]["spec"]["template"])
         if self.queue is None:
             return manifest
         if not self.kai_scheduler_field:
@@ -100,4 +108,4 @@ class TrainingRuntimeSpec(Declared):
                     yield f"{at}.{where}: KAI does not read {key}: remove it, podGroupPolicy.kaiScheduler is enough"
 
 
-_SETTINGS: Final = frozenset({"schedulerName", "kaiSchedulerField"})
+_SETTINGS: Final = frozenset({"schedulerName", "kaiSchedulerField", "near"})

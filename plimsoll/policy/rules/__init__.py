@@ -16,6 +16,7 @@ from plimsoll.policy.rules import (
     queue_names,
     queue_tree,
     shapes,
+    training,
 )
 from plimsoll.policy.rules.chart_versions import CHART_FILE_KIND, charts
 from plimsoll.policy.rules.exemptions import EXPIRED, expired
@@ -42,6 +43,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         access,
         queue_names,
         queue_tree,
+        training,
         gpu_shares,
         capacity_pods,
         budgets,

@@ -12,11 +12,12 @@ from plimsoll.plan.catalog import Catalog
 from plimsoll.policy.fields import Manifest, is_kind, join, name_of
 from plimsoll.policy.rule import Family, Needs, Rule
 from plimsoll.policy.rules.gpu_holdings import Holding, Prices, demand, supply
+from plimsoll.policy.rules.training import Runtimes
 from plimsoll.policy.world import World
 
 GPU_RULE: Final = "gpu-budget"
 PRICE_RULE: Final = "price-budget"
-_READS: Final = ("Workspace", "InferenceSet", "NodePool", "NodeClaim", "objects with a pod template")
+_READS: Final = ("Workspace", "InferenceSet", "NodePool", "NodeClaim", "TrainJob", "objects with a pod template")
 
 Devices = Annotated[float, Field(ge=0)]
 Price = Annotated[float, Field(ge=0)]
@@ -94,8 +95,9 @@ class _Holdings:
     def __init__(self, manifests: Sequence[Manifest], world: World, prices: Mapping[str, float]) -> None:
         known = Prices(_catalog(prices))
         resource = world.gpu_resource
+        runtimes = Runtimes(manifests)
         self._environment = next((name_of(each) for each in manifests if is_kind(each, GROUP, "Environment")), "")
-        self._demand = [each for one in manifests for each in demand(one, known, resource)]
+        self._demand = [each for one in manifests for each in demand(one, known, resource, runtimes)]
         self._pools = [each for one in manifests for each in supply(one, known, resource)]
         self._supply = [
             each

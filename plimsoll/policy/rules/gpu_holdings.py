@@ -11,6 +11,7 @@ from plimsoll.plan.catalog import Catalog
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, labels_of, name_of, section, text
 from plimsoll.policy.pod_templates import PodTemplate, pod_templates
 from plimsoll.policy.rules.capacity_pods import is_capacity_pod
+from plimsoll.policy.rules.training import Runtimes, is_runtime, is_train_job
 from plimsoll.policy.workspaces import workspace_of
 from plimsoll.quantity import parse_devices, parse_quantity
 
@@ -38,8 +39,20 @@ class Prices(NamedTuple):
         return None if price is None else price * nodes
 
 
-def demand(manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE) -> Iterator[Holding]:
-    """What a Workspace or a workload requests; nothing for pods that represent capacity."""
+def demand(
+    manifest: Manifest, prices: Prices, resource: str = GPU_RESOURCE, runtimes: Runtimes | None = None
+) -> Iterator[Holding]:
+    """What a Workspace or a workload requests; nothing for pods that represent capacity, nor for runtimes.
+
+    A TrainJob requests its nodes' GPUs, as it or its runtime says.
+    """
+    if is_runtime(manifest):
+        return
+    if is_train_job(manifest):
+        training = (runtimes or Runtimes([])).training(manifest, resource)
+        if training.nodes * training.gpus:
+            yield Holding(Decimal(training.nodes * training.gpus), None, training.queue, of_nodes=False)
+        return
     workspace = workspace_of(manifest)
     if workspace is not None:
         kind = prices.catalog.lookup(text(workspace.resource, "instanceType"))

@@ -208,6 +208,14 @@ PARTS: Final = (
         ),
     ),
     Part(
+        "pulumi-language-yaml",
+        "github.com/pulumi/pulumi-yaml",
+        build_seconds=60,
+        programs=(
+            Program("pulumi-language-yaml", "github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml", folder="bin"),
+        ),
+    ),
+    Part(
         "kai",
         "github.com/NVIDIA/KAI-scheduler",
         build_seconds=5,
@@ -235,10 +243,10 @@ def part_names(*, karpenter: bool = True, trainer: bool = False, lws: bool = Tru
     `helm` renders the charts of stacks: no process of the sandbox needs it.
 
     None runs Cluster Autoscaler, whose definition of ProvisioningRequest is there to be asked for by name, nor
-    Prometheus, of which tests take promtool.
+    Prometheus, of which tests take promtool, nor Pulumi programs in YAML.
     """
     left_out = {
         "karpenter": not karpenter, "jobset": not trainer, "trainer": not trainer, "lws": not lws, "helm": not helm,
-        "cluster-autoscaler": True, "prometheus": True,
+        "cluster-autoscaler": True, "prometheus": True, "pulumi-language-yaml": True,
     }  # fmt: skip
     return [p.name for p in PARTS if not left_out.get(p.name)]

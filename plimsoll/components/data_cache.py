@@ -1,0 +1,103 @@
+"""DataCache: a table in memory near the training that reads it."""
+
+from typing import Any, TypedDict
+
+import pulumi
+from pulumi_kubernetes.core.v1 import Service
+
+from plimsoll.components.component import Component, ObjectArgs, ObjectType
+from plimsoll.components.declaration import checked, child_of, fields_of, metadata
+from plimsoll.components.gpu_discovery import TolerationArgs
+from plimsoll.components.specs import CACHE_PORT, LEADER, SET_NAME, DataCacheSpec
+from plimsoll.labels import QUEUE
+
+
+class CacheTableArgs(TypedDict, total=False):
+    """The Iceberg table that is cached."""
+
+    metadata_location: pulumi.Input[str]
+    """Where its metadata lies, such as `s3://datasets/images/metadata.json`."""
+    schema_name: pulumi.Input[str]
+    table_name: pulumi.Input[str]
+
+
+class CachePartArgs(TypedDict, total=False):
+    """What the head, or each worker, requests."""
+
+    cpu: pulumi.Input[str]
+    memory: pulumi.Input[str]
+
+
+class DataCacheArgs(ObjectArgs, total=False):
+    """Which table, and where it is held."""
+
+    namespace: pulumi.Input[str]
+    """Namespace of the objects; absent: `default`."""
+    table: pulumi.Input[CacheTableArgs]
+    workers: pulumi.Input[int]
+    """Pods beside the head; absent: 3."""
+    queue: pulumi.Input[str]
+    """A leaf queue of KAI."""
+    topology: pulumi.Input[str]
+    """Name of the Topology."""
+    level: pulumi.Input[str]
+    """Label of the level in which the cache is placed as a whole, and the training with it."""
+    required: pulumi.Input[bool]
+    """Whether the cache stays pending where no such place has room; absent: it does."""
+    image: pulumi.Input[str]
+    head: pulumi.Input[CachePartArgs]
+    worker: pulumi.Input[CachePartArgs]
+    node_selector: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Absent: nodes with GPUs, where the training can follow."""
+    tolerations: pulumi.Input[list[pulumi.Input[TolerationArgs]]]
+    scheduler_name: pulumi.Input[str]
+    """Absent: `kai-scheduler`."""
+
+
+class DataCache(Component):
+    """A LeaderWorkerSet (`leader_worker_set`) with Trainer's data cache, placed by KAI as one gang, and its `service`.
+
+    `near` is what a TrainingRuntime takes to follow it; `annotations` are those of its TrainJobs.
+    Raises InvalidArgumentError where an argument does not fit.
+    """
+
+    address: pulumi.Output[str]
+    """Host and port that a training reads from."""
+    pod_labels: pulumi.Output[dict[str, str]]
+    """Labels of its pods, to select them by."""
+    annotations: pulumi.Output[dict[str, str]]
+    """Annotations of a TrainJob whose nodes are to be placed in one place of the same level."""
+
+    def __init__(self, name: str, args: DataCacheArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("DataCache", name, args, opts)
+        namespace = args.get("namespace", "default")
+        fields = fields_of(args, "name", "namespace", "patch_force")
+        annotations = checked(DataCacheSpec, "DataCache", name, fields, DataCacheSpec.annotations)
+        self.leader_worker_set = self._object(
+            ObjectType("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
+            args,
+            DataCacheSpec,
+            DataCacheSpec.leader_worker_set,
+            namespace=namespace,
+            labels={QUEUE: args.get("queue", "")},
+            annotations=annotations,
+        )
+        set_name = self.leader_worker_set.metadata["name"]
+        self.service = Service(
+            name,
+            metadata=metadata(set_name, namespace),
+            spec={
+                "selector": {SET_NAME: set_name, LEADER: "0"},
+                "ports": [{"name": "grpc", "port": CACHE_PORT, "target_port": "grpc"}],
+            },
+            opts=child_of(self),
+        )
+        self.address = pulumi.Output.format("{0}.{1}.svc:{2}", set_name, namespace, CACHE_PORT)
+        self.pod_labels = set_name.apply(lambda known: {SET_NAME: known})
+        self.annotations = pulumi.Output.from_input(annotations)
+        self.near: dict[str, Any] = {
+            "match_labels": self.pod_labels,
+            "topology_key": args.get("level", ""),
+            "required": args.get("required", True),
+        }
+        self.register_outputs({"address": self.address, "podLabels": self.pod_labels, "annotations": self.annotations})

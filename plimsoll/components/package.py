@@ -1,0 +1,49 @@
+"""The component package `plimsoll`: its provider, for programs in any language, and its schema."""
+
+import sys
+from importlib.metadata import version
+from typing import Any, Final
+
+import pulumi
+from pulumi.provider import main
+from pulumi.provider.experimental.analyzer import PropertyDefinition
+from pulumi.provider.experimental.component import ComponentProvider
+
+from plimsoll.components.inputs import is_later
+
+NAME: Final = "plimsoll"
+
+Components = list[type[pulumi.ComponentResource]]
+
+
+def serve(components: Components) -> None:
+    """Serves the components to an engine, which has started this process as a plugin."""
+    main(_Provider(components), sys.argv[1:])
+
+
+def schema(components: Components) -> str:
+    """The schema of the package, as Pulumi's code generators read it."""
+    return str(_Provider(components).schema)
+
+
+class _Provider(ComponentProvider):
+    def __init__(self, components: Components) -> None:
+        super().__init__(components, NAME, version=version("plimsoll"))
+
+    def map_input_properties(
+        self,
+        inputs: Any,
+        properties: dict[str, PropertyDefinition],
+        mapping: dict[str, str],
+        component_name: str,
+        property_path: str,
+    ) -> Any:
+        """As the SDK's, which takes an Output for a value of its declared type, and loses it: here it stays."""
+        given = inputs if isinstance(inputs, dict) else {}
+        later = {name: value for name, value in given.items() if is_later(value) and name in mapping}
+        if is_later(inputs):
+            return inputs
+        known = {name: value for name, value in given.items() if name not in later}
+        declared = {name: each for name, each in properties.items() if name not in later}
+        mapped = super().map_input_properties(known, declared, mapping, component_name, property_path)
+        return {**mapped, **{mapping[name]: value for name, value in later.items()}}

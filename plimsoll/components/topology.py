@@ -1,0 +1,41 @@
+"""Topology: how the nodes of a cluster hang together, for KAI."""
+
+from typing import TypedDict
+
+import pulumi
+
+from plimsoll.components.component import Component, ObjectArgs, ObjectType, uid_of
+from plimsoll.components.specs import TopologySpec
+
+
+class TopologyLevelArgs(TypedDict, total=False):
+    """One level: nodes whose label has the same value are near each other."""
+
+    node_label: pulumi.Input[str]
+    """Label that every node has."""
+    alias: pulumi.Input[str]
+    """Another name of the level for workloads."""
+
+
+class TopologyArgs(ObjectArgs, total=False):
+    """The levels. Their labels cannot be changed later."""
+
+    levels: pulumi.Input[list[pulumi.Input[TopologyLevelArgs]]]
+    """The widest first."""
+
+
+class Topology(Component):
+    """A Topology (kai.scheduler/v1alpha1), `topology`. Raises InvalidArgumentError where an argument does not fit."""
+
+    topology_name: pulumi.Output[str]
+    """Name of the object: `topology` of a DataCache."""
+    uid: pulumi.Output[str]
+    """UID of the object; empty in the preview of its creation."""
+
+    def __init__(self, name: str, args: TopologyArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("Topology", name, args, opts)
+        kind = ObjectType("kai.scheduler/v1alpha1", "Topology")
+        self.topology = self._object(kind, args, TopologySpec, TopologySpec.manifest)
+        self.topology_name = self.topology.metadata["name"]
+        self.uid = uid_of(self.topology)
+        self.register_outputs({"topologyName": self.topology_name, "uid": self.uid})
