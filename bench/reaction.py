@@ -30,12 +30,12 @@ from rich.table import Table
 from bench.cluster import NODE_CLAIMS, a_loop, define_karpenter, engine_ages
 from bench.command import command
 from demo.stage import Stage, declare
+from demo.working_copy import make
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import APPLY_PATCH, Connection
 from plimsoll.labels import API_VERSION
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks import make
 
 NAMESPACE = "inference"
 WORKSPACES = f"/apis/{API_VERSION}/namespaces/{NAMESPACE}/workspaces"

@@ -18,11 +18,11 @@ from rich.table import Table
 
 from demo import byo, introduction, provisioned
 from demo.stage import PROJECT, Stage
+from demo.working_copy import make
 from plimsoll.cli.shared import print_error
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import Sandbox, showing_build, showing_startup
 from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part_names
-from plimsoll.stacks import make
 
 CONSOLE = Console()
 

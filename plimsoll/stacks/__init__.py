@@ -5,14 +5,11 @@ from plimsoll.stacks.mutation_effect import until_effective
 from plimsoll.stacks.program import run
 from plimsoll.stacks.settings import Settings, settings_of
 from plimsoll.stacks.trainer import has_kai_scheduler_field
-from plimsoll.stacks.working_copy import CHECKOUT, make
 
 __all__ = [
-    "CHECKOUT",
     "Settings",
     "classify",
     "has_kai_scheduler_field",
-    "make",
     "run",
     "settings_of",
     "until_effective",

@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from bench import reaction
+from demo.working_copy import make
 from plimsoll.errors import PlimsollError
-from plimsoll.stacks import Settings, make
+from plimsoll.stacks import Settings
 
 
 def fitted(folder: Path, workspaces: int) -> Settings:

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from demo.stage import Stage, declare
+from demo.working_copy import make
 from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
-from plimsoll.stacks import make
 from tests.e2e.admission import prepare_admission
 from tests.e2e.awaiting import await_condition
 from tests.e2e.kube import Kube

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from demo.working_copy import CHECKOUT, make
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks import CHECKOUT, make
 
 POLICIES = CHECKOUT / "policies"
 _SECONDS = 240

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from demo.stage import Stage, declare
+from demo.working_copy import make
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks import make
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from demo.working_copy import CHECKOUT
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks import CHECKOUT
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
 from tests.e2e.stacks import Project

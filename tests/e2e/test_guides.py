@@ -40,6 +40,28 @@ def of_the_sandbox(done: Done) -> None:
     assert "node/a-0 annotated" in done.stdout
 
 
+def assert_whole_alone(python: Path) -> None:
+    """What the wheel installs beside a user's own packages, and that every command of it is there."""
+    done = subprocess.run([python, "-c", _ALONE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+_ALONE = """
+from importlib.metadata import files
+from typer.testing import CliRunner
+from plimsoll.cli import COMMANDS, app
+installed = files("plimsoll")
+names = {path.parts[0] for path in installed if path.parts[0] != ".."}
+assert {name for name in names if not name.endswith(".dist-info")} == {"plimsoll"}, names
+assert any(str(path) == "plimsoll/py.typed" for path in installed)
+for command in COMMANDS:
+    done = CliRunner().invoke(app, [command, "--help"])
+    assert done.exit_code == 0, (command, done.output)
+import sys
+assert not {"moto", "pytest", "hypothesis"} & set(sys.modules)
+"""
+
+
 def of_pulumi(done: Done) -> None:
     assert done.stdout.startswith("plimsoll 0."), "the package alone is installed"
     assert "wrote stacks/Pulumi.objects.yaml" in done.stdout
@@ -72,6 +94,8 @@ def checkout(sandbox_home: Path, tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("name", PAGES)
 def test_the_commands_of_a_page_run(name: str, checkout: Path) -> None:
     SAY[name](PAGES[name].run(checkout, timeout=500))
+    if name == "docs/guides/pulumi.md":
+        assert_whole_alone(checkout.with_name("gpu-capacity") / ".venv" / "bin" / "python")
 
 
 def test_of_every_page_is_known_what_it_says() -> None:

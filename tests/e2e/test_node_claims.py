@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from demo.stage import Stage, declare
+from demo.working_copy import make
 from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks import make
 from tests.e2e.awaiting import await_condition
 from tests.e2e.conditions import condition
 from tests.e2e.conftest import up_sandbox

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from demo.working_copy import CHECKOUT
 from plimsoll.components import GATE_NAME, gate_policies
 from plimsoll.kube import APPLY_PATCH, Connection, RequestError
 from plimsoll.model.api import (
@@ -17,7 +18,7 @@ from plimsoll.model.api import (
     CapacityGateSpec,
 )
 from plimsoll.sandbox import Sandbox
-from plimsoll.stacks import CHECKOUT, until_effective
+from plimsoll.stacks import until_effective
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
 from tests.e2e.stacks import Project

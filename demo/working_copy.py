@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 def make(folder: Path) -> Path:
