@@ -13,99 +13,173 @@ from plimsoll.model.api import EnvironmentSpec
 
 
 class LimitsArgs(TypedDict, total=False):
+    """Upper limits of the environment; absent means unlimited."""
+
     gpus: pulumi.Input[int]
+    """GPU devices in all NodeClaims that the controller created, and of the nodes that demand requests."""
     nodes: pulumi.Input[int]
+    """NodeClaims that the controller created, and nodes that demand requests."""
     deletions_per_tick: pulumi.Input[int]
+    """NodeClaims and workloads that one delta may delete; the others wait for the next one."""
 
 
 class NamespaceAccessArgs(TypedDict, total=False):
+    """What Workspaces of some namespaces may use. An absent list allows everything, an empty one nothing."""
+
     namespaces: pulumi.Input[list[pulumi.Input[str]]]
+    """Names of namespaces; `*` stands for every namespace without an entry."""
     node_pools: pulumi.Input[list[pulumi.Input[str]]]
     queues: pulumi.Input[list[pulumi.Input[str]]]
     instance_types: pulumi.Input[list[pulumi.Input[str]]]
     gpus: pulumi.Input[int]
+    """Total GPU devices of the Workspaces of each namespace."""
 
 
 class NodeClaimsArgs(TypedDict, total=False):
+    """How NodeClaims are created."""
+
     node_class_ref: pulumi.Input[NodeClassRefArgs]
+    """Absent: that of a NodePool that allows the instance type, else that of the cloud in the catalog."""
     taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
     capacity_type: pulumi.Input[str]
+    """How nodes for Workspaces are paid for, where a Workspace does not say it: `spot`, `on-demand`, or `any` of
+    them; absent: as the provider chooses."""
     storage_gib: pulumi.Input[int]
+    """Ephemeral storage that a NodeClaim requests, GiB, if no preset determines it; absent: none."""
     launch_deadline_seconds: pulumi.Input[int]
+    """How long the provider may take to launch an instance."""
     registration_deadline_seconds: pulumi.Input[int]
+    """How long a NodeClaim may take until its node has registered, including the launch."""
     gpu_deadline_seconds: pulumi.Input[int]
+    """How long a registered node may take until its GPUs are allocatable; Karpenter has no deadline for it."""
     retry_seconds: pulumi.Input[int]
+    """Pause before a failed NodeClaim is replaced; doubled with each consecutive failure."""
     retry_limit_seconds: pulumi.Input[int]
+    """The longest pause."""
 
 
 class DeclaredPresetArgs(TypedDict, total=False):
+    """A preset that Workspaces may name."""
+
     name: pulumi.Input[str]
     aliases: pulumi.Input[list[pulumi.Input[str]]]
     repository: pulumi.Input[str]
+    """The model's name on Hugging Face, or a path in the server's image or volume."""
     size_gib: pulumi.Input[float]
+    """Weights as files, GiB: `metadata.total_size` of the safetensors index."""
     config: pulumi.Input[dict[str, Any]]
+    """Fields of the model's `config.json`; those on layers, heads and context are read."""
     spans_nodes: pulumi.Input[bool]
+    """Whether one replica may run on several nodes."""
     gated: pulumi.Input[bool]
+    """Whether the model is given only to those who accepted its license, so that Workspaces need a token."""
     options: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Options of vLLM that the model needs, without the leading dashes; empty text for one without a value."""
 
 
 class HeadroomArgs(TypedDict):
+    """Nodes that are kept ready in advance. The autoscaler replaces them when pods use them."""
+
     name: pulumi.Input[str]
     node_pool: pulumi.Input[str]
     instance_type: pulumi.Input[str]
     gpus: pulumi.Input[int]
+    """GPU devices of one node."""
     nodes: pulumi.Input[int]
 
 
 class DemandArgs(TypedDict, total=False):
+    """Capacity for pods that share GPUs."""
+
     provisioner: pulumi.Input[str]
+    """`none`: demand is planned and reported, and no capacity is requested."""
     schedulers: pulumi.Input[list[pulumi.Input[str]]]
+    """Schedulers whose unschedulable pods are planned for."""
     assumed_share_milli: pulumi.Input[int]
+    """Thousandths of a GPU that a share in MiB counts as, if the memory of no GPU is known."""
     gpu_tflops: pulumi.Input[Mapping[str, pulumi.Input[float]]]
+    """TFLOPS (FP16, dense) of one GPU by product, where they differ from the built-in table or are not in it. Shares
+    in TFLOPS are fractions of it."""
     namespace: pulumi.Input[str]
+    """Namespace of trigger pods and of the other provisioners' objects; the foundation creates it with its admission
+    rules."""
     image: pulumi.Input[str]
+    """Image of trigger pods, which never run."""
     scheduler_name: pulumi.Input[str]
+    """Scheduler name of trigger pods: no scheduler may use it, so that trigger pods are never bound."""
     label_prefix: pulumi.Input[str]
+    """Prefix of the labels and annotations that describe a trigger pod."""
     deadline_seconds: pulumi.Input[int]
+    """How long requested capacity is awaited."""
     retries: pulumi.Input[int]
+    """Number of new requests after the capacity for a demand failed to arrive in time."""
     retry_seconds: pulumi.Input[int]
+    """How long an instance type that failed to launch is skipped; others that fit are requested meanwhile."""
     pause_seconds: pulumi.Input[int]
+    """How long no capacity is requested for a demand after its last retry; then it starts again."""
     retention_seconds: pulumi.Input[int]
+    """How long the GPUDemand of a demand that is over is kept."""
     headroom: pulumi.Input[list[pulumi.Input[HeadroomArgs]]]
+    """Only for the provisioner `capacity-buffer`."""
 
 
 class CatalogArgs(TypedDict, total=False):
+    """Where instance types and their prices come from."""
+
     aws_region: pulumi.Input[str]
+    """AWS region whose EC2 API is queried for instance types (ec2:DescribeInstanceTypes); absent: none is queried."""
     prices: pulumi.Input[dict[str, pulumi.Input[float]]]
+    """Price of one instance per hour by instance type, in any one currency; suggestions are sorted by it."""
 
 
 class EstimatorArgs(TypedDict, total=False):
+    """Each absent field has the estimator's default, which is KAITO's."""
+
     utilization: pulumi.Input[float]
+    """Fraction of a GPU's memory that the inference server may use; absent: 0.84."""
     utilization_by_product: pulumi.Input[dict[str, pulumi.Input[float]]]
+    """Utilization by GPU product, such as H100: 0.92; a key matches products that contain all of its words."""
     overhead_gib: pulumi.Input[float]
+    """GiB of each GPU that CUDA, NCCL and graphs use; absent: 2.3."""
     activation_factor: pulumi.Input[float]
+    """Factor for activations on a GPU's part of the weights; absent: 1.05."""
     weight_factor: pulumi.Input[float]
+    """Size of the weights in memory, as a multiple of their files; absent: 1.02."""
     context_length: pulumi.Input[int]
+    """Tokens whose KV cache must fit, if a Workspace does not set them; absent: 2048."""
     kv_value_bytes: pulumi.Input[float]
+    """Bytes of one cached value: 1 if the server keeps its KV cache as fp8; absent: 2."""
 
 
 class RuleSettingArgs(TypedDict, total=False):
+    """Severity and options of one policy rule."""
+
     severity: pulumi.Input[str]
+    """Absent: that of the rule. `warning` is reported and refuses nothing; `off` disables the rule."""
     options: pulumi.Input[dict[str, Any]]
+    """Options of the rule, as shown by `plimsoll policy list`."""
 
 
 class ExemptionArgs(TypedDict, total=False):
+    """Objects that are exempt from a rule, for a reason and until a date."""
+
     rule: pulumi.Input[str]
     kind: pulumi.Input[str]
     namespace: pulumi.Input[str]
     name: pulumi.Input[str]
     reason: pulumi.Input[str]
     until: pulumi.Input[str]
+    """The last day, in UTC."""
 
 
 class PoliciesArgs(TypedDict, total=False):
+    """The policy rules of the cluster."""
+
     admission: pulumi.Input[str]
+    """What the cluster does with an object that breaks a rule of severity error: reject it, warn and write an audit
+    annotation, or admit it. Rules of severity warning only warn."""
     rules: pulumi.Input[dict[str, pulumi.Input[RuleSettingArgs]]]
+    """By the rule's name."""
     exemptions: pulumi.Input[list[pulumi.Input[ExemptionArgs]]]
 
 
@@ -114,20 +188,33 @@ class EnvironmentArgs(ObjectArgs, total=False):
 
     node_auto_provisioning: pulumi.Input[str]
     provisioner: pulumi.Input[str]
+    """Absent: `byo` where auto-provisioning is disabled, `nodeclaim` where it is enabled."""
     gpu_resource: pulumi.Input[str]
+    """The extended resource that pods request."""
     limits: pulumi.Input[LimitsArgs]
     access: pulumi.Input[list[pulumi.Input[NamespaceAccessArgs]]]
+    """Absent: every namespace may use everything."""
     reserved_label_prefixes: pulumi.Input[list[pulumi.Input[str]]]
+    """Label keys with these prefixes are not allowed in a Workspace's selector, nor in its template's labels."""
     admission: pulumi.Input[str]
+    """What the cluster does with a Workspace that does not fit the mode or uses reserved labels: reject it, warn and
+    write an audit annotation, or admit it. The controller's verdict is the same in any case."""
     policies: pulumi.Input[PoliciesArgs]
+    """Settings of the policy rules, and exemptions."""
     node_claims: pulumi.Input[NodeClaimsArgs]
     catalog: pulumi.Input[CatalogArgs]
     estimator: pulumi.Input[EstimatorArgs]
     queue_scheduler: pulumi.Input[str]
+    """Scheduler of the pods of a Workspace that names a queue."""
     inference_image: pulumi.Input[str]
+    """Image that serves presets."""
     weights: pulumi.Input[WeightsArgs]
+    """Where the files of presets are kept, for Workspaces that do not say it; absent: on the node's disk, as long as
+    the pod exists."""
     presets: pulumi.Input[list[pulumi.Input[DeclaredPresetArgs]]]
+    """Models that Workspaces may name besides those of the built-in catalog; they take precedence over it."""
     demand: pulumi.Input[DemandArgs]
+    """How capacity is provided for pods with GPU requests that the cluster cannot place."""
 
 
 class Environment(Component):

@@ -16,31 +16,49 @@ from plimsoll.model.api import DeclaredTaint
 
 
 class DevicePluginArgs(TypedDict, total=False):
+    """The device plugin, which announces `nvidia.com/gpu` to the kubelet."""
+
     enabled: bool
 
 
 class GfdArgs(TypedDict, total=False):
+    """GPU Feature Discovery, which writes the `nvidia.com/gpu.*` labels."""
+
     mode: str
+    """auto: on exactly where node auto-provisioning is disabled."""
     no_timestamp: pulumi.Input[bool]
+    """Leave the label `nvidia.com/gfd.timestamp` out."""
     sleep_interval: pulumi.Input[str]
+    """Time between two runs; 60s where nothing is said."""
 
 
 class PluginConfigArgs(TypedDict, total=False):
+    """Named configurations of the device plugin: time-slicing, MPS, MIG."""
+
     map: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Name of a configuration to its text (YAML)."""
     default: pulumi.Input[str]
+    """Name of the one for nodes that choose none by the label `nvidia.com/device-plugin.config`."""
 
 
 class ImageArgs(TypedDict, total=False):
+    """The chart's image."""
+
     repository: pulumi.Input[str]
     tag: pulumi.Input[str]
     pull_policy: pulumi.Input[str]
 
 
 class CdiArgs(TypedDict, total=False):
+    """The Container Device Interface."""
+
     nvidia_hook_path: pulumi.Input[str]
+    """nvidia-cdi-hook or nvidia-ctk on the nodes."""
 
 
 class TolerationArgs(TypedDict, total=False):
+    """A toleration of pods (core/v1)."""
+
     key: pulumi.Input[str]
     operator: pulumi.Input[str]
     value: pulumi.Input[str]
@@ -70,23 +88,31 @@ class GpuDiscoveryArgs(TypedDict, total=False):
     """Taints of the pools that hold the GPUs: passed on as tolerations."""
     enabled: bool
     chart: str
+    """A chart's name in `repository`, an `oci://` reference, or a local path that starts with `.` or `/`."""
     repository: str
+    """URL of a chart repository; absent: NVIDIA's, where `chart` is a name."""
     version: str
+    """Exact: no range, so that a preview today and an update tomorrow render the same objects."""
     namespace: str
     create_namespace: bool
     allow_default_namespace: bool
     nvidia_device_plugin: DevicePluginArgs
     gfd: GfdArgs
     nfd: str
+    """Node Feature Discovery, which turns GFD's findings into labels. auto: with GFD, unless the cluster has one."""
     mig_strategy: pulumi.Input[str]
     config: pulumi.Input[PluginConfigArgs]
     runtime_class_name: pulumi.Input[str]
     tolerations: pulumi.Input[list[pulumi.Input[TolerationArgs]]]
+    """Beyond the chart's own and those for the taints of the pools."""
     node_selector: pulumi.Input[dict[str, pulumi.Input[str]]]
     affinity: pulumi.Input[dict[str, Any]]
+    """Absent: the chart's own; a node needs the label `feature.node.kubernetes.io/pci-10de.present` or
+    `nvidia.com/gpu.present`."""
     image: pulumi.Input[ImageArgs]
     image_pull_secrets: pulumi.Input[list[pulumi.Input[str]]]
     device_list_strategy: pulumi.Input[str]
+    """envvar, volume-mounts, cdi-annotations, cdi-cri; several with commas."""
     cdi: pulumi.Input[CdiArgs]
 
 

@@ -31,9 +31,14 @@ class MonitoringArgs(TypedDict, total=False):
     dashboard_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Those by which Grafana's sidecar finds dashboards; absent: `grafana_dashboard: "1"`."""
     trigger_pending_seconds: pulumi.Input[int]
+    """How long a trigger pod may ask without an answer."""
     node_claim_failure_rate: pulumi.Input[float]
+    """Part of the NodeClaims of the last half hour that may fail."""
     scaling_seconds: pulumi.Input[int]
+    """How long nodes may take until their GPUs are there, for 95 of 100; what takes half an hour and what takes
+    longer count the same."""
     cleanup_failures: pulumi.Input[int]
+    """Deletions that may fail in a quarter of an hour."""
 
 
 class Monitoring(Component):

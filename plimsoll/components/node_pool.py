@@ -10,34 +10,49 @@ from plimsoll.labels import NODEPOOL
 
 
 class NodeClassRefArgs(TypedDict, total=False):
+    """The cloud's node class that NodeClaims refer to (karpenter.sh/v1 nodeClassRef)."""
+
     group: pulumi.Input[str]
     kind: pulumi.Input[str]
     name: pulumi.Input[str]
 
 
 class RequirementArgs(TypedDict, total=False):
+    """One requirement on the instance types and nodes of a pool."""
+
     key: pulumi.Input[str]
     operator: pulumi.Input[str]
     values: pulumi.Input[list[pulumi.Input[str]]]
     min_values: pulumi.Input[int]
+    """Different values that a launch must leave open, for flexibility."""
 
 
 class TaintArgs(TypedDict, total=False):
+    """A taint of nodes."""
+
     key: pulumi.Input[str]
     value: pulumi.Input[str]
     effect: pulumi.Input[str]
 
 
 class BudgetArgs(TypedDict, total=False):
+    """How many nodes may be disrupted at once, and when."""
+
     nodes: pulumi.Input[str]
+    """A number, or a share such as `10%`."""
     reasons: pulumi.Input[list[pulumi.Input[str]]]
     schedule: pulumi.Input[str]
+    """When it holds, as in a crontab; needs `duration`."""
     duration: pulumi.Input[str]
 
 
 class DisruptionArgs(TypedDict, total=False):
+    """When Karpenter may take a node away."""
+
     consolidation_policy: pulumi.Input[str]
     consolidate_after: pulumi.Input[str]
+    """Time without a pod that comes or goes. A new node is empty until its driver is up and its GPUs are discovered,
+    which takes minutes: a shorter time takes it away before that."""
     budgets: pulumi.Input[list[pulumi.Input[BudgetArgs]]]
 
 
@@ -47,15 +62,22 @@ class NodePoolArgs(ObjectArgs, total=False):
     requirements: pulumi.Input[list[pulumi.Input[RequirementArgs]]]
     node_class_ref: pulumi.Input[NodeClassRefArgs]
     labels: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Labels of the nodes."""
     annotations: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Annotations of the nodes."""
     taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
     startup_taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
+    """Taints that somebody else removes once the node is prepared."""
     limits: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Quantity of each resource that the pool may hold at most, such as `nvidia.com/gpu: 16`, and `nodes`."""
     disruption: pulumi.Input[DisruptionArgs]
     expire_after: pulumi.Input[str]
+    """Age at which a node is replaced; Karpenter takes 720h where nothing is said."""
     termination_grace_period: pulumi.Input[str]
     weight: pulumi.Input[int]
+    """Pools of a higher weight are tried first."""
     replicas: pulumi.Input[int]
+    """Makes the pool a static one that always holds this many nodes (Karpenter's gate StaticCapacity)."""
 
 
 class NodePool(Component):

@@ -8,8 +8,11 @@ import pulumi
 from pulumi.provider import main
 from pulumi.provider.experimental.analyzer import PropertyDefinition
 from pulumi.provider.experimental.component import ComponentProvider
+from pulumi.provider.provider import ConstructResult
+from pulumi.provider.server import ComponentInitError
 
 from plimsoll.components.inputs import is_later
+from plimsoll.errors import PlimsollError
 
 NAME: Final = "plimsoll"
 
@@ -29,6 +32,17 @@ def schema(components: Components) -> str:
 class _Provider(ComponentProvider):
     def __init__(self, components: Components) -> None:
         super().__init__(components, NAME, version=version("plimsoll"))
+
+    def construct(
+        self, name: str, resource_type: str, inputs: Any, options: pulumi.ResourceOptions | None = None
+    ) -> ConstructResult:
+        """Arguments that do not fit are reported by their message, without the SDK's traceback."""
+        try:
+            return super().construct(name, resource_type, inputs, options)
+        except ComponentInitError as error:
+            if isinstance(error.inner, PlimsollError):
+                raise pulumi.InputPropertyError("args", str(error.inner)) from None
+            raise
 
     def map_input_properties(
         self,

@@ -22,8 +22,11 @@ class QueueResourcesArgs(TypedDict, total=False):
     """GPU devices, CPU millicores, memory in MB of 10^6 bytes."""
 
     gpu: pulumi.Input[QueueResourceArgs]
+    """GPU devices; a fraction is allowed."""
     cpu: pulumi.Input[QueueResourceArgs]
+    """Millicores."""
     memory: pulumi.Input[QueueResourceArgs]
+    """MB of 10^6 bytes."""
 
 
 class QueueArgs(ObjectArgs, total=False):
@@ -36,9 +39,12 @@ class QueueArgs(ObjectArgs, total=False):
     display_name: pulumi.Input[str]
     parent_queue: pulumi.Input[str]
     priority: pulumi.Input[int]
+    """Higher is served first; KAI's default is 100."""
     resources: pulumi.Input[QueueResourcesArgs]
     preempt_min_runtime: pulumi.Input[str]
+    """A duration such as `10m`, before which work of this queue is not preempted."""
     reclaim_min_runtime: pulumi.Input[str]
+    """A duration such as `10m`, before which work of this queue is not reclaimed."""
 
 
 class Queue(Component):

@@ -9,20 +9,28 @@ from plimsoll.components.specs import TRAINER_API_VERSION, TrainingRuntimeSpec
 
 
 class TorchPolicyArgs(TypedDict, total=False):
+    """PyTorch's `torchrun`."""
+
     num_proc_per_node: pulumi.Input[str]
     """`auto`, `cpu`, `gpu`, or a number as a text; Trainer takes `auto`."""
     elastic_policy: pulumi.Input[dict[str, Any]]
 
 
 class MpiPolicyArgs(TypedDict, total=False):
+    """A training by MPI."""
+
     num_proc_per_node: pulumi.Input[int]
+    """Slots of each node; Trainer takes 1."""
     mpi_implementation: pulumi.Input[str]
     ssh_auth_mount_path: pulumi.Input[str]
     run_launcher_as_node: pulumi.Input[bool]
 
 
 class MLPolicyArgs(TypedDict, total=False):
+    """The framework of a training and its nodes."""
+
     num_nodes: pulumi.Input[int]
+    """Nodes of a training; Trainer takes 1, and a TrainJob may say another number."""
     torch: pulumi.Input[TorchPolicyArgs]
     mpi: pulumi.Input[MpiPolicyArgs]
     flux: pulumi.Input[dict[str, Any]]
@@ -31,38 +39,55 @@ class MLPolicyArgs(TypedDict, total=False):
 
 
 class KaiSchedulerArgs(TypedDict):
+    """KAI Scheduler, which makes the PodGroup itself: it needs nothing but the queue."""
+
     queue: pulumi.Input[str]
+    """A leaf queue."""
 
 
 class CoschedulingArgs(TypedDict, total=False):
+    """The coscheduling plugin of Kubernetes' scheduler-plugins, handed to Trainer as it is."""
+
     schedule_timeout_seconds: pulumi.Input[int]
 
 
 class VolcanoArgs(TypedDict, total=False):
+    """The Volcano scheduler, handed to Trainer as it is."""
+
     network_topology: pulumi.Input[dict[str, Any]]
 
 
 class PodGroupPolicyArgs(TypedDict, total=False):
+    """One of the three."""
+
     kai_scheduler: pulumi.Input[KaiSchedulerArgs]
     coscheduling: pulumi.Input[CoschedulingArgs]
     volcano: pulumi.Input[VolcanoArgs]
 
 
 class TemplateMetadataArgs(TypedDict, total=False):
+    """Labels and annotations of the JobSet."""
+
     labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     annotations: pulumi.Input[dict[str, pulumi.Input[str]]]
 
 
 class ReplicatedJobArgs(TypedDict, total=False):
+    """One kind of Job, with the template of its Pods."""
+
     name: pulumi.Input[str]
     replicas: pulumi.Input[int]
+    """Jobs; JobSet takes 1, and Trainer takes nothing else for a step of a TrainJob."""
     group_name: pulumi.Input[str]
     depends_on: pulumi.Input[list[dict[str, Any]]]
+    """`name` and `status` (`Ready`, `Complete`) of another Job that comes first."""
     template: pulumi.Input[dict[str, Any]]
     """A JobTemplateSpec with Kubernetes' own names."""
 
 
 class JobSetSpecArgs(TypedDict, total=False):
+    """All but `replicatedJobs` is the apiserver's to check."""
+
     replicated_jobs: pulumi.Input[list[pulumi.Input[ReplicatedJobArgs]]]
     network: pulumi.Input[dict[str, Any]]
     success_policy: pulumi.Input[dict[str, Any]]
@@ -75,6 +100,8 @@ class JobSetSpecArgs(TypedDict, total=False):
 
 
 class JobSetTemplateArgs(TypedDict, total=False):
+    """The JobSet of each TrainJob."""
+
     metadata: pulumi.Input[TemplateMetadataArgs]
     spec: pulumi.Input[JobSetSpecArgs]
 
@@ -101,7 +128,9 @@ class ClusterTrainingRuntimeArgs(ObjectArgs, total=False):
     near: pulumi.Input[PlacementArgs]
     """Pods that all of the training is to be near, such as a DataCache's."""
     scheduler_name: pulumi.Input[str]
+    """The name under which KAI schedules in the cluster."""
     kai_scheduler_field: pulumi.Input[bool]
+    """Whether the cluster's Trainer has `podGroupPolicy.kaiScheduler`, so that it is passed on."""
 
 
 class TrainingRuntimeArgs(ClusterTrainingRuntimeArgs, total=False):

@@ -10,97 +10,159 @@ from plimsoll.model.api import WorkspaceSpec
 
 
 class LabelRequirementArgs(TypedDict, total=False):
+    """One entry of `matchExpressions`."""
+
     key: pulumi.Input[str]
     operator: pulumi.Input[str]
     values: pulumi.Input[list[pulumi.Input[str]]]
 
 
 class LabelSelectorArgs(TypedDict, total=False):
+    """Both forms must match. An empty selector matches everything."""
+
     match_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     match_expressions: pulumi.Input[list[pulumi.Input[LabelRequirementArgs]]]
 
 
 class PartitionArgs(TypedDict, total=False):
+    """A MIG slice (NVIDIA's Multi-Instance GPU), or some of a node's GPUs."""
+
     mode: pulumi.Input[str]
     profile: pulumi.Input[str]
+    """Mode mig: profile of the slice that a pod requests, such as 1g.10gb."""
     count: pulumi.Input[int]
+    """Mode accelerator: number of GPUs that a pod requests."""
 
 
 class ResourceArgs(TypedDict, total=False):
+    """Which nodes: existing ones by selector, or provisioned ones by instance type."""
+
     instance_type: pulumi.Input[str]
+    """Required if node auto-provisioning is enabled, forbidden if it is disabled."""
     label_selector: pulumi.Input[LabelSelectorArgs]
     count: pulumi.Input[int]
+    """Deprecated: total number of nodes; use `inference.replicas` and `perReplicaNodeCount`."""
     node_count_limit: pulumi.Input[int]
+    """Maximum number of nodes of the Workspace; one that needs more is refused."""
     capacity_type: pulumi.Input[str]
+    """How provisioned nodes are paid for: `spot`, `on-demand`, or `any` of them; absent: as the Environment sets
+    it."""
     preferred_nodes: pulumi.Input[list[pulumi.Input[str]]]
+    """Deprecated and without effect, as in KAITO: select nodes by `labelSelector`."""
     partition: pulumi.Input[PartitionArgs]
+    """The part of a node's GPUs that each pod requests; only for existing nodes. Absent: all of them."""
 
 
 class PresetOptionsArgs(TypedDict, total=False):
+    """How the model of a preset is fetched."""
+
     model_access_secret: pulumi.Input[str]
+    """Secret in the Workspace's namespace whose key HF_TOKEN grants access to the model on Hugging Face."""
 
 
 class ModelParametersArgs(TypedDict, total=False):
+    """What is known of a model: the size of its files, and its `config.json`."""
+
     size_gib: pulumi.Input[float]
+    """Weights as files, GiB: `metadata.total_size` of the safetensors index."""
     config: pulumi.Input[dict[str, Any]]
+    """Fields of the model's `config.json`; those on layers, heads and context are read."""
 
 
 class PresetArgs(TypedDict, total=False):
+    """A model by its name."""
+
     name: pulumi.Input[str]
     preset_options: pulumi.Input[PresetOptionsArgs]
     parameters: pulumi.Input[ModelParametersArgs]
+    """Figures of the model, for one that is not known by its name, or to correct them."""
 
 
 class WeightsArgs(TypedDict, total=False):
+    """Where the model's files are kept. Absent: on the node's disk, as long as the pod exists."""
+
     volume_source: pulumi.Input[dict[str, Any]]
+    """A volume, as in a pod's `volumes` (`persistentVolumeClaim`, `hostPath`, `ephemeral`, ...). It is the server's
+    Hugging Face cache (HF_HOME)."""
     read_only: pulumi.Input[bool]
+    """Whether the volume holds the files already and is only read, such as a claim that many nodes mount: nothing is
+    downloaded."""
 
 
 class ServiceSettingsArgs(TypedDict, total=False):
+    """The Service of a preset's replicas."""
+
     enabled: pulumi.Input[bool]
     name: pulumi.Input[str]
+    """Absent: that of the Workspace."""
     port: pulumi.Input[int]
 
 
 class DataSourceArgs(TypedDict, total=False):
+    """Source of data."""
+
     name: pulumi.Input[str]
+    """It names a folder and, for an adapter, the model that requests name."""
     image: pulumi.Input[str]
+    """An image with the data in its directory `/data`."""
     image_pull_secrets: pulumi.Input[list[pulumi.Input[str]]]
     volume_source: pulumi.Input[dict[str, Any]]
+    """A volume with the data, as in a pod's `volumes` (`persistentVolumeClaim`, `nfs`, ...)."""
     urls: pulumi.Input[list[pulumi.Input[str]]]
 
 
 class DataDestinationArgs(TypedDict, total=False):
+    """Destination of the tuned weights."""
+
     image: pulumi.Input[str]
     image_push_secret: pulumi.Input[str]
     volume_source: pulumi.Input[dict[str, Any]]
 
 
 class AdapterArgs(TypedDict, total=False):
+    """A LoRA adapter of the model."""
+
     source: pulumi.Input[DataSourceArgs]
     strength: pulumi.Input[str]
+    """Multiplier of the weights, 0 to 1, as text."""
 
 
 class TuningArgs(TypedDict, total=False):
+    """A model that is tuned."""
+
     preset: pulumi.Input[PresetArgs]
     method: pulumi.Input[str]
     config: pulumi.Input[str]
+    """ConfigMap with the arguments of the tuning."""
     input: pulumi.Input[DataSourceArgs]
     output: pulumi.Input[DataDestinationArgs]
 
 
 class InferenceArgs(TypedDict, total=False):
+    """What to run: a preset, or a pod template."""
+
     preset: pulumi.Input[PresetArgs]
     template: pulumi.Input[dict[str, Any]]
+    """A PodTemplateSpec, used unchanged in the workload."""
     replicas: pulumi.Input[int]
     per_replica_node_count: pulumi.Input[int]
+    """Nodes that one replica spans; absent: computed from the need and the GPU memory of a node, in status."""
     context_length: pulumi.Input[int]
+    """Context length that a preset's server serves (vLLM's max-model-len), tokens, whose KV cache must fit; absent:
+    the longest that fits the nodes, up to the model's own, at least the Environment's."""
     stable_identity: pulumi.Input[bool]
+    """Whether each replica keeps its name (a StatefulSet); replicas that span nodes always do."""
     gpu_memory_gib: pulumi.Input[float]
+    """Total GPU memory that one replica needs, GiB; required if no preset determines it and nodes are to be
+    checked."""
     adapters: pulumi.Input[list[pulumi.Input[AdapterArgs]]]
+    """LoRA weights that are served besides the preset's own, each under its name."""
     config: pulumi.Input[str]
+    """ConfigMap in the Workspace's namespace whose key vllm.yaml has options of the preset's server."""
     weights: pulumi.Input[WeightsArgs]
+    """Where a preset's files are kept; absent: as the Environment sets it."""
     service: pulumi.Input[ServiceSettingsArgs]
+    """The Service of a preset's replicas: by default, one of the Workspace's name on port 80."""
 
 
 class WorkspaceArgs(ObjectArgs, total=False):
@@ -113,7 +175,9 @@ class WorkspaceArgs(ObjectArgs, total=False):
     resource: pulumi.Input[ResourceArgs]
     inference: pulumi.Input[InferenceArgs]
     tuning: pulumi.Input[TuningArgs]
+    """Same fields as in KAITO; always refused: fine-tuning is not scheduled."""
     queue: pulumi.Input[str]
+    """KAI queue; the pods get its label."""
 
 
 class Workspace(Component):
