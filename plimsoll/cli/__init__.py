@@ -29,6 +29,7 @@ COMMANDS = {
     ),
     "status": ("plimsoll.cli.status", "Show Workspaces, their nodes, NodeClaims and workloads."),
     "top": ("plimsoll.cli.top", "Show nodes, queues, demand and the last deltas live in the terminal."),
+    "savings": ("plimsoll.cli.savings", "Show what the same demand would cost, packed anew; nothing is changed."),
     "ui": ("plimsoll.cli.ui", "Show the cluster in the browser, live and read-only."),
     "explain": ("plimsoll.cli.explain", "Explain a decision in full."),
     "queues": (

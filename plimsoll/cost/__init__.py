@@ -1,14 +1,17 @@
-"""What capacity costs an hour: that of a cluster, its idle part, and what a Plan adds; pure.
+"""What capacity costs an hour: that of a cluster, its idle part, what a Plan adds, and what could be saved; pure.
 
 Prices are those of the catalog: the Environment's `catalog.prices`, in any one currency.
 """
 
 from plimsoll.cost.cluster import ClusterCost, NodeCost, cluster_cost, node_cost
+from plimsoll.cost.packed_anew import GroupSavings, Move, savings
 from plimsoll.cost.planned import PlannedCost, operation_price, planned_cost
 from plimsoll.cost.prices import Prices
 
 __all__ = [
     "ClusterCost",
+    "GroupSavings",
+    "Move",
     "NodeCost",
     "PlannedCost",
     "Prices",
@@ -16,4 +19,5 @@ __all__ = [
     "node_cost",
     "operation_price",
     "planned_cost",
+    "savings",
 ]
