@@ -95,7 +95,8 @@ def _print(found: "Sequence[GroupSavings]", *, whole: bool) -> None:
             if not whole and len(each.moves) > 5:
                 _say(f"  and {counted(len(each.moves) - 5, 'more pod')}; --output wide lists all")
         if each.kept:
-            _say(f"{each.instance_type}: {shortlist(each.kept)} stay: a Workspace's, or with pods not to be disrupted")
+            why = "of Workspaces, with pods that must not be disrupted, or with discrepancies (`plimsoll gpus`)"
+            _say(f"{each.instance_type}: {shortlist(each.kept)} stay: {why}")
     OUT.print(
         Text(
             f"{sum(each.hourly for each in found):,.2f} an hour could be saved by moving pods; "

@@ -48,7 +48,8 @@ class GroupSavings:
     moves: tuple[Move, ...]
     """What emptying them would take."""
     kept: tuple[str, ...]
-    """Nodes that are not considered: they belong to a Workspace, or a pod on them must not be disrupted."""
+    """Nodes that stay: they belong to a Workspace, a pod on them must not be disrupted, or the ledger has discrepancies
+    on them."""
     price: float | None
     """Of one node; None if not known."""
 
@@ -78,7 +79,7 @@ def savings(snapshot: Snapshot, prices: Prices) -> tuple[GroupSavings, ...]:
     held = [
         _held(account, pods.get(account.node.name, ()), snapshot)
         for account in gpu_ledger(snapshot).accounts()
-        if account.gpus and account.kind and account.shareable and account.node.usable and not account.discrepancies
+        if account.gpus and account.kind and account.shareable and account.node.usable
     ]
     ordered = sorted(held, key=_group)
     found = [_of_group(key, list(group), prices) for key, group in groupby(ordered, key=_group)]
@@ -107,7 +108,7 @@ def _held(account: GpuAccount, pods: Iterable[Pod], snapshot: Snapshot) -> _Held
         )
         for each in shares
     )
-    return _Held(account, needs, movable=not owned and not fixed)
+    return _Held(account, needs, movable=not (owned or fixed or account.discrepancies))
 
 
 def _milli(milli: int | None, share_mib: int | None, memory_mib: int | None) -> int:

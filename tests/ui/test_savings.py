@@ -68,11 +68,12 @@ def test_what_does_not_fit_together_stays() -> None:
     assert (found.anew, found.least, found.leaving, found.hourly) == (2, 2, (), 0)
 
 
-@pytest.mark.parametrize("by", ["workspace", "annotation"])
-def test_nodes_of_workspaces_and_pods_that_must_not_move_stay(by: str) -> None:
+@pytest.mark.parametrize("by", ["workspace", "annotation", "discrepancy"])
+def test_nodes_of_workspaces_and_those_that_must_not_be_touched_stay(by: str) -> None:
     annotations = {"karpenter.sh/do-not-disrupt": "true"} if by == "annotation" else {}
     owner = [a_workspace(worker_nodes=["b"])] if by == "workspace" else []
-    pods = [*a_share("x", "a", 0.5), *a_share("y", "b", 0.4, annotations=annotations)]
+    reservation, pod = a_share("y", "b", 0.4, annotations=annotations)
+    pods = [*a_share("x", "a", 0.5), pod, *([] if by == "discrepancy" else [reservation])]
     found = only(a_snapshot(a_card("a"), a_card("b"), *pods, *owner))
     assert found.kept == ("b",)
     assert "b" not in found.leaving
