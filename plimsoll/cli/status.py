@@ -1,14 +1,14 @@
 """`plimsoll status`: Workspaces and the objects that Plimsoll created for them, as the cluster reports them."""
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from plimsoll.cli.completion import namespaces
-from plimsoll.cli.shared import OUT, Context, Format, Kubeconfig, Output, log_to_stderr, print_document
+from plimsoll.cli.shared import OUT, Context, Format, Kubeconfig, Output, log_to_stderr, print_document, snapshots
 from plimsoll.cost import Prices, cluster_cost
 from plimsoll.model import InvalidWorkspace, Reason, Snapshot
 from plimsoll.model.api import ConditionType, Environment, GPUDemand, Workspace
@@ -27,10 +27,6 @@ Namespace = Annotated[
     str | None,
     typer.Option("--namespace", "-n", help="show only Workspaces of this namespace", autocompletion=namespaces),
 ]
-
-IDLE_SECONDS: Final = 0.05
-MAXIMUM_SECONDS: Final = 1.0
-"""A stream of changes is shown after at most this long."""
 
 app = typer.Typer(add_completion=False)
 
@@ -52,13 +48,12 @@ def status(
 
     with open_observer(kubeconfig, context) as (_, observer):
         before: dict[str, Any] | None = None
-        while True:
-            shown = as_json(observer.snapshot(), namespace)
+        for snapshot in snapshots(observer):
+            shown = as_json(snapshot, namespace)
             if shown != before:
                 OUT.clear()  # on a terminal alone
                 _show(shown, output)
                 before = shown
-            observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, timeout=30.0)
 
 
 def _read(kubeconfig: Path | None, context: str | None) -> Snapshot:

@@ -3,19 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.shared import OUT, Context, Kubeconfig, log_to_stderr
-from plimsoll.errors import PlimsollError
+from plimsoll.cli.shared import OUT, Context, Kubeconfig, log_to_stderr, snapshots
 
 if TYPE_CHECKING:
     from plimsoll.model import Snapshot
-
-IDLE_SECONDS: Final = 0.05
-MAXIMUM_SECONDS: Final = 1.0
-"""A stream of changes is shown after at most this long."""
 
 app = typer.Typer(add_completion=False)
 
@@ -40,13 +35,13 @@ def top(
 
     log_to_stderr()
     screen = Screen()
-    with _snapshots(file, kubeconfig, context) as snapshots:
-        first = screen.shown(next(snapshots))
+    with _snapshots(file, kubeconfig, context) as states:
+        first = screen.shown(next(states))
         if once or file or not OUT.is_terminal:
             OUT.print(first)
             return
         with Live(first, console=OUT, screen=True, auto_refresh=False) as live:
-            for snapshot in snapshots:
+            for snapshot in states:
                 live.update(screen.shown(snapshot), refresh=True)
 
 
@@ -62,14 +57,4 @@ def _snapshots(file: list[str] | None, kubeconfig: Path | None, context: str | N
     from plimsoll.observe.cluster import open_observer
 
     with open_observer(kubeconfig, context) as (_, observer):
-
-        def changes() -> "Iterator[Snapshot]":
-            yield observer.snapshot()
-            while True:
-                if observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, timeout=30.0):
-                    try:
-                        yield observer.snapshot()
-                    except PlimsollError:  # until somebody corrects it, the last state stays
-                        continue
-
-        yield changes()
+        yield snapshots(observer)

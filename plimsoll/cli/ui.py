@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import structlog
 import typer
 
-from plimsoll.cli.shared import ERR, Context, Kubeconfig, log_to_stderr
-from plimsoll.errors import PlimsollError
+from plimsoll.cli.shared import ERR, Context, Kubeconfig, log_to_stderr, snapshots
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -21,11 +19,6 @@ if TYPE_CHECKING:
     from plimsoll.ui import Feed
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-IDLE_SECONDS: Final = 0.02
-MAXIMUM_SECONDS: Final = 0.5
-"""A stream of changes is shown after at most this long."""
-
-log = structlog.get_logger(__name__)
 app = typer.Typer(add_completion=False)
 
 Files = Annotated[
@@ -94,9 +87,5 @@ def _application(
 
 def _follow(observer: "Observer", feed: "Feed") -> None:
     """Publishes each change that the watches deliver."""
-    while not feed.closed:
-        observer.wait(IDLE_SECONDS, MAXIMUM_SECONDS, timeout=30.0)
-        try:
-            feed.publish(observer.snapshot())
-        except PlimsollError as error:  # until somebody corrects it, the last state stays
-            log.warning("not updated", error=error.message)
+    for snapshot in snapshots(observer, lambda: feed.closed):
+        feed.publish(snapshot)

@@ -1,6 +1,7 @@
 """What several commands share: options, output, logs."""
 
 from plimsoll.cli.shared.findings import print_findings
+from plimsoll.cli.shared.following import snapshots
 from plimsoll.cli.shared.logs import log_to_stderr
 from plimsoll.cli.shared.options import (
     Backend,
@@ -56,4 +57,5 @@ __all__ = [
     "print_error",
     "print_findings",
     "print_json",
+    "snapshots",
 ]
