@@ -6,7 +6,7 @@ from plimsoll.labels import GROUP
 from plimsoll.plan.queues import queue_uses
 from plimsoll.policy.fields import Manifest, group_of, is_kind, kind_of
 from plimsoll.policy.pod_templates import pod_templates
-from plimsoll.policy.rules import CHART_FILE_KIND, VALUES_KIND, charts
+from plimsoll.policy.rules import CHART_FILE_KIND, TRAINER, VALUES_KIND, charts
 from plimsoll.policy.workspaces import workspace_of
 from plimsoll.policy.world import KAI_GROUP
 
@@ -26,6 +26,7 @@ def is_read(manifest: Manifest) -> bool:
         or is_kind(manifest, GROUP, "Environment")
         or is_kind(manifest, "karpenter.sh", "NodePool", "NodeClaim")
         or is_kind(manifest, KAI_GROUP, "Queue", "PodGroup")
+        or is_kind(manifest, TRAINER, "TrainJob")
         or (group_of(manifest), kind_of(manifest)) in _CHARTS
         or kind_of(manifest) in UNNAMED
         or next(charts(manifest), None) is not None

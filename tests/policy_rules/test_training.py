@@ -2,6 +2,7 @@
 
 import pytest
 
+from plimsoll.policy import is_read
 from tests.policy_rules.manifests import GPU, Manifest, findings
 from tests.policy_rules.trainings import a_job, a_runtime
 
@@ -80,3 +81,7 @@ def test_fields_of_the_early_proposal_are_named_with_what_replaces_them() -> Non
     assert any("write podGroupPolicy.kaiScheduler.queue: vision" in each for each in said)
     assert any("set the label kai.scheduler/queue: vision" in each for each in said)
     assert any("KAI does not read scheduling.kai.io/pod-group: remove it" in each for each in said)
+
+
+def test_a_train_job_is_read_from_files() -> None:
+    assert is_read(a_job())

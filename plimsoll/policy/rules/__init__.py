@@ -22,11 +22,13 @@ from plimsoll.policy.rules.chart_versions import CHART_FILE_KIND, charts
 from plimsoll.policy.rules.exemptions import EXPIRED, expired
 from plimsoll.policy.rules.images import VALUES_KIND
 from plimsoll.policy.rules.queue_tree import UNKNOWN_RULE, KnownQueues, queue_findings
+from plimsoll.policy.rules.training import TRAINER
 
 __all__ = [
     "CHART_FILE_KIND",
     "EXPIRED",
     "RULES",
+    "TRAINER",
     "UNKNOWN_RULE",
     "VALUES_KIND",
     "KnownQueues",
