@@ -1,7 +1,6 @@
 """What can be wrong around the loop: each a clear error, exit code 1, nothing half-applied."""
 
 import os
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import yaml
 from demo.stage import Stage, declare
 from demo.working_copy import make
 from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox.processes import LOOPBACK, hold_port, port_of
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
 
@@ -48,15 +48,13 @@ def test_no_kubeconfig(stage: Stage, tmp_path: Path) -> None:
 
 
 def test_an_unreachable_cluster(stage: Stage, sandbox: Sandbox, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     kubeconfig = yaml.safe_load(sandbox.kubeconfig.read_text())
-    kubeconfig["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
     elsewhere = tmp_path / "kubeconfig"
-    elsewhere.write_text(yaml.safe_dump(kubeconfig))
-    for command in ("plan", "status", "run"):
-        assert "cannot be reached" in said(stage, "plimsoll", command, KUBECONFIG=str(elsewhere))
+    with hold_port() as nobody:
+        kubeconfig["clusters"][0]["cluster"]["server"] = f"https://{LOOPBACK}:{port_of(nobody)}"
+        elsewhere.write_text(yaml.safe_dump(kubeconfig))
+        for command in ("plan", "status", "run"):
+            assert "cannot be reached" in said(stage, "plimsoll", command, KUBECONFIG=str(elsewhere))
 
 
 def test_a_wrong_token(stage: Stage, sandbox: Sandbox, tmp_path: Path) -> None:

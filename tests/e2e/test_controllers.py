@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import time
 import urllib.error
@@ -17,6 +16,7 @@ import pytest
 from demo.stage import Stage
 from demo.working_copy import make
 from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox.processes import LOOPBACK, hold_port, port_of
 from tests.e2e.awaiting import await_condition
 from tests.e2e.conditions import condition
 from tests.e2e.conftest import up_sandbox
@@ -35,15 +35,14 @@ class Served(Controller):
     """A controller with its health endpoints."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, *options: str, hostname: str = "") -> None:
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            self.port = listener.getsockname()[1]
+        self._held = hold_port()
+        self.port = port_of(self._held)
         super().__init__(sandbox, folder, "--metrics-port", str(self.port), *TIMES, *options, hostname=hostname)
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and body; 0 while nobody answers."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 KWOK = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
 ENVIRONMENT = an_environment(nap=True, nodeClaims={"nodeClassRef": KWOK})
 ZONES = [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["zone-a", "zone-b"]}]
-KINDS = ("Node", "NodeClaim", "NodePool", "Deployment", "StatefulSet")
+KINDS = ("Node", "NodeClaim", "NodePool", "Deployment", "StatefulSet", "Service")
 
 
 @pytest.fixture
@@ -73,11 +73,11 @@ def test_claims_are_launched_and_pods_placed_one_a_node(
         return None if found.empty else found
 
     placed = await_condition(with_workload, 60, "the nodes of the claims")
-    [creation] = placed.creations
+    assert sorted(each.key.kind for each in placed.creations) == ["Deployment", "Service"]
     carry_out(placed, cluster)
 
     def running() -> bool:
-        [workload] = [each for each in now(wanted).workloads if each.name == wanted.name]
+        [workload] = [each for each in now(wanted).workloads if each.kind == "Deployment" and each.name == wanted.name]
         return workload.ready_replicas == target
 
     await_condition(running, 60, "pods of the workload")
@@ -93,7 +93,7 @@ def test_claims_are_launched_and_pods_placed_one_a_node(
     assert of(now(wanted)).empty
 
     carry_out(of(now()), cluster)
-    gone = {creation.key.name, *(each.key.name for each in found.creations)}
+    gone = {each.key.name for each in (*found.creations, *placed.creations)}
     await_condition(
         lambda: not gone & {each.name for each in (*now().node_claims, *now().workloads)}, 60, "everything gone"
     )

@@ -259,10 +259,12 @@ def test_an_up_that_is_ended_half_way_leaves_nothing(sandbox: Sandbox, number: s
     # A job in the background of a shell is born deaf to interrupts.
     up = cli("up", "--no-karpenter", "--name", sandbox.name, preexec_fn=hear_interrupts)
     log = sandbox.folder.logs / "kube-apiserver.log"
-    await_condition(lambda: log.exists() and log.stat().st_size, message="the apiserver starts")
-
-    up.send_signal(number)
-    up.communicate(timeout=60)
+    try:
+        await_condition(lambda: log.exists() and log.stat().st_size, message="the apiserver starts")
+        up.send_signal(number)
+        up.communicate(timeout=60)
+    finally:
+        up.kill()
 
     assert up.returncode != 0
     await_condition(lambda: not processes_of(sandbox), message="no process is left")

@@ -1,7 +1,6 @@
 """The metrics of a loop: each says what it means after a few rounds, and every one is in the reference."""
 
 import re
-import socket
 import urllib.request
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -24,6 +23,7 @@ from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import plan as make_plan
 from plimsoll.plan import validate
 from plimsoll.report import Metrics
+from plimsoll.sandbox.processes import LOOPBACK, hold_port, port_of
 from tests.builders import a_claim, a_node, a_snapshot, a_workspace
 from tests.capacity_requests.cluster import sold_out
 
@@ -163,25 +163,19 @@ def test_demand_as_the_plan_reports_it() -> None:
     assert (value(metrics, "plimsoll_demand_gpus"), value(metrics, "plimsoll_demand_least_gpus")) == (3, 2)
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
 def test_they_are_served_while_the_loop_runs() -> None:
-    port = _free_port()
     snapshot: Snapshot = a_snapshot()
-    with serving("127.0.0.1", port) as service:
-        assert service.took(Tick(snapshot, Plan(), Outcome(), 0.01))
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-            text = answer.read().decode()
-        assert "plimsoll_plan_seconds_count 1.0" in text
-        with pytest.raises(PlimsollError, match=f"127.0.0.1:{port}"), serving("127.0.0.1", port):
+    with hold_port() as held:
+        port = port_of(held)
+        with serving(LOOPBACK, port) as service:
+            assert service.took(Tick(snapshot, Plan(), Outcome(), 0.01))
+            with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/metrics", timeout=10) as answer:
+                text = answer.read().decode()
+            assert "plimsoll_plan_seconds_count 1.0" in text
+            with pytest.raises(PlimsollError, match=f"{LOOPBACK}:{port}"), serving(LOOPBACK, port):
+                pass
+        with serving(LOOPBACK, port):
             pass
-    with serving("127.0.0.1", port):
-        pass
 
 
 def test_nothing_is_served_unasked() -> None:
