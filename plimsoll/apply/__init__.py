@@ -3,6 +3,7 @@
 from plimsoll.apply.applier import Applier
 from plimsoll.apply.cluster import ClusterIdentity, cluster_identity
 from plimsoll.apply.delta import Outcome, Timing
+from plimsoll.apply.engine import check_passphrase, make_work_folder
 from plimsoll.apply.errors import (
     ApplyError,
     BackendUnreachableError,
@@ -68,8 +69,10 @@ __all__ = [
     "UpdateFailedError",
     "UpdateInterruptedError",
     "WriterStoppingError",
+    "check_passphrase",
     "cluster_identity",
     "engine_error",
+    "make_work_folder",
     "object_failure",
     "plugin_version",
     "project_environment",

@@ -69,7 +69,7 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     """
     from plimsoll.cli.controller import Controller, Stopping, serving
     from plimsoll.cli.plan import render
-    from plimsoll.cli.writing import Settling, WriterOptions
+    from plimsoll.cli.writing import Settling, WriterOptions, check_options
     from plimsoll.loop import LOOK_AGAIN_SECONDS
     from plimsoll.observe.cluster import open_observer
 
@@ -92,6 +92,7 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
             "retry_period": lease_retry_period,
         },
     )
+    check_options(options)
     stopping = Stopping()
     stopping.on_signals()
     with serving(metrics_host, metrics_port) as service, open_observer(kubeconfig, context) as (connection, observer):

@@ -87,6 +87,9 @@ COMMANDS: Final = (
     "bind --kubeconfig unreachable.yaml",
     "bind --settings settings.yaml --kubeconfig unreachable.yaml",
     "run --kubeconfig gone.yaml",
+    "run --passphrase-file gone --kubeconfig gone.yaml",
+    "run --passphrase-file pods.yaml --work-folder pods.yaml/work --kubeconfig gone.yaml",
+    "run --passphrase-file pods.yaml --kubeconfig gone.yaml",
     "destroy --project gone --yes",
     "probe --print --root . --patience 0",
 )

@@ -1,12 +1,13 @@
 """The writer of an environment, built from options, for `plimsoll run` and `plimsoll destroy`."""
 
 from plimsoll.cli.writing.settling import Settling
-from plimsoll.cli.writing.writer import Writer, WriterOptions, apply_settings, writer_of
+from plimsoll.cli.writing.writer import Writer, WriterOptions, apply_settings, check_options, writer_of
 
 __all__ = [
     "Settling",
     "Writer",
     "WriterOptions",
     "apply_settings",
+    "check_options",
     "writer_of",
 ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from plimsoll.apply import Applier, ApplySettings
+from plimsoll.apply import Applier, ApplySettings, check_passphrase, make_work_folder
 from plimsoll.errors import PlimsollError
 from plimsoll.home import state
 from plimsoll.kube import Connection
@@ -58,6 +58,14 @@ def writer_of(
     finally:
         applier.stop()
         reporter.close()
+
+
+def check_options(options: WriterOptions) -> None:
+    """Raises PlimsollError for what is wrong on this host, whatever the Environment: passphrase file, work folder."""
+    settings = apply_settings(options.environment or "default", options)
+    check_passphrase(settings)
+    if options.work_folder is not None:
+        make_work_folder(settings)
 
 
 def apply_settings(environment: str, options: WriterOptions) -> ApplySettings:
