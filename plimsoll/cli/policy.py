@@ -55,10 +55,12 @@ def check(
     Objects of kinds that no rule reads are passed over and counted. Exit codes: 0 clean, 2 findings, 1 a bad file.
     """
     from plimsoll.observe.files import checked_objects, read_policy_config
-    from plimsoll.policy import RULES, Checker, world_of
+    from plimsoll.policy import RULES, Checker, assumes_mode, world_of
 
     settings = read_policy_config(config)
     objects = checked_objects(files)
+    if assumes_mode(objects.manifests, settings):
+        ERR.print("no Environment is given: as in `plimsoll plan`, node auto-provisioning is disabled", soft_wrap=True)
     report = Checker(world_of(objects.manifests, settings), settings, _day(date)).check(objects.manifests)
     found = [
         (position, Located(finding, *_place(objects.places[position] if position is not None else None, config)))

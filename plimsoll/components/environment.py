@@ -18,7 +18,10 @@ class LimitsArgs(TypedDict, total=False):
     gpus: pulumi.Input[int]
     """GPU devices in all NodeClaims that the controller created, and of the nodes that demand requests."""
     nodes: pulumi.Input[int]
-    """NodeClaims that the controller created, and nodes that demand requests."""
+    """NodeClaims that the controller created, and nodes that demand requests; absent: 5,000, which is what Kubernetes
+    supports in one cluster."""
+    workspace_nodes: pulumi.Input[int]
+    """Nodes of one Workspace; absent: 1,000."""
     deletions_per_tick: pulumi.Input[int]
     """NodeClaims and workloads that one delta may delete; the others wait for the next one."""
 
@@ -208,6 +211,8 @@ class EnvironmentArgs(ObjectArgs, total=False):
     """Scheduler of the pods of a Workspace that names a queue."""
     inference_image: pulumi.Input[str]
     """Image that serves presets."""
+    partial_replicas: pulumi.Input[str]
+    """Whether a Workspace is accepted on existing nodes (BYO) that not all of its replicas fit now; the others wait."""
     weights: pulumi.Input[WeightsArgs]
     """Where the files of presets are kept, for Workspaces that do not say it; absent: on the node's disk, as long as
     the pod exists."""

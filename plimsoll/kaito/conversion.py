@@ -75,8 +75,23 @@ def _workspace(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
         )
     selector = losses.object(resource, "labelSelector", "resource.")
     spec = {"resource": _resource(resource, selector, _At(str(manifest["apiVersion"]), "resource."), losses)}
-    if manifest.get("inference") is not None:
-        spec["inference"] = converted_inference(losses.object(manifest, "inference"), "inference.", losses)
+    count = resource.get("count")
+    several = isinstance(count, int) and not isinstance(count, bool) and count > 1
+    if manifest.get("inference") is None:
+        if several:
+            spec["resource"]["count"] = count
+        return _manifest(manifest, spec, losses)
+    spec["inference"] = made = converted_inference(losses.object(manifest, "inference"), "inference.", losses)
+    if several and made.get("template") is not None:
+        # KAITO runs a template as a StatefulSet of that many pods, one a node.
+        made |= {"replicas": count, "stableIdentity": True}
+    elif several:
+        losses.warn(
+            "resource.count",
+            f"{count} is not converted: the number of nodes per replica is computed, as in KAITO",
+            f"set inference.perReplicaNodeCount: {count} for a replica on several nodes, or inference.replicas for "
+            "more replicas",
+        )
     return _manifest(manifest, spec, losses)
 
 
@@ -106,16 +121,9 @@ def _resource(
     elif not losses.refused and not made:
         losses.warn(
             selector_at,
-            "it is empty, which matches every node in KAITO, and is refused here for existing nodes (BYO)",
-            "set matchLabels or matchExpressions",
-        )
-    count = resource.get("count")
-    if count not in (None, 1):
-        losses.warn(
-            f"{at.prefix}count",
-            f"{count} is not converted: the number of nodes per replica is computed, as in KAITO",
-            f"set inference.perReplicaNodeCount: {count} for a replica on several nodes, or inference.replicas for "
-            "more replicas",
+            "it is empty, which matches every node in KAITO; here, for existing nodes (BYO), the smallest group of "
+            "nodes with the same GPUs is chosen that serves",
+            "set matchLabels or matchExpressions to choose the nodes yourself",
         )
     if resource.get("preferredNodes"):
         losses.warn(

@@ -33,7 +33,11 @@ def kept_labels(given: Mapping[str, Any], where: str, losses: Losses) -> dict[st
                 "check that vLLM can serve the model",
             )
         elif key == LOAD_BALANCER:
-            losses.warn(f"{where}.{key}", "no Service is created", "declare one that selects plimsoll.dev/workspace")
+            losses.warn(
+                f"{where}.{key}",
+                "the Service is a ClusterIP",
+                "declare a LoadBalancer that selects plimsoll.dev/workspace",
+            )
         else:
             losses.warn(f"{where}.{key}", "it is specific to KAITO, and is not converted")
     return kept

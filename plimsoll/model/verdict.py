@@ -16,7 +16,6 @@ class Reason(StrEnum):
     INSTANCE_TYPE_FORBIDDEN = "InstanceTypeForbidden"
     INSTANCE_TYPE_REQUIRED = "InstanceTypeRequired"
     UNSUPPORTED_INSTANCE_TYPE = "UnsupportedInstanceType"
-    SELECTOR_EMPTY = "SelectorEmpty"
     SELECTOR_RESERVED = "SelectorReserved"
     UNKNOWN_PRESET = "UnknownPreset"
     NOT_SUPPORTED = "NotSupported"

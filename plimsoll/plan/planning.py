@@ -99,6 +99,9 @@ class _Round:
         delta = self._delta
         for workspace, verdict in self._accepted:
             delta.warnings += [f"Workspace {workspace.ref}: {warning}" for warning in verdict.warnings]
+            if verdict.per_replica_node_count == 0:
+                self._empty(workspace)
+                continue
             if self._environment.spec.auto_provisioning:
                 offered = self._types.find(workspace.spec.resource.instance_type or "")
                 assert offered is not None, "validation accepts known instance types only"
@@ -138,6 +141,15 @@ class _Round:
         orphans: list[Owned] = [*ownership.orphaned_workloads, *ownership.orphaned_pools, *ownership.orphaned_claims]
         for thing in orphans:
             self._delta.delete(thing, "its Workspace is deleted, or is being deleted")
+
+    def _empty(self, workspace: Workspace) -> None:
+        """Deletes everything of a Workspace that has no replicas and could have none."""
+        ownership = self._ownership
+        things: list[Owned] = [*ownership.workloads_of(workspace), *ownership.services_of(workspace)]
+        things += ownership.pools_of(workspace)
+        things += [claim for claim in ownership.claims_of(workspace) if NODEPOOL not in claim.labels]
+        for thing in things:
+            self._delta.delete(thing, "the Workspace has no replicas")
 
     def _target(self, workspace: Workspace, verdict: Verdict, offered: OfferedType) -> NodeTarget:
         access = self._environment.spec.access_of(workspace.namespace)

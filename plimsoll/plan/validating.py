@@ -2,7 +2,7 @@
 
 from plimsoll.estimating import Sizing
 from plimsoll.model import Reason, Refusal, Snapshot, Verdict
-from plimsoll.model.api import SELECTOR_RESERVED, TEMPLATE_RESERVED, EnvironmentSpec, Workspace
+from plimsoll.model.api import SELECTOR_RESERVED, TEMPLATE_RESERVED, EnvironmentSpec, Limits, Workspace
 from plimsoll.model.meta import labels_of
 from plimsoll.plan.catalog import claim_gpus
 from plimsoll.plan.limits import Budget, DemandUsage, NamespaceBudget, forbidden, reserved_keys
@@ -31,6 +31,7 @@ def validate(seen: Snapshot | ClusterView) -> tuple[Verdict, ...]:
     snapshot = view.snapshot
     found = _judge(view)
     _enforce_limits(view, found)
+    _let_shrink(view, found)
     if not snapshot.environment.spec.auto_provisioning:
         sizings = {key: each for key, each in found.items() if isinstance(each, Sizing)}
         found |= allocate(view, sizings)
@@ -48,18 +49,42 @@ Found = dict[tuple[str, str], Sizing | Refusal]
 def _judge(view: ClusterView) -> Found:
     snapshot = view.snapshot
     environment = snapshot.environment.spec
-    of_mode: ProvisionedNodes | ByoNodes
-    if environment.auto_provisioning:
-        of_mode = ProvisionedNodes(view.types, view.models, environment)
-    else:
-        of_mode = ByoNodes(view.index, view.models, environment)
+    of_mode = _of_mode(view, environment)
     return {
         workspace.key: forbidden(workspace, environment)
         or _reserved(workspace, environment)
         or unsupported(workspace, auto_provisioning=environment.auto_provisioning)
-        or _limited(workspace, _served(workspace, of_mode.judge(workspace), snapshot))
+        or _limited(workspace, _served(workspace, of_mode.judge(workspace), snapshot), environment.limits)
         for workspace in snapshot.workspaces
     }
+
+
+def _of_mode(view: ClusterView, environment: EnvironmentSpec) -> ProvisionedNodes | ByoNodes:
+    if environment.auto_provisioning:
+        return ProvisionedNodes(view.types, view.models, environment)
+    return ByoNodes(view.index, view.models, environment)
+
+
+def _let_shrink(view: ClusterView, found: Found) -> None:
+    """Accepts refused Workspaces that want fewer replicas than run: what is refused may always go.
+
+    Without replicas nothing else matters. With some, their size must be known, to declare the workload.
+    """
+    # What runs may use what it uses, whatever its namespace may now.
+    of_mode = _of_mode(view, view.snapshot.environment.spec.model_copy(update={"access": ()}))
+    for workspace in view.snapshot.workspaces:
+        refusal = found[workspace.key]
+        if not isinstance(refusal, Refusal) or workspace.spec.inference is None:
+            continue
+        refused = f"accepted only because it shrinks: {refusal.message}"
+        if workspace.replicas == 0:
+            found[workspace.key] = Sizing(per_replica=0, target=0, message="no replicas", warnings=(refused,))
+            continue
+        workloads = [each for each in view.ownership.workloads_of(workspace) if not each.deleting]
+        if sum(each.replicas for each in workloads) > workspace.replicas:
+            sizing = of_mode.judge(workspace)
+            if isinstance(sizing, Sizing):
+                found[workspace.key] = sizing._replace(warnings=(*sizing.warnings, refused))
 
 
 def _reserved(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
@@ -101,15 +126,20 @@ def _served(workspace: Workspace, found: Sizing | Refusal, snapshot: Snapshot) -
     )
 
 
-def _limited(workspace: Workspace, found: Sizing | Refusal) -> Sizing | Refusal:
-    limit = workspace.spec.resource.node_count_limit
-    if isinstance(found, Refusal) or limit is None or found.target <= limit:
+def _limited(workspace: Workspace, found: Sizing | Refusal, limits: Limits) -> Sizing | Refusal:
+    if isinstance(found, Refusal):
         return found
-    return Refusal(
-        Reason.LIMIT_EXCEEDED,
-        f"resource.nodeCountLimit is {limit}, and {counted(found.target, 'node')} are needed ({workspace.replicas} x "
-        f"{found.per_replica}): lower inference.replicas, or raise the limit",
-    )
+    for name, limit in (
+        ("resource.nodeCountLimit", workspace.spec.resource.node_count_limit),
+        ("limits.workspaceNodes of the Environment", limits.workspace_nodes),
+    ):
+        if limit is not None and found.target > limit:
+            return Refusal(
+                Reason.LIMIT_EXCEEDED,
+                f"{name} is {limit}, and {counted(found.target, 'node')} are needed ({workspace.replicas} x "
+                f"{found.per_replica}): lower inference.replicas, or raise the limit",
+            )
+    return found
 
 
 def _enforce_limits(view: ClusterView, found: Found) -> None:

@@ -16,7 +16,7 @@ from plimsoll.policy.rule_set import RULES, settled
 from plimsoll.policy.rules import CHART_FILE_KIND, EXPIRED, VALUES_KIND
 from plimsoll.policy.sarif_report import sarif
 from plimsoll.policy.withholding import withhold
-from plimsoll.policy.world import Queues, World, environment_of, world_of
+from plimsoll.policy.world import Queues, World, assumes_mode, environment_of, world_of
 
 __all__ = [
     "CHART_FILE_KIND",
@@ -32,6 +32,7 @@ __all__ = [
     "Rule",
     "Subject",
     "World",
+    "assumes_mode",
     "cases",
     "described",
     "environment_of",

@@ -100,10 +100,19 @@ def environment_of(manifests: Iterable[Manifest]) -> Mapping[str, Any] | None:
     return next((section(each, "spec") for each in manifests if is_kind(each, GROUP, "Environment")), None)
 
 
+def assumes_mode(manifests: Sequence[Manifest], config: PolicyConfig) -> bool:
+    """Whether Workspaces are checked without an Environment: as planning does, existing nodes (BYO) are assumed."""
+    if config.environment is not None or environment_of(manifests) is not None:
+        return False
+    return any(is_kind(each, GROUP, "Workspace") for each in manifests)
+
+
 def world_of(manifests: Sequence[Manifest], config: PolicyConfig) -> World:
     """The environment for checking the objects of files: the configured one, or the one among the objects."""
     configured = config.environment
     environment = configured.manifest() if configured is not None else environment_of(manifests)
+    if assumes_mode(manifests, config):
+        environment = {}
     known = config.rules["queue-unknown"].options.get("queues") if "queue-unknown" in config.rules else None
     named = any(is_kind(each, KAI_GROUP, "Queue") for each in manifests)
     queues = Queues.of(manifests, map(str, known) if is_list(known) else ())

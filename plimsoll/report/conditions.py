@@ -9,7 +9,7 @@ from plimsoll.model import Verdict
 from plimsoll.model.api import ConditionType, Provisioning, Workspace, WorkspaceStatus
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import condition_of
-from plimsoll.plan.owned import Attempts, Failed, alive, as_status, words_of
+from plimsoll.plan.owned import Attempts, Failed, alive, as_status, ownership_labels, words_of
 from plimsoll.plan.workspaces import WorkspaceNodes
 from plimsoll.text import counted, shortlist
 
@@ -132,7 +132,8 @@ def status_of(
     previous = previous if previous is not None else workspace.status
     workload = _workload(workspace, verdict, holdings)
     if not verdict.accepted:
-        return refused_status(verdict, workspace.generation, now, previous, workload)
+        scale = scale_status(workspace, holdings)
+        return refused_status(verdict, workspace.generation, now, previous, workload=workload, scale=scale)
     pending = _room(workspace, holdings) or "the workload is created when its nodes are ready"
     workload = workload or Finding(False, ConditionReason.WORKLOAD_PENDING, pending)
     target = verdict.target_node_count or 0
@@ -170,7 +171,17 @@ def status_of(
         serving=str(verdict.serving) if verdict.serving is not None else None,
         workerNodes=workers,
         provisioning=as_status(provisioning),
+        **scale_status(workspace, holdings),
     )
+
+
+def scale_status(workspace: Workspace, holdings: WorkspaceNodes) -> dict[str, Any]:
+    """The fields that the scale subresource reads: the replicas that exist, and how their pods are found."""
+    if workspace.spec.inference is None:
+        return {}
+    workloads = [each for each in holdings.ownership.workloads_of(workspace) if not each.deleting]
+    selector = ",".join(f"{key}={value}" for key, value in ownership_labels(workspace).items())
+    return {"replicas": sum(each.replicas for each in workloads), "selector": selector}
 
 
 def refused_status(
@@ -178,7 +189,9 @@ def refused_status(
     generation: int | None,
     now: datetime,
     previous: WorkspaceStatus,
+    *,
     workload: Finding | None = None,
+    scale: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The status of a refused Workspace, or of one with invalid fields; a workload that still runs is reported."""
     refused = Finding(
@@ -197,6 +210,7 @@ def refused_status(
         now,
         previous,
         provisioning=as_status(previous.provisioning),
+        **(scale or {}),
     )
 
 

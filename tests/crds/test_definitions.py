@@ -105,7 +105,7 @@ def test_a_fields_docstring_goes_before_that_of_its_type() -> None:
 
 def test_status_is_a_subresource_with_conditions_by_type() -> None:
     for definition in definitions():
-        assert definition["spec"]["versions"][0]["subresources"] == {"status": {}}
+        assert definition["spec"]["versions"][0]["subresources"]["status"] == {}
     for definition in (environment_definition(), workspace_definition()):
         conditions = at(schema_of(definition), "status", "conditions")
         assert conditions["x-kubernetes-list-type"] == "map"

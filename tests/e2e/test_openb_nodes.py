@@ -50,12 +50,19 @@ def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     return stage
 
 
+TOKEN = {"presetOptions": {"modelAccessSecret": "token"}}
+"""Llama is gated."""
+
+
 def workspace(name: str, selector: dict[str, Any], preset: str) -> dict[str, Any]:
     return {
         "apiVersion": API,
         "kind": "Workspace",
         "metadata": {"name": name, "namespace": "inference"},
-        "spec": {"resource": {"labelSelector": selector}, "inference": {"preset": {"name": preset}}},
+        "spec": {
+            "resource": {"labelSelector": selector},
+            "inference": {"preset": {"name": preset, "presetOptions": {"modelAccessSecret": "token"}}},
+        },
     }
 
 

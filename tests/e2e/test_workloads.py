@@ -64,8 +64,16 @@ def workspace(name: str, **inference: Any) -> Manifest:
     }
 
 
+TOKEN = {"presetOptions": {"modelAccessSecret": "token"}}
+"""Llama is gated."""
+
+
 def spanning(name: str) -> Manifest:
-    return workspace(name, preset={"name": "llama-3.3-70b-instruct"}, perReplicaNodeCount=2)
+    return workspace(
+        name,
+        preset={"name": "llama-3.3-70b-instruct", **TOKEN},
+        perReplicaNodeCount=2,
+    )
 
 
 def pods_of(cluster: Kube, name: str) -> list[Manifest]:

@@ -50,7 +50,10 @@ IN = {"labelSelector": {"matchExpressions": [{"key": "pool", "operator": "In", "
 
 CHANGES = (
     both("count", on(count=5), on(count=10), COUNT_IMMUTABLE),
-    both("count-set", on(), on(count=2), COUNT_IMMUTABLE),
+    both("count-set", on(), on(count=2)),
+    both("count-unset", on(count=2), on()),
+    both("count-of-nodes-set", {"resource": {}}, {"resource": {"count": 2}}, COUNT_IMMUTABLE),
+    both("count-of-one-node-set", {"resource": {}}, {"resource": {"count": 1}}),
     both("labels", on(), {**running(), "resource": OTHER}, LABEL_SELECTOR_IMMUTABLE),
     both("labels-as-expressions", on(), {**running(), "resource": IN}, LABEL_SELECTOR_IMMUTABLE),
     both("labels-removed", on(), running(), LABEL_SELECTOR_IMMUTABLE),

@@ -145,7 +145,7 @@ SNAPSHOTS: Final[Mapping[str, Snapshot]] = {
     "NAP: an instance type whose GPUs are unknown": _nap(
         a_workspace(instance_type="metal-8", preset="phi-4"), a_node_pool("metal", ["metal-8"])
     ),
-    "BYO: an empty selector": _byo(a_workspace(selector={}), a_node("n")),
+    "BYO: no group of nodes serves": _byo(a_workspace(selector={}, preset="phi-4"), a_node("n", memory=16384)),
     "BYO: a reserved label in the selector": _byo(a_workspace(selector={"karpenter.sh/nodepool": "x"}), a_node("n")),
     "NAP: the selector names a node": _nap(a_workspace(instance_type=NC24, selector={"kubernetes.io/hostname": "one"})),
     "an unknown preset": _byo(a_workspace(preset="phi-4-mini-instuct"), a_node("n")),

@@ -197,7 +197,6 @@ REFUSED: dict[str, tuple[list[Any], str, list[str]]] = {
     ),
     "shared and whole GPUs": ([node(), node("n2", **SHARED), workspace()], "NonUniformNodes", ["-SHARED"]),
     # selectors
-    "an empty selector": ([node(), workspace(selector={"matchLabels": {}})], "SelectorEmpty", ["would match every"]),
     "NotIn": ([node(), workspace(selector=expression("NotIn", "a"))], "NoMatchingNodes", ["pool notin (a)"]),
     "Exists of another label": ([node(), workspace(selector=expression("Exists", key="zone"))], "NoMatchingNodes", []),
     "DoesNotExist": ([node(), workspace(selector=expression("DoesNotExist"))], "NoMatchingNodes", ["!pool"]),

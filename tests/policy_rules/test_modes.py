@@ -30,13 +30,18 @@ def a_workspace(instance_type: str | None = None) -> Manifest:
 )
 @pytest.mark.parametrize(
     ("environment", "instance_type", "wrong"),
-    [(BYO, None, False), (BYO, TYPE, True), (NAP, TYPE, False), (NAP, None, True), (None, TYPE, False)],
+    [(BYO, None, False), (BYO, TYPE, True), (NAP, TYPE, False), (NAP, None, True)],
 )
 def test_an_instance_type_fits_the_mode(
     make: Any, path: str, environment: Manifest | None, instance_type: str | None, wrong: bool
 ) -> None:
     given = [make(instance_type), *([environment] if environment else [])]
     assert broken(*given) == ([("workspace-instance-type", f"{path}resource.instanceType")] if wrong else [])
+
+
+def test_without_an_environment_workspaces_are_checked_as_plan_does() -> None:
+    assert broken(a_workspace(TYPE)) == [("workspace-instance-type", "spec.resource.instanceType")]
+    assert broken(a_kaito_workspace(TYPE)) == []
 
 
 def test_the_mode_may_be_an_option_of_the_rule() -> None:

@@ -8,6 +8,7 @@ from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.model.cluster import Node
+from plimsoll.model.meta import Condition
 from plimsoll.plan import validate
 from tests.builders import A100, V100, V100_MIB, a_node, a_snapshot, a_template, a_workspace, an_environment
 
@@ -98,8 +99,75 @@ def test_an_instance_type_is_refused() -> None:
     assert "Standard_NC24ads_A100_v4" in verdict.message
 
 
-def test_an_empty_selector_is_refused() -> None:
-    assert judged(a_workspace(selector={}), a_node()).reason is Reason.SELECTOR_EMPTY
+SMALL = {"product": "NVIDIA-L4", "memory": 23034}
+
+
+def test_without_a_selector_the_smallest_group_that_serves_is_chosen() -> None:
+    nodes = [a_node("large"), a_node("small", **SMALL), a_node("bare", product=None)]
+    chosen = judged(a_workspace(selector={}, preset="phi-4-mini-instruct"), *nodes)
+    assert (chosen.accepted, chosen.node_names) == (True, ("small",)), chosen.message
+    assert dict(chosen.gpu_labels)["nvidia.com/gpu.product"] == ("NVIDIA-L4",)
+    assert judged(a_workspace(selector={}, preset="phi-4"), *nodes).node_names == ("large",)
+
+
+def test_a_chosen_group_stays_chosen() -> None:
+    nodes = [a_node("large"), a_node("small", **SMALL)]
+    workspace = a_workspace(selector={}, preset="phi-4-mini-instruct", worker_nodes=["large"])
+    assert judged(workspace, *nodes).node_names == ("large",)
+
+
+def test_all_replicas_count_where_a_group_is_chosen() -> None:
+    nodes = [a_node("small", **SMALL), a_node("large-1"), a_node("large-2")]
+    chosen = judged(a_workspace(selector={}, preset="phi-4-mini-instruct", replicas=2), *nodes)
+    assert chosen.node_names == ("large-1", "large-2")
+
+
+def test_without_a_group_that_serves_the_reasons_are_told() -> None:
+    refused = judged(a_workspace(selector={}, preset="phi-4"), a_node("small", **SMALL))
+    assert refused.reason is Reason.NO_MATCHING_NODES
+    assert "NVIDIA-L4" in refused.message and "Insufficient total GPU memory" in refused.message
+    assert judged(a_workspace(selector={}), a_node(product=None)).reason is Reason.NO_MATCHING_NODES
+
+
+def test_a_node_with_conditions_but_none_of_them_ready_is_not_usable() -> None:
+    node = a_node()
+    pressure = Condition(type="MemoryPressure", status="False")
+    verdict = judged(a_workspace(), node.model_copy(update={"conditions": (pressure,)}))
+    assert verdict.reason is Reason.NO_USABLE_NODES
+
+
+def test_that_not_all_replicas_can_start_is_told_and_refused_where_the_environment_says_so() -> None:
+    workspace, nodes = a_workspace(replicas=3), [a_node("a"), a_node("b")]
+    assert any("2 of 3 replicas can start" in warning for warning in judged(workspace, *nodes).warnings)
+    strict = a_snapshot(workspace, *nodes, environment=an_environment(partialReplicas="refuse"))
+    [verdict] = validate(strict)
+    assert verdict.reason is Reason.NO_FREE_NODES and "2 of 3 replicas can start" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("workspace", "node", "told"),
+    [
+        (a_workspace(), a_node().model_copy(update={"allocatable": {"cpu": "8"}}), "run NVIDIA's device plugin"),
+        (
+            a_workspace(),
+            a_node().model_copy(update={"allocatable": {"cpu": "8", "nvidia.com/gpu.shared": "4"}}),
+            "gpuResource of the Environment to nvidia.com/gpu.shared",
+        ),
+        (
+            a_workspace(partition={"mode": "accelerator", "count": 2}),
+            a_node(count=4, allocatable=1),
+            "lower resource.partition.count",
+        ),
+        (a_workspace(preset="phi-4"), a_node(taints=["team"]), "nodeClaims.taints"),
+        (a_workspace(), a_node(taints=["team"]), "inference.template"),
+        (a_workspace(), a_node(cordoned=True), "uncordon"),
+        (a_workspace(), a_node(ready=False), "Ready"),
+    ],
+)
+def test_advice_is_what_would_mend_it(workspace: Workspace, node: Node, told: str) -> None:
+    verdict = judged(workspace, node)
+    assert verdict.reason is Reason.NO_USABLE_NODES, verdict.message
+    assert told in verdict.message.partition("; ")[2], verdict.message
 
 
 @pytest.mark.parametrize("more", [{}, {"pool": "a"}])

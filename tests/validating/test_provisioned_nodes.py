@@ -1,13 +1,16 @@
 """Verdicts where nodes are provisioned: the instance type, and how many of it."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
-from plimsoll.plan import validate
+from plimsoll.plan import plan, validate
 from tests.builders import NC24, a_node, a_node_pool, a_snapshot, a_template, a_workspace, an_environment
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def judged(workspace: Workspace, *objects: Any, **environment: Any) -> Verdict:
@@ -139,3 +142,30 @@ def test_reserved_labels_in_a_template_are_refused() -> None:
     verdict = judged(a_workspace(instance_type=NC24, template=template))
     assert verdict.reason is Reason.INVALID_SPEC
     assert "plimsoll.dev/workspace" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("name", "product"), [("trn1.2xlarge", "Trainium"), ("Standard_NG32ads_V620_v1", "V620"), ("g4ad.xlarge", "V520")]
+)
+def test_types_of_other_vendors_are_refused_by_name(name: str, product: str) -> None:
+    [verdict] = validate(a_snapshot(a_workspace(instance_type=name, gpu_memory_gib=4), nap=True))
+    assert verdict.reason is Reason.UNSUPPORTED_INSTANCE_TYPE
+    assert name in verdict.message and product in verdict.message
+
+
+def test_azures_own_name_and_kaitos_spelling_are_one_type() -> None:
+    for name in ("Standard_ND96asr_v4", "Standard_ND96asr_A100_v4", "standard_nd96asr_a100_v4"):
+        snapshot = a_snapshot(a_workspace(instance_type=name, preset="phi-4"), nap=True)
+        [verdict] = verdicts = validate(snapshot)
+        assert verdict.accepted, verdict.message
+        [creation] = plan(snapshot, verdicts, NOW).creations
+        assert creation.manifest["spec"]["requirements"][0]["values"] == ["Standard_ND96asr_v4"]
+
+
+def test_unknown_names_of_azure_are_accepted_where_a_node_pool_allows_every_type() -> None:
+    workspace = a_workspace(instance_type="Standard_ND128isr_GB300_v6", preset="phi-4")
+    pool = a_node_pool("any", group="karpenter.azure.com")
+    [verdict] = validate(a_snapshot(workspace, pool, nap=True))
+    assert verdict.accepted and any("are not known" in warning for warning in verdict.warnings), verdict.message
+    [alone] = validate(a_snapshot(workspace, nap=True))
+    assert alone.reason is Reason.UNSUPPORTED_INSTANCE_TYPE

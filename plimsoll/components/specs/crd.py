@@ -11,6 +11,7 @@ from plimsoll.model.api import (
     ACCELERATOR_NEEDS_COUNT,
     ADAPTER_NEEDS_NAME,
     ADAPTERS_TWICE,
+    COUNT_IMMUTABLE,
     IMMUTABLE,
     INFERENCE_XOR_TUNING,
     INSTANCE_TYPE_IMMUTABLE,
@@ -67,6 +68,12 @@ def workspace_definition() -> dict[str, Any]:
     spec["x-kubernetes-validations"] = [
         _rule("!(has(self.inference) && has(self.tuning))", INFERENCE_XOR_TUNING),
         *(_unchanged(parent, field, message) for parent, field, message in IMMUTABLE),
+        # It may come and go where it changes nothing: with inference it has no effect, and else 1 is what absent means.
+        _rule(
+            f"({_count('self')}) == ({_count('oldSelf')}) || has(self.inference) &&"
+            f" !({_has('self', 'resource', 'count')} && {_has('oldSelf', 'resource', 'count')})",
+            COUNT_IMMUTABLE,
+        ),
         _rule(
             f"({_has('self', 'inference', 'template')}) == ({_has('oldSelf', 'inference', 'template')})", TEMPLATE_KEPT
         ),
@@ -117,6 +124,14 @@ def workspace_definition() -> dict[str, Any]:
             _column("WorkloadReady", "string", _condition("WorkloadReady", "status")),
             _column("Reason", "string", _condition("ResourceReady", "reason")),
         ],
+        # For `kubectl scale`, HorizontalPodAutoscalers and KEDA.
+        subresources={
+            "scale": {
+                "specReplicasPath": ".spec.inference.replicas",
+                "statusReplicasPath": ".status.replicas",
+                "labelSelectorPath": ".status.selector",
+            }
+        },
     )
 
 
@@ -192,6 +207,7 @@ def _definition(
     spec: Schema,
     status: Schema,
     columns: Iterable[dict[str, Any]],
+    subresources: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     singular = kind.lower()
     plural = f"{singular}s"
@@ -215,7 +231,7 @@ def _definition(
                     "name": VERSION,
                     "served": True,
                     "storage": True,
-                    "subresources": {"status": {}},
+                    "subresources": {"status": {}, **(subresources or {})},
                     "additionalPrinterColumns": [*columns, _column("Age", "date", ".metadata.creationTimestamp")],
                     "schema": {
                         "openAPIV3Schema": {
@@ -254,6 +270,10 @@ def _unchanged(parent: str, field: str, message: str) -> dict[str, str]:
     return _rule(
         f"({after}) == ({before}) && (!({after}) || self.{parent}.{field} == oldSelf.{parent}.{field})", message
     )
+
+
+def _count(whole: str) -> str:
+    return f"{_has(whole, 'resource', 'count')} ? {whole}.resource.count : 1"
 
 
 def _has(whole: str, parent: str, field: str) -> str:

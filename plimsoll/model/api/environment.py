@@ -44,8 +44,11 @@ class Limits(Declared):
 
     gpus: int | None = Field(default=None, ge=0)
     """GPU devices in all NodeClaims that the controller created, and of the nodes that demand requests."""
-    nodes: int | None = Field(default=None, ge=0)
-    """NodeClaims that the controller created, and nodes that demand requests."""
+    nodes: int | None = Field(default=5_000, ge=0)
+    """NodeClaims that the controller created, and nodes that demand requests; absent: 5,000, which is what Kubernetes
+    supports in one cluster."""
+    workspace_nodes: int | None = Field(default=1_000, ge=0)
+    """Nodes of one Workspace; absent: 1,000."""
     deletions_per_tick: int = Field(default=50, ge=1)
     """NodeClaims and workloads that one delta may delete; the others wait for the next one."""
 
@@ -114,6 +117,8 @@ class EnvironmentSpec(Declared):
     """Scheduler of the pods of a Workspace that names a queue."""
     inference_image: str = "vllm/vllm-openai:v0.11.0"
     """Image that serves presets."""
+    partial_replicas: Literal["allow", "refuse"] = "allow"
+    """Whether a Workspace is accepted on existing nodes (BYO) that not all of its replicas fit now; the others wait."""
     weights: Weights | None = None
     """Where the files of presets are kept, for Workspaces that do not say it; absent: on the node's disk, as long as
     the pod exists."""

@@ -128,6 +128,10 @@ class WorkspaceStatus(Reported):
     observed_generation: int | None = Field(default=None, validation_alias="observedGeneration")
     per_replica_node_count: int | None = Field(default=None, validation_alias="perReplicaNodeCount")
     target_node_count: int | None = Field(default=None, validation_alias="targetNodeCount")
+    replicas: int | None = None
+    """Replicas that exist, for the scale subresource."""
+    selector: str = ""
+    """Label selector of the pods, for the scale subresource."""
     context_length: int | None = Field(default=None, validation_alias="contextLength")
     """Tokens of the longest sequence that a preset's server takes."""
     serving: str = ""

@@ -47,7 +47,6 @@ TUNING_KEPT: Final = "tuning can neither be added nor removed: create another Wo
 
 IMMUTABLE: Final = (
     ("resource", "labelSelector", LABEL_SELECTOR_IMMUTABLE),
-    ("resource", "count", COUNT_IMMUTABLE),
     ("resource", "partition", PARTITION_IMMUTABLE),
     ("inference", "preset", PRESET_IMMUTABLE),
 )
@@ -65,6 +64,9 @@ def changes_refused(old: WorkspaceSpec, new: WorkspaceSpec, *, auto_provisioning
         for parent, field, message in IMMUTABLE
         if dig(before, f"{parent}.{field}") != dig(after, f"{parent}.{field}")
     ]
+    counts = old.resource.count, new.resource.count
+    if (counts[0] or 1) != (counts[1] or 1) and (new.inference is None or None not in counts):
+        found.append(COUNT_IMMUTABLE)
     if (dig(before, "inference.template") is None) != (dig(after, "inference.template") is None):
         found.append(TEMPLATE_KEPT)
     if (old.tuning is None) != (new.tuning is None):

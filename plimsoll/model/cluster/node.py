@@ -38,9 +38,11 @@ class Node(ObservedObject):
 
     @property
     def ready(self) -> bool | None:
-        """Status of the Ready condition; None without one, as in a manifest that only has labels."""
+        """Status of the Ready condition; None without any condition, as in a manifest that only has labels."""
         condition = condition_of(self.conditions, "Ready")
-        return None if condition is None else condition.status == "True"
+        if condition is None:
+            return False if self.conditions else None
+        return condition.status == "True"
 
     @property
     def usable(self) -> bool:

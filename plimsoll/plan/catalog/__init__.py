@@ -1,7 +1,7 @@
 """Instance types: the built-in table, those that an Environment offers, and their labels."""
 
 from plimsoll.plan.catalog.catalog import Candidate, Catalog, UnknownInstanceTypeError
-from plimsoll.plan.catalog.offered import CLOUDS, OfferedType, OfferedTypes, claim_gpus, most_gpus
+from plimsoll.plan.catalog.offered import CLOUDS, OfferedType, OfferedTypes, claim_gpus, most_gpus, unlisted_azure
 from plimsoll.plan.catalog.provider_labels import type_labels
 from plimsoll.plan.catalog.reported_memory import reported_memory_mib
 
@@ -16,4 +16,5 @@ __all__ = [
     "most_gpus",
     "reported_memory_mib",
     "type_labels",
+    "unlisted_azure",
 ]

@@ -19,6 +19,8 @@ from plimsoll.model import Snapshot
 from plimsoll.model.cluster import InstanceType, product_words
 from plimsoll.text import did_you_mean, nearest
 
+KAITO_NAMES: Final = {"standard_nd96asr_a100_v4": "Standard_ND96asr_v4"}
+"""KAITO's spellings in lower case, and the names that the cloud has."""
 _USABLE_SHARE: Final = 0.92
 """A GPU reports at least this fraction of its nominal memory (an A10 with 24 GiB: 23028 MiB)."""
 
@@ -86,7 +88,11 @@ class Catalog:
 
     def lookup(self, name: str) -> InstanceType | None:
         """The instance type of that name, case-insensitive; None if it is not known."""
-        return self._types.get(name.strip().casefold())
+        return self._types.get(self.real_name(name).casefold())
+
+    def real_name(self, name: str) -> str:
+        """The cloud's own name, where KAITO spells it otherwise; else the name itself."""
+        return KAITO_NAMES.get(name.strip().casefold(), name.strip())
 
     def near(self, name: str) -> tuple[str, ...]:
         """At most three similar names, closest first."""

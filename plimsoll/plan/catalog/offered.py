@@ -1,5 +1,6 @@
 """The instance types that an Environment can use: those of its NodePools, its nodes, and the catalog."""
 
+import re
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -23,6 +24,7 @@ NODE_CLASSES: Final = {
 CLOUDS: Final = {"kaito.sh": "azure", "karpenter.azure.com": "azure", "karpenter.k8s.aws": "aws"}
 """Cloud by the API group of its node classes."""
 
+_AZURE_NAME: Final = re.compile(r"Standard_[ND]\w+", re.IGNORECASE)
 NODES: Final = "the live nodes"
 """Source name of figures from node labels."""
 
@@ -102,9 +104,9 @@ class OfferedTypes:
 
     def find(self, name: str) -> OfferedType | None:
         """The type of that name, case-insensitive; None if it is not known."""
-        folded = name.strip().casefold()
+        folded = self.declared.real_name(name.strip()).casefold()
         if folded not in self._found:
-            self._found[folded] = self._find(folded)
+            self._found[folded] = self._find(folded) or self._unlisted(name.strip())
         return self._found[folded]
 
     def _find(self, folded: str) -> OfferedType | None:
@@ -128,6 +130,14 @@ class OfferedTypes:
             source=merged.source if merged is not None else "",
             warnings=tuple(map(str, differences)),
         )
+
+    def _unlisted(self, name: str) -> OfferedType | None:
+        """A type of Azure of which only the name is known, where a NodePool there allows every type."""
+        pools = (pool for pool in self._pools if not pool.instance_types)
+        if not unlisted_azure(name) or all(CLOUDS.get(pool.node_class_group) != "azure" for pool in pools):
+            return None
+        written = (name, name.casefold())
+        return OfferedType(name, written, "azure", gpus=None, devices=None, claimable=None, pools=())
 
     def _merged(self, folded: str) -> tuple[InstanceType | None, tuple[Difference, ...]]:
         """The effective figures and the contradictions between sources; None where there are none."""
@@ -215,6 +225,11 @@ class OfferedTypes:
             if pool.node_class_ref is not None and (access is None or access.allows_pool(pool.name)):
                 return pool
         return None
+
+
+def unlisted_azure(name: str) -> bool:
+    """Whether the name is of Azure's families N and D, which KAITO accepts without knowing the type."""
+    return _AZURE_NAME.fullmatch(name) is not None
 
 
 def claim_gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:

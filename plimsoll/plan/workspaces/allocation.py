@@ -32,7 +32,7 @@ def allocate(view: ClusterView, sizings: Mapping[Key, Sizing]) -> dict[Key, Sizi
         for workspace in sorted(snapshot.workspaces, key=by_age)
         if not workspace.deleting and (sizing := sizings.get(workspace.key)) is not None and sizing.target
     ]
-    allocation = _Allocation(view, shares)
+    allocation = _Allocation(view, shares, strict=snapshot.environment.spec.partial_replicas == "refuse")
     for share in shares:
         allocation.keep_running(share)
     for share in shares:
@@ -69,7 +69,8 @@ class _Share:
 
 
 class _Allocation:
-    def __init__(self, view: ClusterView, shares: list[_Share]) -> None:
+    def __init__(self, view: ClusterView, shares: list[_Share], *, strict: bool) -> None:
+        self._strict = strict
         self._index = view.index
         self._usage = view.usage
         self._parted: set[Owner] = {owner_of(share.workspace) for share in shares if share.parted}
@@ -185,7 +186,7 @@ class _Allocation:
             return known
         return (share.sizing.devices or 0) * max(share.sizing.pods_per_node, 1)
 
-    def _result(self, share: _Share) -> Sizing:
+    def _result(self, share: _Share) -> Sizing | Refusal:
         given = tuple(sorted(share.given))
         sizing = share.sizing._replace(allocated=given)
         if not share.missing:
@@ -197,7 +198,14 @@ class _Allocation:
         )
         taken = list(islice(self._taken(share), SHOWN + 1))
         why = f"; in use: {shortlist(taken, SHOWN)}" if taken else ""
-        warning = f"{wanted} needed, {there} of {len(sizing.node_names)} usable{why}: pods may stay Pending"
+        can = f"{share.units // share.per_replica} of {counted(share.workspace.replicas, 'replica')} can start"
+        warning = f"{wanted} needed, {there} of {len(sizing.node_names)} usable, {can}{why}: pods may stay Pending"
+        if self._strict:
+            return Refusal(
+                Reason.NO_FREE_NODES,
+                f"{wanted} needed, {there} of {len(sizing.node_names)} usable, {can}{why}, and partialReplicas of the "
+                "Environment is 'refuse': lower inference.replicas, or label more nodes",
+            )
         startable = share.units if share.per_replica == 1 and self._contended(share) else None
         return sizing._replace(startable=startable, warnings=(*sizing.warnings, warning))
 

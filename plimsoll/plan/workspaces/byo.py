@@ -5,7 +5,7 @@ memory are the same on all of them; and a model that cannot span nodes fits one.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plimsoll.estimating import Estimates, ReplicaSize, Sizing, nodes_in_all, replica_need
@@ -26,10 +26,10 @@ from plimsoll.plan.nodes import (
     why_unusable,
 )
 from plimsoll.plan.workspaces.byo_replica import nodes_of_replica
-from plimsoll.plan.workspaces.refusals import invalid_labels, none_matches, none_usable, not_uniform
+from plimsoll.plan.workspaces.refusals import Asks, invalid_labels, none_matches, none_usable, not_uniform
 from plimsoll.plan.workspaces.refused_fields import template_devices
 from plimsoll.presets import ModelCatalog
-from plimsoll.text import counted, shortlist
+from plimsoll.text import SHOWN, counted, shortlist
 
 
 class Survey(NamedTuple):
@@ -53,6 +53,8 @@ class NodeCriteria(NamedTuple):
     partition: Partition | None
     devices: int
     """Devices that the template requests; 0: as many as the nodes have."""
+    template: bool = False
+    """Whether the Workspace has a template of its own, which may tolerate taints."""
 
 
 class ByoNodes:
@@ -73,31 +75,70 @@ class ByoNodes:
         forbidden = instance_type_violation(resource.instance_type, auto_provisioning=False)
         if forbidden:
             return Refusal(Reason.INSTANCE_TYPE_FORBIDDEN, forbidden)
-        if resource.label_selector.empty:
-            return Refusal(
-                Reason.SELECTOR_EMPTY,
-                "resource.labelSelector is empty and would match every node: set matchLabels or matchExpressions",
-            )
         devices = template_devices(workspace, self._environment.gpu_resource)
         if isinstance(devices, Refusal):
             return devices
-        criteria = NodeCriteria(self._tolerances.of(workspace), resource.partition, devices)
+        inference = workspace.spec.inference
+        template = inference is not None and inference.template is not None
+        criteria = NodeCriteria(self._tolerances.of(workspace), resource.partition, devices, template)
+        if resource.label_selector.empty:
+            return self._choose(workspace, criteria)
         survey = self._found(resource.label_selector, criteria)
         if isinstance(survey, Refusal):
             return survey
         pools = self._foreign_pools(workspace.namespace, survey.usable)
         return pools or _size(workspace, survey, devices, self._estimates, self._models)
 
+    def _choose(self, workspace: Workspace, criteria: NodeCriteria) -> Sizing | Refusal:
+        """The smallest group of nodes with the same GPUs that serves the Workspace, where it selects no nodes.
+
+        A group that the Workspace uses, by its status, comes first, so that the choice is stable. The pods require the
+        group's GPU labels.
+        """
+        access = self._environment.access_of(workspace.namespace)
+        groups: dict[tuple[str, int, int], list[Node]] = {}
+        for node in self._index.nodes:
+            offer = self._offers.of(node, criteria.partition)
+            pool = node.labels.get(NODEPOOL)
+            if isinstance(offer, Offer) and (access is None or pool is None or access.allows_pool(pool)):
+                groups.setdefault(offer.uniformity, []).append(node)
+        used = set(workspace.status.worker_nodes)
+
+        def order(item: tuple[tuple[str, int, int], list[Node]]) -> tuple[bool, int, tuple[str, int, int]]:
+            (_, count, memory_mib), nodes = item
+            return used.isdisjoint(node.name for node in nodes), (count or 1) * memory_mib, item[0]
+
+        refusals, partial = [], None
+        for (product, count, memory_mib), nodes in sorted(groups.items(), key=order):
+            text = f"{GPU_PRODUCT}={product},{GPU_COUNT}={count},{GPU_MEMORY}={memory_mib}"
+            found = self._survey(nodes, text, criteria)
+            if isinstance(found, Survey):
+                sizing = _size(workspace, found, criteria.devices, self._estimates, self._models)
+                if isinstance(sizing, Sizing):
+                    chosen = sizing._replace(message=f"chosen without a selector: {text}; {sizing.message}")
+                    if used & set(found.usable) or sizing.target <= len(found.usable) * max(sizing.pods_per_node, 1):
+                        return chosen
+                    partial = partial or chosen
+                    continue
+                found = sizing
+            refusals.append(f"{text}: {found.message}")
+        if partial is not None:
+            return partial
+        return Refusal(
+            Reason.NO_MATCHING_NODES,
+            "resource.labelSelector is empty, and no group of nodes with the same GPUs serves the Workspace: "
+            + ("; ".join(refusals[:SHOWN]) or "no node has GPU labels; run GPU Feature Discovery"),
+        )
+
     def _found(self, selector: LabelSelector, criteria: NodeCriteria) -> Survey | Refusal:
         """The nodes that the selector matches, or a refusal if they cannot be used. Cached."""
-        key = (str(selector), criteria.tolerance.key, criteria.partition, criteria.devices)
+        key = (str(selector), criteria.tolerance.key, *criteria[1:])
         found = self._surveys.get(key)
         if found is None:
-            found = self._surveys[key] = self._survey(selector, key[0], criteria)
+            found = self._surveys[key] = self._survey(self._index.matching(selector), key[0], criteria)
         return found
 
-    def _survey(self, selector: LabelSelector, text: str, criteria: NodeCriteria) -> Survey | Refusal:
-        matching = self._index.matching(selector)
+    def _survey(self, matching: Sequence[Node], text: str, criteria: NodeCriteria) -> Survey | Refusal:
         nodes = [node for node in matching if not node.deleting]
         if not nodes:
             return none_matches(text, len(self._index.nodes), [node.name for node in matching])
@@ -141,8 +182,9 @@ class ByoNodes:
             else:
                 names.append(node.name)
         if not names or fewest is None:
-            said = [f"{name} ({problem})" for name, problem in unusable.items()]
-            return none_usable(text, len(nodes), said, elsewise, partitioned=criteria.partition is not None)
+            resource = fewest.resource if fewest is not None else ""
+            asks = Asks(resource or self._environment.gpu_resource, criteria.partition is not None, criteria.template)
+            return none_usable(text, nodes, unusable, elsewise, asks)
         return Survey(
             offer=fewest,
             matching=tuple(sorted(node.name for alike in groups.values() for node in alike)),

@@ -16,7 +16,7 @@ from plimsoll.labels import INSTANCE_TYPE
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import INSTANCE_TYPE_REQUIRED, EnvironmentSpec, NamespaceAccess, Workspace
 from plimsoll.model.cluster import InstanceType, NodeGpus
-from plimsoll.plan.catalog import Candidate, OfferedType, OfferedTypes
+from plimsoll.plan.catalog import Candidate, OfferedType, OfferedTypes, unlisted_azure
 from plimsoll.presets import ModelCatalog
 from plimsoll.text import counted, did_you_mean, shortlist
 
@@ -140,9 +140,21 @@ class ProvisionedNodes:
                 + (f"; {did_you_mean(near)}" if near else "; change resource.instanceType"),
             )
         return (
-            self._foreign_pool(workspace, offered, access)
+            self._other_vendor(offered)
+            or self._foreign_pool(workspace, offered, access)
             or self._contradiction(workspace, offered)
             or self._size(workspace, need, offered, access)
+        )
+
+    def _other_vendor(self, offered: OfferedType) -> Refusal | None:
+        """Refuses types whose accelerators the pods cannot request."""
+        listed = self._types.declared.lookup(offered.name)
+        if listed is None or listed.nvidia:
+            return None
+        return Refusal(
+            Reason.UNSUPPORTED_INSTANCE_TYPE,
+            f"Unsupported instance type {offered.name!r}: it has {listed.product}, and only NVIDIA GPUs are supported; "
+            "change resource.instanceType",
         )
 
     def _foreign_pool(
@@ -177,12 +189,13 @@ class ProvisionedNodes:
             replica = sized
             warnings = (*warnings, *replica.warnings)
         elif need is not None:
-            if need.per_replica is None and need.need is not None:
+            if need.per_replica is None and need.need is not None and not unlisted_azure(offered.name):
                 return Refusal(
                     Reason.UNSUPPORTED_INSTANCE_TYPE,
                     f"Unsupported instance type {offered.name!r} for {need.subject}: the GPUs of its nodes are not "
                     "known; set inference.perReplicaNodeCount",
                 )
+            warnings = (*warnings, f"the GPUs of {offered.name} are not known: {need.subject} may not fit it")
             replica = ReplicaSize(
                 need.per_replica or 1, "", need.serving(UNKNOWN_GPUS, need.per_replica or 1, self._estimates)
             )

@@ -1,12 +1,25 @@
 """Refusals for the nodes that a selector matches. Messages keep KAITO's known phrases."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.cluster import Node
 from plimsoll.plan.nodes import ALL_DISABLED, MIG_CONFIG, InvalidGpuLabel, Offer, Unusable
 from plimsoll.text import SHOWN, counted, shortlist
+
+SHARED: Final = ".shared"
+"""Suffix of the resource where the device plugin's time-slicing has `renameByDefault`."""
+
+
+class Asks(NamedTuple):
+    """What a Workspace asks of a node, for advice."""
+
+    resource: str
+    partitioned: bool
+    template: bool
+
 
 PCI_PRESENT: Final = "feature.node.kubernetes.io/pci-10de.present"
 """NVIDIA's charts run their DaemonSets where this label or `nvidia.com/gpu.present` is `true`."""
@@ -63,11 +76,13 @@ def _labels(product: str, count: int, memory_mib: int) -> str:
     return f"{GPU_PRODUCT}={product}, {counted_as}{GPU_MEMORY}={memory_mib} MiB"
 
 
-def none_usable(selector: str, nodes: int, unusable: list[str], offers: list[Unusable], partitioned: bool) -> Refusal:
-    """`offers` are those of nodes whose MIG slices are not what the Workspace requests."""
+def none_usable(
+    selector: str, nodes: list[Node], problems: Mapping[str, str], offers: list[Unusable], asks: Asks
+) -> Refusal:
+    """`problems` are those of the nodes by name, `offers` those of nodes whose MIG slices are not what is requested."""
     profiles = sorted({profile for offer in offers for profile in offer.profiles})
-    advice = "make one Ready and schedulable, or tolerate its taints"
-    if profiles and partitioned:
+    advice = ", or ".join(dict.fromkeys(_mends(node, problems.get(node.name, ""), asks) for node in nodes))
+    if profiles and asks.partitioned:
         advice = f"set resource.partition.profile to one that the nodes have ({shortlist(profiles)})"
     elif profiles:
         advice = (
@@ -78,6 +93,25 @@ def none_usable(selector: str, nodes: int, unusable: list[str], offers: list[Unu
         advice = "wait until the node has the slices of its MIG configuration, or change that or resource.partition"
     return Refusal(
         Reason.NO_USABLE_NODES,
-        f"None of the {counted(nodes, 'node')} that labelSelector {selector!r} matches can be used: "
-        f"{shortlist(unusable)}; {advice}",
+        f"None of the {counted(len(nodes), 'node')} that labelSelector {selector!r} matches can be used: "
+        f"{shortlist([f'{name} ({problem})' for name, problem in problems.items()])}; {advice}",
     )
+
+
+def _mends(node: Node, problem: str, asks: Asks) -> str:
+    """What makes the node usable."""
+    if problem.startswith("tainted"):
+        if asks.template:
+            return "tolerate the taint in inference.template"
+        return "remove the taint, or name it in nodeClaims.taints of the Environment, so that presets tolerate it"
+    if problem == "cordoned":
+        return f"uncordon it (kubectl uncordon {node.name})"
+    if "allocatable" not in problem:
+        return "wait until it is Ready"
+    if f"{asks.resource}{SHARED}" in node.allocatable:
+        return f"set gpuResource of the Environment to {asks.resource}{SHARED}, as time-slicing renamed the resource"
+    if asks.resource not in node.allocatable:
+        return "run NVIDIA's device plugin on it, which makes the GPUs allocatable"
+    if asks.partitioned:
+        return "lower resource.partition.count"
+    return "look why the device plugin shows fewer GPUs than GPU Feature Discovery"

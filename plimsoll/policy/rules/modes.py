@@ -57,6 +57,8 @@ def _selectors(manifest: Manifest, world: World, options: ModeOptions) -> Iterat
     workspace, mode = workspace_of(manifest), options.mode(world)
     if workspace is None or text(workspace.resource, "instanceType") or not workspace.selector_empty:
         return
+    if not any(is_kind(manifest, KAITO_GROUP, kind) for kind in _WORKSPACES):
+        return  # Plimsoll chooses nodes with the same GPUs.
     if mode is None or not mode.auto_provisioning:
         yield Fault(
             workspace.selector_path,
@@ -209,7 +211,7 @@ RULES: Final = (
     Rule(
         "workspace-selects-nodes",
         Family.MODE,
-        "A Workspace on existing (BYO) nodes selects them: an empty selector matches every node.",
+        "A Workspace of KAITO on existing (BYO) nodes selects them: an empty selector matches every node.",
         "Select the nodes with matchLabels or matchExpressions.",
         _WORKSPACES,
         _selectors,
