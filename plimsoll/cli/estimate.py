@@ -113,7 +113,9 @@ def command(
         if kind is None:
             raise UnknownInstanceTypeError(instance_type, catalog.near(instance_type))
         if not kind.nvidia:
-            warnings.append(f"{kind.name} has {kind.product}: the formula is for NVIDIA GPUs")
+            raise PlimsollError(
+                f"{kind.name} has {kind.product}, and only NVIDIA GPUs are supported", "name another type"
+            )
         gpus = kind.node_gpus
     outcome = estimate(subject.need, gpus, settings, context_length)
     show_estimate(subject, gpus, kind, outcome, warnings=warnings, output=output)

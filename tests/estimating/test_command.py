@@ -155,3 +155,41 @@ def test_bad_figures_are_named(option: str, bad: str) -> None:
 )
 def test_errors_say_what_to_change(arguments: tuple[str, ...], said: str) -> None:
     assert said in str(refused(*arguments))
+
+
+def test_the_tier_and_the_context_of_a_type_are_told() -> None:
+    answer = told("phi-4", "-t", "Standard_NC96ads_A100_v4")
+    assert answer["serving"]["tier"] == "data" and answer["serving"]["data"] == 4
+    assert answer["serving"]["context_length"] == 16384
+    serving = told("phi-4", "-t", "g5.12xlarge")["serving"]
+    assert (serving["tier"], serving["tensor"], serving["unused"]) == ("tensor", 2, 2)
+
+
+def test_types_are_ordered_by_the_price_of_their_kv_cache(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.csv"
+    prices.write_text("name,price_per_hour\nStandard_NC24ads_A100_v4,3\nStandard_NC96ads_A100_v4,8\n")
+    given = ("phi-4", "--cloud", "azure", "--prices", str(prices))
+    assert told(*given)["candidates"][0]["instance_type"] == "Standard_NC24ads_A100_v4"
+    by_cache = told(*given, "--by", "kv-cache")["candidates"]
+    assert by_cache[0]["instance_type"] == "Standard_NC96ads_A100_v4"
+    found = [each["price_per_hour_of_a_million_cached_tokens"] for each in by_cache[:2]]
+    assert found == sorted(found)
+
+
+def test_other_vendors_are_refused_by_name() -> None:
+    assert "Trainium" in str(refused("phi-4", "-t", "trn1.32xlarge"))
+
+
+def test_presets_of_a_file_are_estimated(tmp_path: Path) -> None:
+    file = tmp_path / "presets.yaml"
+    config = "{num_hidden_layers: 32, num_attention_heads: 32, num_key_value_heads: 8, hidden_size: 4096}"
+    file.write_text(f"presets: [{{name: own, repository: o/own, sizeGiB: 14, config: {config}}}]")
+    answer = told("own", "-t", "Standard_NC24ads_A100_v4", "--presets", str(file))
+    assert (answer["bytes_per_token"], answer["nodes"]) == (131072, 1)
+    assert "no list `presets`" in str(refused("own", "--presets", str(_written(tmp_path, "a: 1"))))
+
+
+def _written(folder: Path, text: str) -> Path:
+    file = folder / "other.yaml"
+    file.write_text(text)
+    return file
