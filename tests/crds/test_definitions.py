@@ -10,6 +10,8 @@ from plimsoll.components.specs import definitions, environment_definition, struc
 from plimsoll.model.meta import Declared
 
 FORBIDDEN = {"$ref", "$defs", "definitions", "anyOf", "oneOf", "allOf", "const", "title", "default", "examples"}
+DEFAULTED = ".spec.inference.replicas"
+"""The one field with a default in the schema: the scale subresource fails where it is absent."""
 
 
 def schema_of(definition: dict[str, Any]) -> dict[str, Any]:
@@ -38,7 +40,7 @@ def at(schema: dict[str, Any], *names: str) -> dict[str, Any]:
 def test_schemas_are_structural(definition: dict[str, Any]) -> None:
     for path, schema in nodes(schema_of(definition)):
         assert "type" in schema, path
-        assert not FORBIDDEN & set(schema), path
+        assert not FORBIDDEN & (set(schema) - ({"default"} if path == DEFAULTED else set())), path
         assert not ("properties" in schema and "additionalProperties" in schema), path
 
 

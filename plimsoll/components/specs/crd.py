@@ -100,6 +100,8 @@ def workspace_definition() -> dict[str, Any]:
             ADAPTERS_TWICE,
         ),
     ]
+    # The scale subresource fails where the number is absent; elsewhere, defaults are the engine's.
+    spec["properties"]["inference"]["properties"]["replicas"]["default"] = 1
     _add_rules_of_parts(spec["properties"])
     selector = spec["properties"]["resource"]["properties"]["labelSelector"]["properties"]
     selector["matchLabels"]["additionalProperties"] |= _VALUE
