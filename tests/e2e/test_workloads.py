@@ -145,5 +145,47 @@ def test_the_replicas_of_an_autoscaler_are_left_to_it(cluster: Kube) -> None:
     remove(cluster, "scaled")
 
 
+def test_a_served_preset_goes_through_a_rollout_and_is_scaled_by_an_autoscaler(cluster: Kube) -> None:
+    """KWOK runs the pods: they become Ready as the server's readiness probe would make them."""
+    preset = {"preset": {"name": "phi-4-mini-instruct"}, "contextLength": 4096}
+    cluster.apply(workspace("served", **preset))
+
+    def contexts() -> list[str]:
+        args = [pod["spec"]["containers"][0]["args"] for pod in pods_of(cluster, "served") if _ready(pod)]
+        return [each[each.index("--max-model-len") + 1] for each in args]
+
+    await_condition(lambda: contexts() == ["4096"], 60, "the server is ready")
+    seen = cluster.get(API, "Workspace", "served", NAMESPACE) or {}
+    assert (seen["status"]["contextLength"], seen["status"]["replicas"]) == (4096, 1)
+    service = cluster.get("v1", "Service", "served", NAMESPACE) or {}
+    [pod] = pods_of(cluster, "served")
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    cluster.apply(
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "served", "namespace": NAMESPACE},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": API, "kind": "Workspace", "name": "served"},
+                "minReplicas": 2,
+                "maxReplicas": 3,
+            },
+        }
+    )
+    await_condition(lambda: contexts() == ["4096", "4096"], 60, "the autoscaler scales the Workspace to its least")
+    cluster.apply(workspace("served", **preset | {"contextLength": 8192}, replicas=2))
+    await_condition(lambda: contexts() == ["8192", "8192"], 60, "the rollout has replaced both servers")
+    found = await_condition(lambda: _true(workload_ready(cluster, "served")), 60, "both replicas are ready")
+    assert found["message"] == "Deployment served: 2 of 2 pods ready"
+    remove(cluster, "served")
+    await_condition(lambda: cluster.get("v1", "Service", "served", NAMESPACE) is None, 30, "its Service is gone")
+
+
+def _ready(pod: Manifest) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return ready and not pod["metadata"].get("deletionTimestamp")
+
+
 def _true(found: dict[str, Any]) -> dict[str, Any] | None:
     return found if found.get("status") == "True" else None
