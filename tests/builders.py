@@ -415,9 +415,10 @@ def a_node_pool(
 
 
 def a_queue(name: str, *, quota: float = -1, limit: float = -1, parent: str = "root") -> Queue:
-    """A Queue of KAI; GPUs, -1 for no bound."""
-    gpu = {"quota": quota, "limit": limit}
-    return Queue.read({"metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": {"gpu": gpu}}})
+    """A Queue of KAI; GPUs, -1 for no bound. CPU and memory are unlimited."""
+    host = {"quota": -1, "limit": -1}
+    resources = {"gpu": {"quota": quota, "limit": limit}, "cpu": host, "memory": host}
+    return Queue.read({"metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": resources}})
 
 
 def an_environment(nap: bool = False, **spec: Any) -> Environment:

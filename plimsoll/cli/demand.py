@@ -76,7 +76,7 @@ def demand(
         if plot_to is not None:
             drawing = as_svg(picture) if plot_to.suffix == ".svg" else as_html(picture)
             _write(plot_to, drawing)
-    raise typer.Exit(REFUSED if any(each.refused for each in found) else SETTLED)
+    raise typer.Exit(REFUSED if any(each.refused or each.kept_out for each in found) else SETTLED)
 
 
 def _snapshot(file: list[str] | None, kubeconfig: Path | None, context: str | None) -> Snapshot:

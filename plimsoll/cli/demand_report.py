@@ -40,6 +40,8 @@ def print_demands(found: Sequence[Demand], phases: Phases, warnings: Iterable[st
             OUT.print(Text.assemble(("  + ", "green"), text, (f"  ({each.name})", "dim")), soft_wrap=True)
         for why, count in Counter(each.refused.values()).most_common():
             OUT.print(Text.assemble(("  ! ", "red"), f"{counted(count, 'pod')}: {why}"), soft_wrap=True)
+        for why in each.kept_out_reasons:
+            OUT.print(Text.assemble(("  ! ", "red"), why), soft_wrap=True)
     for warning in dict.fromkeys((*warnings, *(warning for each in found for warning in each.warnings))):
         OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
     OUT.print(Text(_summary(found), style="bold"))
@@ -90,6 +92,7 @@ def _demand(demand: Demand, phase: DemandPhase) -> dict[str, Any]:
         "refused": dict(demand.refused),
         "blocked": demand.blocked,
         "spokenFor": [_pod(uid, each) for uid, each in demand.spoken_for.items()],
+        "keptOut": dict(demand.kept_out),
         "warnings": list(demand.warnings),
     }
 

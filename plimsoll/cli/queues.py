@@ -1,7 +1,8 @@
 """`plimsoll queues`: the tree of KAI's Queues; `plimsoll queues check`: checks of Queues."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -17,9 +18,16 @@ Files = Annotated[
 
 
 @app.callback(invoke_without_command=True)
-def queues(
+def queues(  # noqa: PLR0917 - options of a command, each given by name
     ctx: typer.Context,
     file: Files = None,
+    k_value: Annotated[
+        float, typer.Option("--k-value", min=0, metavar="K", help="kValue of KAI's time-based fair share")
+    ] = 0,
+    usage: Annotated[
+        Path | None,
+        typer.Option("--usage", metavar="FILE", help="YAML: for each queue, the part of the cluster it used"),
+    ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     output: Output = Format.TEXT,
@@ -31,7 +39,7 @@ def queues(
     if ctx.invoked_subcommand is not None:
         return
     from plimsoll.cli.queues_report import as_json, print_tree
-    from plimsoll.plan.queues import next_gpu, queue_usage
+    from plimsoll.plan.queues import PastUsage, next_gpu, queue_usage
 
     if file:
         from plimsoll.observe.files import snapshot_from_files
@@ -43,10 +51,12 @@ def queues(
 
         connection = Connection.open(kubeconfig, context)
         try:
-            snapshot = read_cluster(connection, only=("Environment", "Queue", "Pod", "Node"), required=("Queue",))
+            snapshot = read_cluster(
+                connection, only=("Environment", "Queue", "Pod", "PodGroup", "Node"), required=("Queue",)
+            )
         finally:
             connection.close()
-    found = queue_usage(snapshot)
+    found = queue_usage(snapshot, PastUsage(k_value, _past_usage(usage)))
     following = next_gpu(found)
     if output.document:
         print_document(as_json(found, following), output)
@@ -104,3 +114,24 @@ def _from_cluster(kubeconfig: Any, context: str | None) -> list[dict[str, Any]]:
         return list(queue_objects(connection))
     finally:
         connection.close()
+
+
+def _past_usage(path: Path | None) -> dict[str, dict[str, float]] | None:
+    """Raises PlimsollError if the file is not a mapping of queues to parts of the cluster, from 0 to 1."""
+    if path is None:
+        return None
+    import yaml
+    from pydantic import Field, TypeAdapter, ValidationError
+
+    from plimsoll.model.meta import describe_errors
+
+    part = Annotated[float, Field(ge=0, le=1)]
+    try:
+        return TypeAdapter(dict[str, dict[Literal["gpu", "cpu", "memory"], part]]).validate_python(  # type: ignore[return-value]
+            yaml.safe_load(path.read_text(encoding="utf-8"))
+        )
+    except ValidationError as error:
+        why = describe_errors(error)
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        why = " ".join(str(error).split())
+    raise PlimsollError(f"--usage {path}: {why}", "write, for each queue, parts of the cluster: training: {gpu: 0.4}")

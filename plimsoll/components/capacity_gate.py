@@ -10,7 +10,7 @@ from plimsoll.components.access import NAMESPACE, Rule, controller_subject
 from plimsoll.components.component import Component
 from plimsoll.components.declaration import child_of, fields_of, known, metadata, valid
 from plimsoll.components.mutation import SHARED, MutationPolicy, declare_mutation, sample_pod
-from plimsoll.labels import QUEUE
+from plimsoll.labels import GPU_RESOURCE, QUEUE
 from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, CapacityGateSpec
 
 GATE_NAME: Final = "plimsoll-capacity-gate"
@@ -19,6 +19,11 @@ LIFTING: Final[list[Rule]] = [{"apiGroups": [""], "resources": ["pods"], "verbs"
 
 _SCHEDULER: Final = "kai-scheduler"
 """Of the sample: the policies of queues have nothing against it."""
+_WHOLE: Final = (
+    "object.spec.containers.exists(c, has(c.resources) && has(c.resources.limits) && "
+    f"'{GPU_RESOURCE}' in c.resources.limits)"
+)
+"""In CEL: the pod requests whole GPUs."""
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _GATE: Final = (
     f'Object{{spec: Object.spec{{schedulingGates: [Object.spec.schedulingGates{{name: "{CAPACITY_GATE}"}}]}}}}'
@@ -32,6 +37,8 @@ class CapacityGateArgs(TypedDict, total=False):
     """Namespaces whose pods with GPU shares get the gate."""
     queues: list[str]
     """Queues whose pods with GPU shares get the gate, in every namespace."""
+    whole_gpus: bool
+    """Also pods that request whole GPUs, until their queue admits them."""
 
 
 def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
@@ -40,6 +47,7 @@ def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
     if spec.namespaces:
         made[f"{GATE_NAME}-namespaces"] = _policy(
             f"{GATE_NAME}-namespaces",
+            spec,
             [],
             "In",
             spec.namespaces,
@@ -52,6 +60,7 @@ def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
         own = ("kube-system", NAMESPACE, *KAI_NAMESPACES)
         made[f"{GATE_NAME}-queues"] = _policy(
             f"{GATE_NAME}-queues",
+            spec,
             [("queue", condition)],
             "NotIn",
             own,
@@ -98,8 +107,9 @@ class CapacityGate(Component):
         return [role, *bindings]
 
 
-def _policy(
+def _policy(  # noqa: PLR0917
     name: str,
+    spec: CapacityGateSpec,
     conditions: list[tuple[str, str]],
     operator: str,
     namespaces: Sequence[str],
@@ -107,7 +117,7 @@ def _policy(
 ) -> MutationPolicy:
     # A pod that names its node passes by the scheduler: a gate would only make it invalid.
     conditions = [
-        ("share", SHARED),
+        ("share", f"({SHARED}) || {_WHOLE}" if spec.whole_gpus else SHARED),
         ("unbound", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
         *conditions,
     ]

@@ -20,7 +20,7 @@ from plimsoll.model.api import (
     WorkspaceSpec,
 )
 from plimsoll.model.kai import NAMESPACE, QueueName, QueueSpec
-from plimsoll.model.meta import Declared, describe_errors
+from plimsoll.model.meta import Declared, Severity, describe_errors
 from plimsoll.plan.queues import check_queues
 
 _TEXTS = ("layer", "triggerNamespace")
@@ -127,8 +127,9 @@ class Settings(Declared):
         # A parent that is not declared here may be another stack's.
         parents = {queue.parent_queue for queue in queues.values() if queue.parent_queue}
         findings = check_queues(declared, known=parents - {queue.name or key for key, queue in queues.items()})
-        if findings:
-            raise ValueError("; ".join(finding.message for finding in findings))
+        errors = [finding.message for finding in findings if finding.severity is Severity.ERROR]
+        if errors:
+            raise ValueError("; ".join(errors))
         return queues
 
     @model_validator(mode="after")

@@ -91,3 +91,20 @@ def test_a_pod_that_cannot_be_read_is_held_and_refused() -> None:
 
 def test_a_pod_that_goes_is_left_alone() -> None:
     assert lifted(POOL, gpu_node(), a_gated_pod(deleting=True)) == []
+
+
+def a_whole_pod(name: str, gpus: int, **fields: Any) -> Pod:
+    pod = a_waiting_pod(name, reason="SchedulingGated", gpus=gpus, queue="team", **fields)
+    return pod.model_copy(update={"scheduling_gates": (CAPACITY_GATE,)})
+
+
+def test_whole_gpus_are_lifted_when_the_queue_admits_them_and_kept_out_otherwise() -> None:
+    team = Queue.read(queue("team", gpu=amounts(0, 4)))
+    fits, fits_not = a_whole_pod("fits", 3, priority=75), a_whole_pod("fits-not", 2)
+    snapshot = a_snapshot(POOL, team, fits, fits_not, nap=True)
+    [demand] = demands(snapshot)
+    assert list(demand.kept_out) == ["uid-fits-not"]
+    assert demand.kept_out["uid-fits-not"].startswith("OverLimit")
+    assert "wholeGpus" in demand.kept_out_reasons[0]
+    assert [lift.key.name for lift in lifts(snapshot, [demand])] == ["fits"]
+    assert lifted(POOL, fits, fits_not) == ["fits", "fits-not"]  # no queues: nothing keeps them out

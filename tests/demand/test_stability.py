@@ -10,7 +10,8 @@ from tests.demand.test_properties import nodes, pods
 
 
 def a_queue(name: str, parent: str, limit: float) -> Queue:
-    resources = {"gpu": {"quota": -1, "limit": limit}}
+    host = {"quota": -1, "limit": -1}
+    resources = {"gpu": {"quota": -1, "limit": limit}, "cpu": host, "memory": host}
     return Queue.read({"metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": resources}})
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from plimsoll.plan.classes import refused_by_queues
 from plimsoll.plan.pods import PodShare, read_shares
-from plimsoll.plan.queues import NO_LOAD, QueueGate, QueueLoad
+from plimsoll.plan.queues import NO_LOAD, Amount, QueueGate, QueueLoad, is_preemptible
 from tests.builders import a_waiting_pod
 from tests.demand.test_stability import a_queue
 
@@ -32,11 +32,14 @@ def test_queues_with_room_for_all_need_no_order(found: dict[str, PodShare], data
     limits = st.sampled_from([-1, 1, 2, 3])
     queues = [a_queue(name, "", data.draw(limits)) for name in ("left", "right")]
     queues += [a_queue(name, "left" if name in "ab" else "right", data.draw(limits)) for name in LEAVES]
-    loads = {name: QueueLoad(data.draw(st.sampled_from([0, 500, 1500]))) for name in LEAVES}
-    asked = {uid: (each.pod.labels["kai.scheduler/queue"], each.share.milli or 0) for uid, each in found.items()}
+    loads = {name: QueueLoad(Amount(data.draw(st.sampled_from([0, 500, 1500])))) for name in LEAVES}
+    asked = {
+        uid: (each.pod.labels["kai.scheduler/queue"], Amount(each.share.milli or 0), is_preemptible(each.pod))
+        for uid, each in found.items()
+    }
     sums: dict[str, QueueLoad] = {}
-    for queue, milli in asked.values():
-        sums[queue] = sums.get(queue, NO_LOAD) + QueueLoad(milli, milli)
+    for queue, amount, _ in asked.values():
+        sums[queue] = sums.get(queue, NO_LOAD) + QueueLoad(amount, amount)
     tight = QueueGate(queues, loads).tight(sums.items())
     some = {uid: each for uid, each in asked.items() if each[0] in tight}
     everything = refused_by_queues(QueueGate(queues, loads), found, asked, ())

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from plimsoll.model.kai import Queue
-from plimsoll.plan.queues import QueueGate, QueueLoad
+from plimsoll.plan.queues import Amount, QueueGate, QueueLoad
 from tests.queues.manifests import amounts, queue
 
 TREE: Final = [
@@ -28,10 +28,10 @@ class _Request(NamedTuple):
 
 CASES: Final[Mapping[str, _Request]] = {
     "above the limit": _Request(milli=6001),
-    "above the limit of an ancestor": _Request(loads={"other": QueueLoad(7500)}),
+    "above the limit of an ancestor": _Request(loads={"other": QueueLoad(Amount(7500))}),
     "above the quota, not preemptible": _Request(milli=2001, preemptible=False),
     "above the quota of an ancestor, not preemptible": _Request(
-        preemptible=False, loads={"other": QueueLoad(3500, 3500)}
+        preemptible=False, loads={"other": QueueLoad(Amount(3500), Amount(3500))}
     ),
     "no such queue": _Request("nobody"),
     "a queue with child queues": _Request("team"),
@@ -43,6 +43,6 @@ CASES: Final[Mapping[str, _Request]] = {
 def messages() -> dict[str, Any]:
     tree = [Queue.read(manifest) for manifest in TREE]
     return {
-        name: QueueGate(tree, case.loads).why_not(case.queue, case.milli, case.preemptible)
+        name: QueueGate(tree, case.loads).why_not(case.queue, Amount(case.milli), case.preemptible)
         for name, case in CASES.items()
     }

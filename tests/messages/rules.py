@@ -154,6 +154,7 @@ def _of_queues() -> Iterator[Finding]:
         (queue("a", gpu=amounts(8, 4)),),
         (queue("a", gpu=amounts(-2, 4)),),
         (queue("a", resources=None),),
+        (queue("a", resources={"gpu": amounts(2), "memory": amounts(-1)}),),
         (queue("a", priority="high"),),
         (queue("a", prio=1),),
         (queue("a", preemptMinRuntime="10"),),

@@ -259,3 +259,15 @@ def _returns(name: str, parents: dict[str, str | None]) -> bool:
             return True
         parent = parents.get(parent) if parent is not None else None
     return False
+
+
+@pytest.mark.parametrize(
+    ("resources", "fields"),
+    [
+        ({"gpu": amounts(2)}, ["spec.resources.cpu.limit", "spec.resources.memory.limit"]),
+        ({"gpu": amounts(2), "cpu": amounts(0, 0), "memory": amounts(-1)}, ["spec.resources.cpu.limit"]),
+        ({"gpu": amounts(0, 0), "cpu": amounts(-1), "memory": amounts(0, 1)}, []),
+    ],
+)
+def test_a_queue_that_runs_nothing_for_lack_of_cpu_or_memory(resources: Any, fields: list[str]) -> None:
+    assert found(queue("a", resources=resources)) == [("queue-runs-nothing", "a", field) for field in fields]

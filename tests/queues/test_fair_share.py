@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.model.kai import Queue
-from plimsoll.plan.queues import Claim, QueueTree, Resource, divide, fair_shares
+from plimsoll.plan.queues import Amount, Claim, PastUsage, QueueTree, divide, fair_shares
 from tests.queues.manifests import amounts, queue
 
 G = 1000
@@ -36,10 +36,21 @@ def claim(name: str, quota: float, wanted: float, weight: float = 1, priority: i
         # A higher priority first.
         (8, [claim("a", 0, 6, priority=200), claim("b", 0, 6)], {"a": 6, "b": 2}),
         (8, [claim("a", 0, 6, priority=200), claim("b", 4, 6)], {"a": 4, "b": 4}),
+        # What is lost by rounding is passed down, and what is then left goes by priority again.
         (
             1,
             [claim("a", 0, 1, priority=200), claim("b", 0, 1, priority=200), claim("c", 0, 1)],
-            {"a": 1, "b": 0, "c": 0},
+            {"a": 0, "b": 0, "c": 1},
+        ),
+        (
+            3,
+            [claim("a", 0, 9, priority=200), claim("b", 0, 9, priority=200), claim("c", 0, 9)],
+            {"a": 1, "b": 1, "c": 1},
+        ),
+        (
+            3,
+            [claim("a", 0, 9, priority=200), claim("b", 0, 9, priority=200), claim("c", 0, 0)],
+            {"a": 2, "b": 1, "c": 0},
         ),
         # Whole GPUs: the part that cannot be divided goes to the one that lost most, then to the oldest.
         (5, [claim("a", 0, 9), claim("b", 0, 9)], {"a": 3, "b": 2}),
@@ -47,6 +58,8 @@ def claim(name: str, quota: float, wanted: float, weight: float = 1, priority: i
         (5, [claim("a", 0, 9, 2), claim("b", 0, 9, 1)], {"a": 3, "b": 2}),
         # Fractions are given where they are asked.
         (1, [claim("a", 0, 0.3), claim("b", 0, 0.9)], {"a": 0.3, "b": 0.7}),
+        # The last unit is given whole, though less of it is asked.
+        (3, [claim("a", 0, 1.6), claim("b", 0, 9)], {"a": 2, "b": 1}),
         # Quotas that promise more than there is are kept.
         (4, [claim("a", 4, 4), claim("b", 4, 4)], {"a": 4, "b": 4}),
         (0, [], {}),
@@ -77,9 +90,9 @@ def test_no_more_is_given_than_there_is_or_is_promised(total: int, claims: list[
 
 
 @given(TOTALS, CLAIMS)
-def test_everyone_has_the_quota_and_nobody_more_than_is_wanted(total: int, claims: list[Claim]) -> None:
+def test_everyone_has_the_quota_and_nobody_a_gpu_more_than_is_wanted(total: int, claims: list[Claim]) -> None:
     shares = divide(total, claims)
-    assert all(each.guaranteed <= shares[each.name] <= each.wanted for each in claims)
+    assert all(each.guaranteed <= shares[each.name] < each.wanted + G for each in claims)
 
 
 @given(TOTALS, CLAIMS)
@@ -90,14 +103,15 @@ def test_nothing_is_left_while_somebody_with_a_weight_wants_more(total: int, cla
 
 
 @given(TOTALS, CLAIMS)
-def test_a_lower_priority_gets_nothing_over_its_quota_while_a_higher_one_wants_more(
+def test_a_lower_priority_gets_only_what_was_lost_by_rounding_while_a_higher_one_wants_more(
     total: int, claims: list[Claim]
 ) -> None:
     shares = divide(total, claims)
-    hungry = [each.priority for each in claims if each.weight and shares[each.name] < each.wanted]
-    for each in claims:
-        if any(priority > each.priority for priority in hungry):
-            assert shares[each.name] == each.guaranteed
+    for priority in (50, 100):
+        lower = sum(shares[each.name] - each.guaranteed for each in claims if each.priority <= priority)
+        higher = [each for each in claims if each.weight and each.priority > priority]
+        if any(shares[each.name] < each.wanted for each in higher):
+            assert lower < G * len(higher)
 
 
 @given(TOTALS, CLAIMS)
@@ -120,11 +134,11 @@ def test_the_order_of_queues_makes_no_difference(total: int, claims: list[Claim]
 
 
 def gpus(tree: Iterable[Queue], total: float, requested: dict[str, float]) -> dict[str, float]:
-    def amount(value: float) -> dict[Resource, int]:
-        return {Resource.GPU: round(value * G), Resource.CPU: 0, Resource.MEMORY: 0}
+    def amount(value: float) -> Amount:
+        return Amount(round(value * G))
 
     shares = fair_shares(QueueTree(tree), amount(total), {name: amount(value) for name, value in requested.items()})
-    return {name: share[Resource.GPU] / G for name, share in shares.items()}
+    return {name: share.gpu / G for name, share in shares.items()}
 
 
 def test_the_share_of_a_parent_is_divided_over_its_children() -> None:
@@ -145,8 +159,14 @@ def test_the_share_of_a_parent_is_divided_over_its_children() -> None:
 
 def test_each_resource_is_divided_by_itself() -> None:
     tree = QueueTree([Queue.read(queue("a", resources={"gpu": amounts(0), "cpu": amounts(0, 500), "memory": {}}))])
-    total = {Resource.GPU: 4 * G, Resource.CPU: 8000 * G, Resource.MEMORY: 100 * G}
-    wanted = {Resource.GPU: 2 * G, Resource.CPU: 4000 * G, Resource.MEMORY: 50 * G}
-    assert fair_shares(tree, total, {"a": wanted})["a"] == {
-        Resource.GPU: 2 * G, Resource.CPU: 500 * G, Resource.MEMORY: 0,
-    }  # fmt: skip
+    total, wanted = Amount(4 * G, 8000 * G, 100 * G), Amount(2 * G, 4000 * G, 50 * G)
+    assert fair_shares(tree, total, {"a": wanted})["a"] == Amount(2 * G, 500 * G, 0)
+
+
+def test_past_usage_shifts_shares_by_the_k_value() -> None:
+    tree = QueueTree([Queue.read(queue(name, gpu=amounts(0))) for name in ("a", "b")])
+    wanted = {"a": Amount(20 * G), "b": Amount(20 * G)}
+    used = {"a": {"gpu": 0.75}, "b": {"gpu": 0.25}}
+    for k_value, expected in ((0, (5, 5)), (1, (3, 7)), (4, (0, 10))):
+        shares = fair_shares(tree, Amount(10 * G), wanted, PastUsage(k_value, used))
+        assert (shares["a"].gpu / G, shares["b"].gpu / G) == expected

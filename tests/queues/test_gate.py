@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import Queue
-from plimsoll.plan.queues import QueueGate, QueueLoad, QueueLoads, is_preemptible, queue_of
+from plimsoll.model.kai import PodGroup, Queue
+from plimsoll.plan.pods import PodChanges
+from plimsoll.plan.queues import Amount, QueueGate, QueueLoad, QueueLoads, is_preemptible, queue_of
 from tests.builders import A100_MIB, a_node, a_snapshot
 from tests.queues.manifests import amounts, queue
 
@@ -60,56 +61,61 @@ def a_bound_pod(
     [
         (6000, True, {}, ()),
         (6001, True, {}, (OVER_LIMIT, "leaf")),
-        (2000, True, {"leaf": QueueLoad(4000)}, ()),
-        (2001, True, {"leaf": QueueLoad(4000)}, (OVER_LIMIT, "leaf")),
-        (3000, True, {"other": QueueLoad(5001)}, (OVER_LIMIT, "team")),
+        (2000, True, {"leaf": QueueLoad(Amount(4000))}, ()),
+        (2001, True, {"leaf": QueueLoad(Amount(4000))}, (OVER_LIMIT, "leaf")),
+        (3000, True, {"other": QueueLoad(Amount(5001))}, (OVER_LIMIT, "team")),
         (2000, False, {}, ()),
         (2001, False, {}, (OVER_QUOTA, "leaf")),
-        (1000, False, {"leaf": QueueLoad(5000, 0)}, ()),  # what is preemptible does not use the quota up
-        (1000, False, {"other": QueueLoad(3500, 3500)}, (OVER_QUOTA, "team")),
-        (1000, True, {"other": QueueLoad(3500, 3500)}, ()),
+        (
+            1000,
+            False,
+            {"leaf": QueueLoad(Amount(5000), Amount(0))},
+            (),
+        ),  # what is preemptible does not use the quota up
+        (1000, False, {"other": QueueLoad(Amount(3500), Amount(3500))}, (OVER_QUOTA, "team")),
+        (1000, True, {"other": QueueLoad(Amount(3500), Amount(3500))}, ()),
     ],
 )
 def test_limits_hold_for_all_work_and_quotas_for_what_is_not_preemptible(
     requested: int, preemptible: bool, loads: dict[str, QueueLoad], expected: tuple[str, ...]
 ) -> None:
-    assert refused(QueueGate(TREE, loads).why_not("leaf", requested, preemptible)) == expected
+    assert refused(QueueGate(TREE, loads).why_not("leaf", Amount(requested), preemptible)) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "expected"), [("nobody", (NO_QUEUE, "nobody")), ("team", (NO_QUEUE, "team")), ("", ())]
 )
 def test_work_names_a_leaf_that_is_there(name: str, expected: tuple[str, ...]) -> None:
-    assert refused(QueueGate(TREE).why_not(name, 100, True)) == expected
+    assert refused(QueueGate(TREE).why_not(name, Amount(100), True)) == expected
 
 
 @pytest.mark.parametrize("name", ["b", "z"])
 def test_a_queue_that_reaches_no_root_admits_nothing(name: str) -> None:
     lost = queues(queue("a", "gone"), queue("b", "a"), queue("x", "y"), queue("y", "x"), queue("z", "x"))
-    assert refused(QueueGate(lost).why_not(name, 100, True)) == (NO_QUEUE, name)
+    assert refused(QueueGate(lost).why_not(name, Amount(100), True)) == (NO_QUEUE, name)
 
 
 def test_without_any_queue_nothing_is_judged() -> None:
-    assert QueueGate(()).why_not("research", 100_000, False) == ""
+    assert QueueGate(()).why_not("research", Amount(100_000), False) == ""
 
 
 def test_an_amount_that_is_absent_is_nothing() -> None:
-    assert refused(QueueGate(queues(queue("a", gpu={"quota": 8}))).why_not("a", 1, True)) == (OVER_LIMIT, "a")
+    assert refused(QueueGate(queues(queue("a", gpu={"quota": 8}))).why_not("a", Amount(1), True)) == (OVER_LIMIT, "a")
 
 
 def test_what_is_admitted_counts_for_the_next() -> None:
     gate = QueueGate(TREE)
-    assert gate.admit("leaf", 4000, True) == ""
-    assert gate.why_not("other", 4000, True) == ""
-    assert refused(gate.why_not("other", 4001, True)) == (OVER_LIMIT, "team")
-    assert refused(gate.admit("leaf", 4000, True)) == (OVER_LIMIT, "leaf")
-    assert gate.admit("other", 4000, True) == ""  # the refused ones have taken nothing
+    assert gate.admit("leaf", Amount(4000), True) == ""
+    assert gate.why_not("other", Amount(4000), True) == ""
+    assert refused(gate.why_not("other", Amount(4001), True)) == (OVER_LIMIT, "team")
+    assert refused(gate.admit("leaf", Amount(4000), True)) == (OVER_LIMIT, "leaf")
+    assert gate.admit("other", Amount(4000), True) == ""  # the refused ones have taken nothing
 
 
 @given(st.lists(st.tuples(st.sampled_from(["leaf", "other"]), st.integers(1, 4000), st.booleans())))
 def test_no_limit_and_no_quota_is_ever_passed(asked: list[tuple[str, int, bool]]) -> None:
     gate = QueueGate(TREE)
-    admitted = [each for each in asked if not gate.admit(*each)]
+    admitted = [each for each in asked if not gate.admit(each[0], Amount(each[1]), each[2])]
     leaf = [milli for name, milli, _ in admitted if name == "leaf"]
     assert sum(leaf) <= 6000
     assert sum(milli for _, milli, _ in admitted) <= 8000
@@ -137,10 +143,59 @@ def test_preemptible_by_label_or_priority(labels: dict[str, str], priority: int,
 
 
 @pytest.mark.parametrize(
+    ("group", "labels", "spec", "owner", "expected"),
+    [
+        ({"preemptibility": "non-preemptible"}, {"kai.scheduler/preemptibility": "preemptible"}, {}, "", False),
+        ({"preemptibility": "preemptible", "priorityClassName": "inference"}, {}, {}, "", True),
+        ({"priorityClassName": "build"}, {"priorityClassName": "train"}, {}, "", False),
+        ({"priorityClassName": "train"}, {}, {}, "ReplicaSet", True),
+        ({"priorityClassName": "ours"}, {}, {"priorityClassName": "ours", "priority": 1000}, "", False),
+        ({"priorityClassName": "ours"}, {}, {"priorityClassName": "train", "priority": 50}, "", True),
+        (None, {}, {"priorityClassName": "inference"}, "", False),
+        (None, {"priorityClassName": "train"}, {"priorityClassName": "inference"}, "", True),
+        (None, {}, {}, "ReplicaSet", False),
+        (None, {"serving.knative.dev/service": "s"}, {}, "", False),
+        (None, {"notebook-name": "n"}, {}, "StatefulSet", False),
+        (None, {}, {}, "StatefulSet", True),
+        (None, {}, {"priorityClassName": "train"}, "ReplicaSet", True),
+    ],
+)
+def test_preemptible_by_group_class_and_kind_of_workload(
+    group: dict[str, str] | None, labels: dict[str, str], spec: dict[str, Any], owner: str, expected: bool
+) -> None:
+    pod = a_bound_pod(labels=labels, **spec).model_copy(update={"owner_kind": owner})
+    found = group and PodGroup.read({"metadata": {"name": "g"}, "spec": group})
+    assert is_preemptible(pod, found) is expected
+
+
+def test_cpu_and_memory_gate_as_gpus_do() -> None:
+    cpu, absent = {"gpu": amounts(8), "cpu": amounts(1000, 2000), "memory": amounts(-1)}, {"gpu": amounts(8)}
+    gate = QueueGate(queues(queue("a", resources=cpu), queue("b", resources=absent), queue("c", "b")))
+    assert gate.why_not("a", Amount(1000, 2_000_000, 5), preemptible=True) == ""
+    assert "spec.resources.cpu.limit" in gate.why_not("a", Amount(1000, 2_000_001), preemptible=True)
+    assert "spec.resources.cpu.quota" in gate.why_not("a", Amount(1000, 1_000_001), preemptible=False)
+    assert "Queue b, above c," in gate.why_not("c", Amount(1000, 1), preemptible=True)
+    assert gate.why_not("c", Amount(1000), preemptible=True) == ""  # what is not requested is not compared
+
+
+def test_a_pod_group_says_the_queue_and_the_preemptibility_of_a_load() -> None:
+    pod = a_bound_pod(devices=1, labels={QUEUE: "leaf"}, annotations={"pod-group-name": "g"})
+    loads, nothing = QueueLoads(), a_snapshot(a_node("n"), pod)
+    group = PodGroup.read(
+        {"metadata": {"name": "g", "namespace": "ns"}, "spec": {"queue": "other", "preemptibility": "non-preemptible"}}
+    )
+    assert loads.update(nothing, None) == {"leaf": QueueLoad(Amount(1000))}
+    grouped = nothing.model_copy(update={"pod_groups": (group,)})
+    assert loads.update(grouped, PodChanges((), ())) == {"other": QueueLoad(Amount(1000), Amount(1000))}
+    assert loads.update(nothing, PodChanges((), ())) == {"leaf": QueueLoad(Amount(1000))}
+
+
+@pytest.mark.parametrize(
     ("labels", "scheduler", "expected"),
     [
         ({QUEUE: "a", "project": "b"}, KAI, "a"),
         ({"project": "b"}, KAI, "b"),
+        ({"project": "b", "kai.scheduler/node-pool": "pool"}, KAI, "b-pool"),
         ({}, KAI, "default-queue"),
         ({"project": "b"}, "default-scheduler", ""),
         ({QUEUE: "a"}, "default-scheduler", "a"),
@@ -168,4 +223,4 @@ def test_the_load_of_queues_is_what_bound_pods_take() -> None:
         a_bound_pod("elsewhere", devices=1),
     ]
     snapshot = a_snapshot(a_node("n"), *pods)
-    assert QueueLoads().update(snapshot, None) == {"leaf": QueueLoad(2000 + 1000 + 250 + 100, 250)}
+    assert QueueLoads().update(snapshot, None) == {"leaf": QueueLoad(Amount(2000 + 1000 + 250 + 100), Amount(250))}

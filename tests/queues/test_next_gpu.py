@@ -5,7 +5,7 @@ from typing import Any
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import Queue
-from plimsoll.plan.queues import NextGpu, QueueUsage, Resource, next_gpu, queue_usage
+from plimsoll.plan.queues import NextGpu, QueueUsage, next_gpu, queue_usage
 from tests.builders import a_node, a_snapshot
 from tests.queues.manifests import amounts, queue
 
@@ -21,7 +21,12 @@ def a_pod(
         "labels": labels or ({QUEUE: queue_name} if queue_name else {}),
         "creationTimestamp": created,
     }
-    spec = {"nodeName": node, "priority": priority, "containers": [{"name": "c", "resources": resources}]}
+    spec = {
+        "schedulerName": "kai-scheduler",
+        "nodeName": node,
+        "priority": priority,
+        "containers": [{"name": "c", "resources": resources}],
+    }
     return Pod.read({"metadata": metadata, "spec": spec})
 
 
@@ -144,6 +149,6 @@ def test_a_queue_that_hangs_nowhere_has_no_share_and_breaks_nothing() -> None:
 def test_what_pods_of_no_queue_take_is_not_divided_and_reservations_count_once() -> None:
     reservation = a_pod("g", "", node="n", namespace="kai-resource-reservation", labels={"runai-gpu-group": "g"})
     found = stands(q("a", quota=-1), a_pod("other", "", 3, node="n"), reservation, a_pod("p", "a", 9))
-    assert found.total[Resource.GPU] == 5000
-    assert found.fair["a"][Resource.GPU] == 5000
-    assert found.waiting["a"][Resource.GPU] == 9000
+    assert found.total.gpu == 5000
+    assert found.fair["a"].gpu == 5000
+    assert found.waiting["a"].gpu == 9000

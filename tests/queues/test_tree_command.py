@@ -15,7 +15,7 @@ NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": 
 
 def a_pod(name: str, queue_name: str, gpus: int, node: str | None = None) -> dict[str, Any]:
     resources = {"limits": {"nvidia.com/gpu": gpus}}
-    spec: dict[str, Any] = {"containers": [{"name": "c", "resources": resources}]}
+    spec: dict[str, Any] = {"schedulerName": "kai-scheduler", "containers": [{"name": "c", "resources": resources}]}
     metadata = {"name": name, "namespace": "research", "labels": {QUEUE: queue_name}}
     return {
         "apiVersion": "v1",

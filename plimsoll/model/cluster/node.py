@@ -50,6 +50,12 @@ class Node(ObservedObject):
         return self.ready is not False and not self.unschedulable and not self.deleting
 
     @property
+    def memory_pressure(self) -> bool:
+        """Whether the kubelet reports that the node runs out of memory."""
+        condition = condition_of(self.conditions, "MemoryPressure")
+        return condition is not None and condition.status == "True"
+
+    @property
     def instance_type(self) -> str:
         return self.labels.get(INSTANCE_TYPE, "")
 

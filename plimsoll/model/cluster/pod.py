@@ -1,5 +1,6 @@
 """A pod, with the fields that planning needs."""
 
+import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -24,12 +25,24 @@ def _gates(gates: Any) -> Any:
     return tuple(each.get("name", "") if isinstance(each, Mapping) else each for each in gates)
 
 
+def _controller_kind(owners: Any) -> Any:
+    if not isinstance(owners, list):
+        return owners
+    kinds = (each.get("kind") for each in owners if isinstance(each, Mapping) and each.get("controller", True))
+    return sys.intern(str(next(kinds, "") or ""))
+
+
 class Pod(ObservedObject):
     node_name: str = Field(default="", validation_alias=AliasPath("spec", "nodeName"))
     nominated_node_name: str = Field(default="", validation_alias=AliasPath("status", "nominatedNodeName"))
     """The node on which a scheduler preempts pods for it."""
     scheduler_name: str = Field(default="default-scheduler", validation_alias=AliasPath("spec", "schedulerName"))
     priority: int = Field(default=0, validation_alias=AliasPath("spec", "priority"))
+    priority_class: str = Field(default="", validation_alias=AliasPath("spec", "priorityClassName"))
+    owner_kind: Annotated[str, BeforeValidator(_controller_kind)] = Field(
+        default="", validation_alias=AliasPath("metadata", "ownerReferences")
+    )
+    """Kind of the object that controls the pod, such as ReplicaSet; empty: none."""
     scheduling_gates: Annotated[tuple[str, ...], BeforeValidator(_gates)] = Field(
         default=(), validation_alias=AliasPath("spec", "schedulingGates")
     )

@@ -30,4 +30,5 @@ class PodGroup(ObservedObject):
     queue: str = Field(default="", validation_alias=AliasPath("spec", "queue"))
     """The Queue of all its pods when the group was created."""
     preemptibility: str = Field(default="", validation_alias=AliasPath("spec", "preemptibility"))
-    """`preemptible` or `non-preemptible`; empty: by the priority of its pods."""
+    """`preemptible` or `non-preemptible`; empty: by its priority class."""
+    priority_class: str = Field(default="", validation_alias=AliasPath("spec", "priorityClassName"))

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from plimsoll.plan.classes.gang import Gang
 from plimsoll.plan.pods import PodShare
-from plimsoll.plan.queues import QueueGate, is_preemptible
+from plimsoll.plan.queues import NOTHING, Amount, QueueGate
 
-QueueRequest = tuple[str, int]
-"""(queue, thousandths of GPUs in all)"""
+QueueRequest = tuple[str, Amount, bool]
+"""(queue, what the pod takes of it, whether it is preemptible)"""
 
 
 def refused_by_queues(
@@ -32,29 +32,28 @@ def refused_by_queues(
         members = [uid] if gang is None else sorted((each for each in gang.pods if each in requested), key=rank)
         needed = 1 if gang is None else gang.lacking(lambda _: False)
         seen.update(members)
-        why = _admit(gate, members[:needed], pods, requested) if needed else ""
+        why = _admit(gate, members[:needed], requested) if needed else ""
         if why:
             refused |= dict.fromkeys(members, why)
             continue
-        refused |= {each: why for each in members[needed:] if (why := _admit(gate, [each], pods, requested))}
+        refused |= {each: why for each in members[needed:] if (why := _admit(gate, [each], requested))}
     return refused
 
 
-def _admit(
-    gate: QueueGate, members: Sequence[str], pods: Mapping[str, PodShare], requested: Mapping[str, QueueRequest]
-) -> str:
+def _admit(gate: QueueGate, members: Sequence[str], requested: Mapping[str, QueueRequest]) -> str:
     """Why the pods are not all admitted; empty if they are. The pods of a gang are mostly of one queue."""
-    sums: dict[tuple[str, bool], int] = {}
+    sums: dict[tuple[str, bool], Amount] = {}
     for uid in members:
-        queue, milli = requested[uid]
-        key = (queue, is_preemptible(pods[uid].pod))
-        sums[key] = sums.get(key, 0) + milli
+        queue, amount, preemptible = requested[uid]
+        key = (queue, preemptible)
+        sums[key] = sums.get(key, NOTHING) + amount
     if len(sums) == 1:
-        ((queue, preemptible), milli), *_ = sums.items()
-        return gate.admit(queue, milli, preemptible)
-    whys = (gate.why_not(queue, milli, preemptible) for (queue, preemptible), milli in sorted(sums.items()))
+        ((queue, preemptible), amount), *_ = sums.items()
+        return gate.admit(queue, amount, preemptible)
+    in_order = sorted(sums.items(), key=lambda each: each[0])
+    whys = (gate.why_not(queue, amount, preemptible) for (queue, preemptible), amount in in_order)
     why = next(filter(None, whys), "")
     if not why:
-        for (queue, preemptible), milli in sorted(sums.items()):
-            gate.admit(queue, milli, preemptible)
+        for (queue, preemptible), amount in in_order:
+            gate.admit(queue, amount, preemptible)
     return why

@@ -13,7 +13,7 @@ from plimsoll.plan.classes.demand_class import DemandClass
 from plimsoll.plan.classes.gang import gang_key
 from plimsoll.plan.classes.pods import demand_pods, uid_of
 from plimsoll.plan.pods import PodChanges, PodShare, ShareRefusal, value_changes
-from plimsoll.plan.queues import queue_of
+from plimsoll.plan.queues import is_preemptible, queue_of
 
 PodGroups = Mapping[tuple[str, str], PodGroup]
 """By (namespace, name)."""
@@ -76,6 +76,10 @@ class Classes:
         """The class of a pod of the last snapshot."""
         return self._class_of[uid]
 
+    def preemptible(self, pod: Pod) -> bool:
+        """Whether KAI may preempt a pod of the last snapshot."""
+        return is_preemptible(pod, self._groups.get(_group_of(pod)))
+
     @property
     def groups(self) -> PodGroups:
         """The PodGroups of the last snapshot."""
@@ -121,8 +125,7 @@ def _group_of(pod: Pod) -> tuple[str, str]:
 
 def _class_of(pod: Pod, groups: PodGroups, environment: EnvironmentSpec) -> DemandClass:
     """The pod's class. Its queue is that of its PodGroup, which KAI never changes, else the one that KAI will use."""
-    group = groups.get(_group_of(pod)) if groups else None
-    queue = group.queue if group is not None and group.queue else queue_of(pod, environment.queue_scheduler)
+    queue = queue_of(pod, environment.queue_scheduler, groups.get(_group_of(pod)) if groups else None)
     return DemandClass(pod.placement, queue, pod.scheduler_name)
 
 

@@ -8,7 +8,7 @@ from plimsoll.model.api import DemandSettings
 from plimsoll.packing.nodes import PodNeed
 from plimsoll.plan.classes.demand_class import DemandClass
 from plimsoll.plan.pods import KindSizes, PodShare, size_by_kind, tflops_milli
-from plimsoll.plan.queues import NO_LOAD, QueueLoad, is_preemptible
+from plimsoll.plan.queues import NO_LOAD, Amount, QueueLoad
 from plimsoll.text import shortlist
 
 Kinds = dict[str, int | None]
@@ -20,7 +20,7 @@ class ClassNeeds:
     needs: dict[str, PodNeed] = field(default_factory=dict)
     """By UID."""
     load: QueueLoad = NO_LOAD
-    """What all of the pods would take of their queue."""
+    """The most that all of the pods would take of their queue, as if none were preemptible."""
     refused: dict[str, str] = field(default_factory=dict)
     """Why no kind of GPU can serve a pod, by UID."""
     warnings: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def kinds_of(kinds: Iterable[tuple[str, int | None]]) -> Kinds:
 
 def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, settings: DemandSettings) -> ClassNeeds:
     """The needs of the pods by UID. A share in MiB is a fraction of the actual memory of each kind."""
-    found, requested, firm = ClassNeeds(), 0, 0
+    found = ClassNeeds()
     sizes: dict[tuple[object, ...], KindSizes] = {}
     assumed: set[str] = set()
     for uid, each in pods.items():
@@ -89,8 +89,7 @@ def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, settings: DemandSett
             size = sizes[key] = size_by_kind(share, kinds, settings.assumed_share_milli, settings.gpu_tflops)
         if size.milli:
             found.needs[uid] = PodNeed(uid, size.milli, share.devices, host.cpu_milli, host.memory_mib)
-            requested += (milli := milli_of(found.needs[uid]))
-            firm += 0 if is_preemptible(each.pod) else milli
+            found.load += QueueLoad.of(Amount.of(milli_of(found.needs[uid]), host), preemptible=False)
             assumed.update(size.assumed)
         else:
             largest = max((memory for memory in kinds.values() if memory), default=0)
@@ -100,7 +99,6 @@ def class_needs(pods: Mapping[str, PodShare], kinds: Kinds, settings: DemandSett
                 f"requests {share}, but the largest GPU that could serve it has {offer}: request less, or declare a "
                 "NodePool with larger GPUs"
             )
-    found.load = QueueLoad(requested, firm)
     if assumed:
         found.warnings = (
             f"a share is counted as {settings.assumed_share_milli} thousandths of a GPU on "

@@ -1,5 +1,6 @@
 """Demand: the GPU capacity that the pods of a class need and the cluster lacks, and the nodes to request."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,6 +8,7 @@ from functools import cached_property
 from plimsoll.packing.nodes import FilledNode, NodePacking
 from plimsoll.plan.classes import DemandClass
 from plimsoll.plan.pods import PodShare
+from plimsoll.text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,9 @@ class Demand:
     """Why the queue would admit none of the pods; empty: it admits some."""
     spoken_for: Mapping[str, PodShare] = field(default_factory=dict)
     """Pods that ask for whole GPUs, by UID: an autoscaler sees them by itself, so nothing is asked for them."""
+    kept_out: Mapping[str, str] = field(default_factory=dict)
+    """The part of `spoken_for` that the queue does not admit, by UID, with the reason. An autoscaler would provide
+    nodes for them, unless they have a scheduling gate."""
     packing: NodePacking = field(default_factory=NodePacking)
     """Of the pods onto free GPUs and new nodes, as if nothing had been asked for yet, with its lower bound."""
     gpu_memory_mib: Mapping[str, int | None] = field(default_factory=dict)
@@ -94,6 +99,15 @@ class Demand:
     def reasons(self) -> tuple[str, ...]:
         """Why pods are refused, sorted, each once, for readers who may not read the pods."""
         return tuple(sorted({self.nameless.get(uid, why) for uid, why in self.refused.items()}))
+
+    @property
+    def kept_out_reasons(self) -> tuple[str, ...]:
+        """Why pods with whole GPUs are kept out, each once, with the number of pods and what to do."""
+        return tuple(
+            f"{counted(count, 'pod')} with whole GPUs kept out by the queue, for which an autoscaler would provide "
+            f"nodes: {why}; plimsoll:capacityGate with wholeGpus holds such pods back"
+            for why, count in sorted(Counter(self.kept_out.values()).items())
+        )
 
     @property
     def gpus(self) -> int:

@@ -72,6 +72,8 @@ class PlannedClass:
     """The same without names, of those whose reason has some."""
     by_queue: dict[str, str] = field(default_factory=dict)
     """The part of `refused` that the queue does not admit."""
+    kept_out: dict[str, str] = field(default_factory=dict)
+    """UID to why the queue does not admit a pod with whole GPUs."""
     kinds: Kinds = field(default_factory=dict)
     needed: dict[str, PodNeed] = field(default_factory=dict)
     """The part of `needs` that is not refused."""

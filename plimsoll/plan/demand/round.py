@@ -30,8 +30,8 @@ from plimsoll.plan.demand.pod_places import nodes_with_pods
 from plimsoll.plan.demand.rationing import LeftOut, Rationed, as_free, ration
 from plimsoll.plan.demand.reasons import BLOCKED, is_blocked, why_blocked, why_unserved
 from plimsoll.plan.demand.recall import recall
-from plimsoll.plan.pods import node_of
-from plimsoll.plan.queues import QueueGate
+from plimsoll.plan.pods import PodShare, node_of
+from plimsoll.plan.queues import Amount, QueueGate, QueueLoad
 
 _Outcome = tuple[dict[str, str], dict[str, str], PackedClass]
 """`refused`, `nameless` and `packed` of a class."""
@@ -159,16 +159,26 @@ class DemandRound:
         """Pod by pod only where a queue would not admit all."""
         if not self._snapshot.queues:
             return
-        tight = self._gate.tight((each.of.queue, each.load) for each in self._classes)
+        whole = [(uid, each) for each in self._classes for uid in each.members.whole]
+        loads = [(each.of.queue, QueueLoad.of(_whole(each, uid), preemptible=False)) for uid, each in whole]
+        tight = self._gate.tight([*((each.of.queue, each.load) for each in self._classes), *loads])
         uids = {uid for each in self._classes if each.of.queue in tight for uid in each.needs}
-        if not uids:
-            return
         uids |= {uid for gang in found if not uids.isdisjoint(gang.pods) for uid in gang.pods}
         classes = {uid: each for uid in uids if uid not in hopeless and uid in (each := self._class_of(uid)).needs}
-        pods = {uid: each.members.shares[uid] for uid, each in classes.items()}
-        asked = {uid: (each.of.queue, milli_of(each.needs[uid])) for uid, each in classes.items()}
-        for uid, why in refused_by_queues(self._gate, pods, asked, found).items():
-            classes[uid].refused[uid] = classes[uid].by_queue[uid] = why
+        asked = {uid: Amount.of(milli_of(each.needs[uid]), _pod(each, uid).pod.host) for uid, each in classes.items()}
+        classes |= {uid: each for uid, each in whole if each.of.queue in tight}
+        asked |= {uid: _whole(each, uid) for uid, each in whole if uid in classes}
+        pods = {uid: _pod(each, uid) for uid, each in classes.items()}
+        requests = {
+            uid: (each.of.queue, asked[uid], self._members_of.preemptible(pods[uid].pod))
+            for uid, each in classes.items()
+        }
+        for uid, why in refused_by_queues(self._gate, pods, requests, found).items():
+            each = classes[uid]
+            if uid in each.members.whole:
+                each.kept_out[uid] = why
+            else:
+                each.refused[uid] = each.by_queue[uid] = why
 
     def _pack(self, found: tuple[Gang, ...]) -> None:
         """Again where it is not known who was to go where, and less may be asked for in another way."""
@@ -267,7 +277,18 @@ class DemandRound:
             nameless=each.nameless,
             blocked=next(iter(each.by_queue.values())) if blocked else "",
             spoken_for=each.members.whole,
+            kept_out=each.kept_out,
             packing=packed.packing,
             gpu_memory_mib=each.kinds,
             warnings=(*self._offer.warnings, *each.warnings),
         )
+
+
+def _pod(each: PlannedClass, uid: str) -> PodShare:
+    return each.members.shares.get(uid) or each.members.whole[uid]
+
+
+def _whole(each: PlannedClass, uid: str) -> Amount:
+    """What a pod with whole GPUs takes of its queue."""
+    share = each.members.whole[uid]
+    return Amount.of(share.share.devices * GPU_MILLI, share.pod.host)

@@ -3,7 +3,7 @@
 from plimsoll.plan.nodes.gpu_labels import GPU_REPLICAS, MIG_CONFIG, GpuLabels, InvalidGpuLabel, parse_gpu_labels
 from plimsoll.plan.nodes.gpu_offer import Offer, Offers, Unusable
 from plimsoll.plan.nodes.index import IndexedNodes, NodeIndex, gpu_devices, index_of
-from plimsoll.plan.nodes.mig import ALL_DISABLED, label_form, mig_slice, parse_mig_labels, single_profile
+from plimsoll.plan.nodes.mig import ALL_DISABLED, label_form, mig_gpus, mig_slice, parse_mig_labels, single_profile
 from plimsoll.plan.nodes.tolerance import (
     Tolerance,
     Tolerances,
@@ -30,6 +30,7 @@ __all__ = [
     "index_of",
     "label_form",
     "may_be_spot",
+    "mig_gpus",
     "mig_slice",
     "parse_gpu_labels",
     "parse_mig_labels",

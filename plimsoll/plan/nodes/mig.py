@@ -22,6 +22,7 @@ CHANGING: Final = ("pending", "rebooting", "failed")
 # `+me` and `+gfx` add media engines or graphics and do not affect the memory. Labels have a dot for the plus.
 _PROFILE: Final = re.compile(r"([1-7])g\.([1-9][0-9]{0,3})gb(?:[.+][a-z.]+)?")
 _SLICE: Final = re.compile(rf"{re.escape(MIG_PREFIX)}([1-7]g\.[1-9][0-9]{{0,3}}gb(?:\.me|\.gfx|\.all)*)\.count")
+_RESOURCE: Final = re.compile(rf"{re.escape(MIG_PREFIX)}([1-7])g\.[1-9][0-9]{{0,3}}gb.*")
 _SINGLE: Final = re.compile(r".+-MIG-([1-7]g\.[1-9][0-9]{0,3}gb[a-z.+]*?)(?:-SHARED)?")
 _COUNT: Final = re.compile(r"[0-9]{1,6}")
 
@@ -107,6 +108,17 @@ def parse_mig_labels(labels: Mapping[str, str]) -> MigLabels:
     else:
         slices = [each for key in sorted(labels) if (each := _labelled(labels, key)) is not None]
     return MigLabels(labels.get(MIG_CONFIG, ""), labels.get(MIG_CONFIG_STATE, ""), bool(profile), tuple(slices))
+
+
+def mig_gpus(amounts: Mapping[str, str | int | float]) -> int:
+    """What KAI counts MIG devices as, in queues: one GPU for each compute slice of their profiles. Amounts by resource;
+    invalid ones count as 0."""
+    total = 0
+    for resource, amount in amounts.items():
+        match = _RESOURCE.fullmatch(resource)
+        if match is not None and str(amount).isdecimal():
+            total += int(match[1]) * int(amount)
+    return total
 
 
 def _labelled(labels: Mapping[str, str], key: str) -> MigSlices | None:

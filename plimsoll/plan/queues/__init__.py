@@ -1,26 +1,32 @@
 """KAI's queues: the tree, its checks, usage, admission and fair share."""
 
+from plimsoll.plan.queues.amount import MILLI, NOTHING, Amount, Resource
 from plimsoll.plan.queues.checks import check_queues, is_queue, require_object, use_problem
-from plimsoll.plan.queues.fair_share import Claim, divide, fair_shares
+from plimsoll.plan.queues.fair_share import Claim, PastUsage, divide, fair_shares
 from plimsoll.plan.queues.gate import QueueGate
-from plimsoll.plan.queues.load import NO_LOAD, QueueLoad, QueueLoads, is_preemptible, queue_of
+from plimsoll.plan.queues.load import NO_LOAD, QueueLoad, QueueLoads
 from plimsoll.plan.queues.order import NextGpu, next_gpu
-from plimsoll.plan.queues.tree import MILLI, QueueTree, Resource
-from plimsoll.plan.queues.usage import NOTHING, QueuedPod, QueueUsage, queue_usage
+from plimsoll.plan.queues.preemptibility import is_preemptible, queue_of
+from plimsoll.plan.queues.reclaim import Reclaim
+from plimsoll.plan.queues.tree import QueueTree
+from plimsoll.plan.queues.usage import QueuedPod, QueueUsage, queue_usage
 from plimsoll.plan.queues.users import queue_uses
 
 __all__ = [
     "MILLI",
     "NOTHING",
     "NO_LOAD",
+    "Amount",
     "Claim",
     "NextGpu",
+    "PastUsage",
     "QueueGate",
     "QueueLoad",
     "QueueLoads",
     "QueueTree",
     "QueueUsage",
     "QueuedPod",
+    "Reclaim",
     "Resource",
     "check_queues",
     "divide",

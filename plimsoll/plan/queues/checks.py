@@ -11,8 +11,9 @@ from typing import Any
 from plimsoll.errors import InvalidObjectError
 from plimsoll.model.kai import Queue
 from plimsoll.model.meta import Finding, Severity, identify, in_order
-from plimsoll.plan.queues.fields import UNITS, faults
-from plimsoll.plan.queues.tree import MILLI, QueueTree, Resource
+from plimsoll.plan.queues.amount import MILLI, UNITS, Resource
+from plimsoll.plan.queues.fields import faults
+from plimsoll.plan.queues.tree import QueueTree
 from plimsoll.plan.queues.users import KAI, QueueUse, queue_uses
 from plimsoll.text import shortlist
 

@@ -1,24 +1,23 @@
-"""Fair share: how KAI divides GPUs, CPU and memory over the tree of queues.
+"""Fair share: how KAI divides GPUs, CPU and memory over the tree of queues (`resource_division` of KAI 0.17).
 
-As documented by KAI: at each level, every queue first gets its quota, as far as its work requests it. The rest is
-divided by priority, and within one priority by over-quota weight, up to each queue's requests and limit. The shares of
-a level are divided over the next level. If quotas exceed the total, KAI keeps all of them, so the shares of a level can
-add up to more than there is.
+At each level, every queue first gets its quota, as far as its work requests it. The rest is divided by priority, and
+within one priority by over-quota weight: a queue gets what it requests, or the whole units of its part. What is lost by
+rounding is passed down to the lower priorities; what is left then is given out by one unit each, from the highest
+priority down, to the queues that lost most. The shares of a level are divided over the next level. If quotas exceed the
+total, KAI keeps all of them, so the shares of a level can add up to more than there is.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 from typing import Final
 
-from plimsoll.plan.queues.tree import MILLI, QueueTree, Resource
+from plimsoll.plan.queues.amount import MILLI, NOTHING, Amount, Resource
+from plimsoll.plan.queues.tree import QueueTree
 
-UNIT: Final = MILLI
-"""Weighted amounts are whole GPUs, millicores and MB; amounts are in thousandths of them."""
-
-Amount = Mapping[Resource, int]
-"""In thousandths of a GPU, of a millicore and of a MB."""
+UNIT: Final = {Resource.GPU: MILLI, Resource.CPU: MILLI, Resource.MEMORY: 1}
+"""Weighted amounts are whole GPUs and millicores; KAI's unit of memory is the byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,79 +34,129 @@ class Claim:
     priority: int = 100
     created: str = ""
     """Creation time; the older queue gets an indivisible unit."""
+    usage: float = 0
+    """What it used of the cluster in the past, from 0 to 1."""
 
 
-def fair_shares(tree: QueueTree, total: Amount, requested: Mapping[str, Amount]) -> dict[str, dict[Resource, int]]:
+@dataclass(frozen=True, slots=True)
+class PastUsage:
+    """Time-based fair share: queues that used more in the past get less over their quota."""
+
+    k_value: float = 0
+    """`spec.kValue` of KAI's SchedulingShard; 0: past usage does not count."""
+    by_queue: Mapping[str, Mapping[str, float]] | None = None
+    """Part of the cluster that each queue used, by resource (`gpu`, `cpu`, `memory`)."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        if not self.k_value or self.by_queue is not None:
+            return ()
+        return (
+            f"the past usage of queues is absent: with kValue {self.k_value:g} every queue counts as having used 0",
+        )
+
+    def of(self, queue: str, resource: Resource) -> float:
+        return (self.by_queue or {}).get(queue, {}).get(resource.value, 0)
+
+
+NO_USAGE: Final = PastUsage()
+
+
+def fair_shares(
+    tree: QueueTree, total: Amount, requested: Mapping[str, Amount], past: PastUsage = NO_USAGE
+) -> dict[str, Amount]:
     """The fair share of every queue that reaches a root.
 
     `requested` is what the pods of each queue request, bound or not; it counts for all ancestors of the queue.
     """
-    requests: dict[str, dict[Resource, int]] = {name: dict.fromkeys(Resource, 0) for name in tree}
+    requests = dict.fromkeys(tree, NOTHING)
     for name, amount in requested.items():
         for above in tree.lineage(name):
-            for resource in Resource:
-                requests[above][resource] += amount.get(resource, 0)
-    shares: dict[str, dict[Resource, int]] = {}
+            requests[above] += amount
+    shares: dict[str, Amount] = {}
     levels: list[tuple[Amount, tuple[str, ...]]] = [(total, tree.roots)]
     while levels:
         amount, names = levels.pop()
-        for name in names:
-            shares[name] = {}
-        for resource in Resource:
-            claims = [_claim(tree, name, resource, amount[resource], requests[name][resource]) for name in names]
-            for name, share in divide(amount[resource], claims).items():
-                shares[name][resource] = share
+        parts = {
+            resource: divide(
+                amount[resource],
+                [_claim(tree, name, resource, (amount, requests[name]), past) for name in names],
+                UNIT[resource],
+                past.k_value,
+            )
+            for resource in Resource
+        }
+        shares |= {name: Amount(*(parts[resource][name] for resource in Resource)) for name in names}
         levels += [(shares[name], tree.children[name]) for name in names if name in tree.children]
     return shares
 
 
-def divide(total: int, claims: Collection[Claim]) -> dict[str, int]:
+def divide(total: int, claims: Collection[Claim], unit: int = MILLI, k_value: float = 0) -> dict[str, int]:
     """Divides one resource over the queues of one level, in thousandths. The order of the claims does not matter."""
     shares = {claim.name: claim.guaranteed for claim in claims}
     left = max(0, total - sum(shares.values()))
-    for _, tier in groupby(sorted(claims, key=_by_priority), key=lambda claim: claim.priority):
-        left = _divide_tier(left, list(tier), shares)
+    lost: list[list[tuple[Fraction, Claim]]] = []
+    for _, tier in groupby(sorted(claims, key=lambda claim: -claim.priority), key=lambda claim: claim.priority):
+        left, rounded = _divide_tier(left, list(tier), shares, unit, Fraction(k_value))
+        lost.append(rounded)
+    for rounded in lost:
+        for _, claim in sorted(rounded, key=lambda each: (-each[0], each[1].created, each[1].name)):
+            given = min(unit, left)
+            shares[claim.name] += given
+            left -= given
     return shares
 
 
-def _divide_tier(left: int, tier: Iterable[Claim], shares: dict[str, int]) -> int:
-    """Adds to the shares of one priority by weight; returns the rest."""
-    open_claims = [claim for claim in tier if claim.weight > 0 and claim.wanted > shares[claim.name]]
-    while left > 0 and open_claims:
-        weights = sum(Fraction(claim.weight) for claim in open_claims)
-        parts = {claim.name: left * Fraction(claim.weight) / weights for claim in open_claims}
-        satisfied = [claim for claim in open_claims if claim.wanted - shares[claim.name] <= parts[claim.name]]
-        if satisfied:
-            for claim in satisfied:
-                left -= claim.wanted - shares[claim.name]
-                shares[claim.name] = claim.wanted
-            open_claims = [claim for claim in open_claims if claim not in satisfied]
-            continue
-        for claim in open_claims:
-            whole = int(parts[claim.name] // UNIT) * UNIT
-            shares[claim.name] += whole
-            left -= whole
-        # Less than a unit for each is left: whole units go to the queues with the largest remainder.
-        for claim in sorted(open_claims, key=lambda claim: (-(parts[claim.name] % UNIT), claim.created, claim.name)):
-            given = min(UNIT, left, claim.wanted - shares[claim.name])
+def _divide_tier(
+    left: int, tier: Collection[Claim], shares: dict[str, int], unit: int, k_value: Fraction
+) -> tuple[int, list[tuple[Fraction, Claim]]]:
+    """Adds to the shares of one priority by weight; returns the rest, and what each queue lost by rounding."""
+    lost: dict[str, tuple[Fraction, Claim]] = {}
+    again = True
+    while again and left > 0:
+        weights = _weights([claim for claim in tier if claim.wanted > shares[claim.name]], k_value)
+        whole, again = sum(weights.values()), False
+        if not whole:
+            break
+        to_divide = left
+        for claim in tier:
+            if not claim.weight or claim.name not in weights:
+                continue
+            part, wanted = to_divide * weights[claim.name] / whole, claim.wanted - shares[claim.name]
+            if wanted <= part:
+                given = wanted
+                lost.pop(claim.name, None)
+                again = again or wanted < part
+            else:
+                given = int(part // unit) * unit
+                if part > given:
+                    lost[claim.name] = (part - given, claim)
             shares[claim.name] += given
             left -= given
-        open_claims = [claim for claim in open_claims if claim.wanted > shares[claim.name]]
-    return left
+    return left, list(lost.values())
 
 
-def _claim(tree: QueueTree, name: str, resource: Resource, total: int, requests: int) -> Claim:
+def _weights(claims: Collection[Claim], k_value: Fraction) -> dict[str, Fraction]:
+    """Over-quota weights of queues that want more, as parts of 1, shifted by past usage."""
+    total = sum((Fraction(claim.weight) for claim in claims), Fraction(0))
+    if not total:
+        return {}
+    parts = {claim.name: (Fraction(claim.weight) / total, Fraction(claim.usage)) for claim in claims}
+    return {name: max(Fraction(0), part + k_value * (part - usage)) for name, (part, usage) in parts.items()}
+
+
+def _claim(
+    tree: QueueTree, name: str, resource: Resource, total_and_requested: tuple[Amount, Amount], past: PastUsage
+) -> Claim:
     amounts = tree.amounts(name, resource)
-    wanted = requests if amounts.limit is None else min(requests, amounts.limit)
+    total, requested = (each[resource] for each in total_and_requested)
+    wanted = requested if amounts.limit is None else min(requested, amounts.limit)
     return Claim(
         name=name,
-        guaranteed=min(wanted, total if amounts.quota is None else amounts.quota),
+        guaranteed=min(total if amounts.quota is None else amounts.quota, wanted),
         wanted=wanted,
         weight=amounts.weight,
         priority=tree.priority(name),
         created=tree.queue(name).creation_timestamp,
+        usage=past.of(name, resource),
     )
-
-
-def _by_priority(claim: Claim) -> tuple[int, str]:
-    return (-claim.priority, claim.name)

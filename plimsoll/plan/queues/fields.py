@@ -5,9 +5,8 @@ from typing import Any, Final, NamedTuple
 
 from plimsoll.model.kai import UNLIMITED, QueueResource, QueueResources, QueueSpec
 from plimsoll.model.meta import Severity, parse_duration
-from plimsoll.plan.queues.tree import Resource, is_number
-
-UNITS: Final = {Resource.GPU: "GPUs", Resource.CPU: "millicores", Resource.MEMORY: "MB"}
+from plimsoll.plan.queues.amount import UNITS, Resource
+from plimsoll.plan.queues.tree import is_number
 
 
 class Fault(NamedTuple):
@@ -51,6 +50,17 @@ def faults(spec: Mapping[str, Any]) -> Iterator[Fault]:
     for resource in Resource:
         if resource.value in resources:
             yield from _amount_faults(resources[resource.value], resource)
+    for resource in (Resource.CPU, Resource.MEMORY):
+        given = resources.get(resource.value, {})
+        if isinstance(given, Mapping) and not given.get("limit", 0):
+            stated = "is 0" if "limit" in given else "is not set, which KAI reads as 0"
+            yield Fault(
+                "queue-runs-nothing",
+                f"spec.resources.{resource}.limit",
+                f"its {resource} limit {stated}: a pod of the queue, or of one below it, that requests {resource} is "
+                "OverLimit for ever; set -1 for unlimited",
+                Severity.WARNING,
+            )
 
 
 def _unknown(given: Mapping[str, Any], known: frozenset[str], path: str) -> Iterator[Fault]:

@@ -1,12 +1,13 @@
-"""The quota gate: whether KAI would admit more GPUs for a queue. Capacity is requested only if it would."""
+"""The quota gate: whether KAI would admit more work of a queue. Capacity is requested only if it would."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from plimsoll.model.kai import Queue
+from plimsoll.plan.queues.amount import MILLI, Amount, Resource, shown
 from plimsoll.plan.queues.load import QueueLoad
-from plimsoll.plan.queues.tree import MILLI, QueueTree, Resource
+from plimsoll.plan.queues.tree import QueueTree
 from plimsoll.text import shortlist
 
 OVER_LIMIT: Final = "OverLimit"
@@ -16,7 +17,7 @@ NO_QUEUE: Final = "QueueDoesNotExist"
 
 
 class QueueGate:
-    """Queues with their allocated GPUs; `loads` is by the queue that pods name.
+    """Queues with their allocated resources; `loads` is by the queue that pods name.
 
     `admit` counts what it admits, so that several demands of one queue cannot exceed together what each may have alone.
     The caller keeps the order stable.
@@ -29,11 +30,11 @@ class QueueGate:
         for name, load in (loads or {}).items():
             self._add(name, load)
 
-    def why_not(self, queue: str, gpu_milli: int, preemptible: bool) -> str:
-        """Why the queue would not admit `gpu_milli` more thousandths of a GPU, starting with KAI's reason; empty if it
-        would.
+    def why_not(self, queue: str, amount: Amount, preemptible: bool) -> str:
+        """Why the queue would not admit that much more, starting with KAI's reason; empty if it would.
 
-        The limit applies to the queue and to every ancestor; non-preemptible work must fit their quotas too. Pods
+        The limit of each resource applies to the queue and to every ancestor; non-preemptible work must fit their
+        quotas too. A resource that is absent in a Queue has limit 0; what is not requested is not compared. Pods
         without a queue are always admitted, and so are all pods if the cluster has no queues, because KAI is not
         installed then.
         """
@@ -43,28 +44,32 @@ class QueueGate:
         unfit = self._unfit_why(queue)
         if unfit:
             return unfit
-        for name in self._tree.lineage(queue):
-            amounts = tree.amounts(name, Resource.GPU)
+        for name in tree.lineage(queue):
             load = self._loads[name]
-            if amounts.limit is not None and load.allocated + gpu_milli > amounts.limit:
-                return (
-                    f"{OVER_LIMIT}: {_who(name, queue)} has {_gpus(load.allocated)} of its limit of "
-                    f"{_gpus(amounts.limit)} GPUs in use, and {_gpus(gpu_milli)} more are requested: raise "
-                    "spec.resources.gpu.limit, or wait until other work of it ends"
-                )
-            if not preemptible and amounts.quota is not None and load.non_preemptible + gpu_milli > amounts.quota:
-                return (
-                    f"{OVER_QUOTA}: {_who(name, queue)} has {_gpus(load.non_preemptible)} of its quota of "
-                    f"{_gpus(amounts.quota)} GPUs in use by work that is not preemptible, and {_gpus(gpu_milli)} more "
-                    "are requested: raise spec.resources.gpu.quota, or use a priority below 100"
-                )
+            for resource in Resource:
+                if not amount[resource]:
+                    continue
+                amounts, more = tree.amounts(name, resource), _part(amount[resource])
+                if amounts.limit is not None and load.allocated[resource] + amount[resource] > amounts.limit:
+                    return (
+                        f"{OVER_LIMIT}: {_who(name, queue)} has {_part(load.allocated[resource])} of its limit of "
+                        f"{shown(amounts.limit, resource)} in use, and {more} more are requested: raise "
+                        f"spec.resources.{resource}.limit, or wait until other work of it ends"
+                    )
+                used = load.non_preemptible[resource]
+                if not preemptible and amounts.quota is not None and used + amount[resource] > amounts.quota:
+                    return (
+                        f"{OVER_QUOTA}: {_who(name, queue)} has {_part(used)} of its quota of "
+                        f"{shown(amounts.quota, resource)} in use by work that is not preemptible, and {more} more "
+                        f"are requested: raise spec.resources.{resource}.quota, or use a priority below 100"
+                    )
         return ""
 
-    def admit(self, queue: str, gpu_milli: int, preemptible: bool) -> str:
-        """As `why_not`; counts the GPUs as allocated if they are admitted."""
-        why = self.why_not(queue, gpu_milli, preemptible)
+    def admit(self, queue: str, amount: Amount, preemptible: bool) -> str:
+        """As `why_not`; counts the amount as allocated if it is admitted."""
+        why = self.why_not(queue, amount, preemptible)
         if not why:
-            self._add(queue, QueueLoad(gpu_milli, 0 if preemptible else gpu_milli))
+            self._add(queue, QueueLoad.of(amount, preemptible=preemptible))
         return why
 
     def tight(self, requests: Iterable[tuple[str, QueueLoad]]) -> set[str]:
@@ -84,9 +89,12 @@ class QueueGate:
         """Whether the load exceeds the queue's limit or quota."""
         if name not in self._tree:
             return False
-        amounts = self._tree.amounts(name, Resource.GPU)
-        limit, quota = amounts.limit, amounts.quota
-        return (limit is not None and load.allocated > limit) or (quota is not None and load.non_preemptible > quota)
+        for resource in Resource:
+            amounts = self._tree.amounts(name, resource)
+            for most, used in ((amounts.limit, load.allocated), (amounts.quota, load.non_preemptible)):
+                if most is not None and used[resource] > most:
+                    return True
+        return False
 
     def _unfit_why(self, queue: str) -> str:
         unfit = self._unfit.get(queue)
@@ -119,5 +127,5 @@ def _who(name: str, queue: str) -> str:
     return f"Queue {name}" if name == queue else f"Queue {name}, above {queue},"
 
 
-def _gpus(milli: int) -> str:
-    return f"{milli / MILLI:g}"
+def _part(milli: int) -> str:
+    return f"{milli / MILLI:.10g}"

@@ -1,52 +1,30 @@
 """What pods use of their queues: allocated GPUs, CPU and memory, and the part that KAI may not reclaim."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from plimsoll.labels import QUEUE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.model.kai import GPUShare
+from plimsoll.model.kai import POD_GROUP_NAME, GPUShare, PodGroup
 from plimsoll.plan.nodes import GpuLabels, parse_gpu_labels
-from plimsoll.plan.pods import ASSUMED_MILLI, PodChanges, PodShare, node_of, read_shares
-
-PREEMPTIBILITY: Final = "kai.scheduler/preemptibility"
-"""Label of a pod or its owner: `preemptible`, `non-preemptible` or `semi-preemptible`."""
-PRIORITY_CLASS: Final = "priorityClassName"
-"""Label of a pod or its owner that takes precedence over the pod's own priority class."""
-
-CLASSES: Final = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
-"""KAI's PriorityClasses."""
-NON_PREEMPTIBLE_FROM: Final = 100
-
-
-def is_preemptible(pod: Pod) -> bool:
-    """Whether KAI may preempt the pod: by the preemptibility label, else by the priority, that of KAI's class if
-    labelled.
-
-    Semi-preemptible counts as non-preemptible: its core must fit the quota.
-    """
-    said = pod.labels.get(PREEMPTIBILITY, "").lower()
-    if said in ("preemptible", "non-preemptible", "semi-preemptible"):
-        return said == "preemptible"
-    return CLASSES.get(pod.labels.get(PRIORITY_CLASS, ""), pod.priority) < NON_PREEMPTIBLE_FROM
-
-
-PROJECT: Final = "project"
-"""Label that KAI uses as the queue if a pod has no queue label."""
-DEFAULT_QUEUE: Final = "default-queue"
-DEFAULT_SCHEDULER: Final = "default-scheduler"
+from plimsoll.plan.pods import ASSUMED_MILLI, PodChanges, PodShare, node_of, read_shares, tflops_milli, value_changes
+from plimsoll.plan.queues.amount import NOTHING, Amount
+from plimsoll.plan.queues.preemptibility import is_preemptible, queue_of
 
 
 @dataclass(frozen=True, slots=True)
 class QueueLoad:
-    """Thousandths of a GPU."""
+    """What pods use of a queue."""
 
-    allocated: int = 0
-    """GPUs of bound pods."""
-    non_preemptible: int = 0
+    allocated: Amount = NOTHING
+    """Of bound pods."""
+    non_preemptible: Amount = NOTHING
     """The part of `allocated` that KAI may not reclaim."""
+
+    @classmethod
+    def of(cls, amount: Amount, *, preemptible: bool) -> "QueueLoad":
+        return cls(amount, NOTHING if preemptible else amount)
 
     def __add__(self, other: "QueueLoad") -> "QueueLoad":
         return QueueLoad(self.allocated + other.allocated, self.non_preemptible + other.non_preemptible)
@@ -58,25 +36,34 @@ class QueueLoad:
 NO_LOAD: Final = QueueLoad()
 
 
-def queue_of(pod: Pod, queue_scheduler: str) -> str:
-    """The queue of a pod as KAI determines it, except for labels of its owner; empty if another scheduler's pod names
-    none."""
-    named = pod.labels.get(QUEUE, "")
-    # Pods with queues may use the default scheduler, which does not know queues.
-    if named or pod.scheduler_name != queue_scheduler or queue_scheduler == DEFAULT_SCHEDULER:
-        return named
-    return pod.labels.get(PROJECT) or DEFAULT_QUEUE
+class GpuFigures(NamedTuple):
+    """Of one GPU of a node; None where they are not known."""
+
+    memory_mib: int | None = None
+    tflops_milli: int | None = None
+
+    @classmethod
+    def of(cls, node: Node | None, tflops: Mapping[str, float]) -> "GpuFigures":
+        known = parse_gpu_labels(node.labels) if node is not None else None
+        if not isinstance(known, GpuLabels):
+            return cls()
+        return cls(known.memory_mib, tflops_milli(known.product, tflops))
 
 
-def gpu_milli(share: GPUShare, memory_mib: int | None, tflops: int | None = None) -> int:
-    """Thousandths of GPUs that a share uses in total; `memory_mib` and `tflops` (thousandths) are those of one GPU,
-    None if they are not known."""
-    known = (memory_mib or share.memory_mib is None) and (tflops or share.tflops_milli is None)
-    return (share.milli_of(memory_mib or 0, tflops or 0) if known else ASSUMED_MILLI) * share.devices
+def gpu_milli(share: GPUShare, gpu: GpuFigures) -> int:
+    """Thousandths of GPUs that a share uses in total."""
+    known = (gpu.memory_mib or share.memory_mib is None) and (gpu.tflops_milli or share.tflops_milli is None)
+    return (share.milli_of(gpu.memory_mib or 0, gpu.tflops_milli or 0) if known else ASSUMED_MILLI) * share.devices
 
 
 Key = tuple[str, str]
 """(namespace, name)"""
+
+
+class _Counted(NamedTuple):
+    share: PodShare
+    queue: str
+    load: QueueLoad
 
 
 class QueueLoads:
@@ -86,70 +73,89 @@ class QueueLoads:
     """
 
     def __init__(self) -> None:
-        self._depends: tuple[str, str] = ("", "")
-        self._counted: dict[Key, tuple[str, QueueLoad]] = {}
-        """Queue and load of each pod that counts."""
+        self._depends: tuple[object, ...] = ()
+        self._scheduler = ""
+        self._tflops: Mapping[str, float] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._counted: dict[Key, _Counted] = {}
         self._sums: dict[str, QueueLoad] = {}
-        self._in_mib: dict[str, dict[Key, PodShare]] = {}
-        """Pods with shares in MiB by node; the node's labels determine their fraction."""
+        self._by_node: dict[str, set[Key]] = {}
+        """Pods whose part of a GPU depends on the GPU, by node."""
+        self._by_group: dict[Key, set[Key]] = {}
+        """Pods by their PodGroup."""
         self._given_nodes: tuple[Node, ...] = ()
         self._nodes: dict[str, Node] = {}
+        self._given_groups: tuple[PodGroup, ...] = ()
+        self._groups: dict[Key, PodGroup] = {}
 
     def update(self, snapshot: Snapshot, changes: PodChanges | None) -> Mapping[str, QueueLoad]:
         """The load of each queue with bound pods. `changes` None: reads all pods."""
         spec = snapshot.environment.spec
-        depends = (spec.queue_scheduler, spec.gpu_resource)
+        depends = (spec.queue_scheduler, spec.gpu_resource, spec.demand.gpu_tflops)
         if changes is None or depends != self._depends:
+            self._forget()
             self._depends, changes = depends, PodChanges((), snapshot.pods)
-            self._counted, self._sums, self._in_mib, self._given_nodes, self._nodes = {}, {}, {}, (), {}
-        changed = self._take_nodes(snapshot.nodes)
+        self._scheduler, self._tflops = spec.queue_scheduler, spec.demand.gpu_tflops
+        again = self._take_nodes(snapshot.nodes) | self._take_groups(snapshot.pod_groups)
         for pod in changes.gone:
-            self._leave(pod)
-        bound = (pod for pod in changes.new if self._counts(pod))
+            self._leave(pod.key)
+        bound = (pod for pod in changes.new if node_of(pod) and not pod.finished)
         for each in read_shares(bound, spec.gpu_resource).found:
             self._enter(each)
-        for name in changed:
-            for each in tuple(self._in_mib.get(name, {}).values()):
-                self._leave(each.pod)
-                self._enter(each)
+        for key in again:
+            counted = self._counted.get(key)
+            if counted is not None:
+                self._leave(key)
+                self._enter(counted.share)
         return {name: load for name, load in self._sums.items() if load != NO_LOAD}
 
-    def _take_nodes(self, nodes: tuple[Node, ...]) -> Iterable[str]:
-        """Names of nodes that changed, were added or removed."""
+    def _take_nodes(self, nodes: tuple[Node, ...]) -> set[Key]:
+        """Pods of nodes that changed, were added or removed, and depend on them."""
         if nodes is self._given_nodes:
-            return ()
+            return set()
         before, self._given_nodes, self._nodes = self._nodes, nodes, {node.name: node for node in nodes}
         changed = [name for name, node in self._nodes.items() if before.get(name) is not node]
-        return [*changed, *(before.keys() - self._nodes.keys())]
+        return {
+            key for name in (*changed, *(before.keys() - self._nodes.keys())) for key in self._by_node.get(name, ())
+        }
 
-    def _counts(self, pod: Pod) -> bool:
-        return bool(node_of(pod) and not pod.finished and queue_of(pod, self._depends[0]))
+    def _take_groups(self, groups: tuple[PodGroup, ...]) -> set[Key]:
+        """Pods of PodGroups that changed, were added or removed."""
+        if groups is self._given_groups:
+            return set()
+        gone, new = value_changes(self._given_groups, groups)
+        self._given_groups, self._groups = groups, {group.key: group for group in groups}
+        return {key for group in (*gone, *new) for key in self._by_group.get(group.key, ())}
 
     def _enter(self, each: PodShare) -> None:
-        pod, share = each.pod, each.share
-        memory = None
-        if share.memory_mib is not None:
-            self._in_mib.setdefault(node_of(pod), {})[pod.key] = each
-            memory = self._gpu_memory(node_of(pod))
-        milli = gpu_milli(share, memory)
-        load = QueueLoad(milli, 0 if is_preemptible(pod) else milli)
-        queue = queue_of(pod, self._depends[0])
-        self._counted[pod.key] = (queue, load)
-        self._sums[queue] = self._sums.get(queue, NO_LOAD) + load
+        pod = each.pod
+        group = self._groups.get(_group_key(pod))
+        queue = queue_of(pod, self._scheduler, group)
+        if POD_GROUP_NAME in pod.annotations:
+            self._by_group.setdefault(_group_key(pod), set()).add(pod.key)
+        gpu = GpuFigures()
+        if each.share.milli is None:
+            self._by_node.setdefault(node_of(pod), set()).add(pod.key)
+            gpu = GpuFigures.of(self._nodes.get(node_of(pod)), self._tflops)
+        amount = Amount.of(gpu_milli(each.share, gpu), pod.host)
+        load = QueueLoad.of(amount, preemptible=is_preemptible(pod, group))
+        self._counted[pod.key] = _Counted(each, queue, load)
+        if queue:
+            self._sums[queue] = self._sums.get(queue, NO_LOAD) + load
 
-    def _leave(self, pod: Pod) -> None:
-        counted = self._counted.pop(pod.key, None)
+    def _leave(self, key: Key) -> None:
+        counted = self._counted.pop(key, None)
         if counted is None:
             return
-        queue, load = counted
-        self._sums[queue] -= load
-        node = node_of(pod)
-        in_mib = self._in_mib.get(node)
-        if in_mib is not None and in_mib.pop(pod.key, None) is not None and not in_mib:
-            del self._in_mib[node]
+        if counted.queue:
+            self._sums[counted.queue] -= counted.load
+        pod = counted.share.pod
+        self._by_node.get(node_of(pod), set()).discard(key)
+        self._by_group.get(_group_key(pod), set()).discard(key)
 
-    def _gpu_memory(self, name: str) -> int | None:
-        """MiB of one GPU of the node; None if it is not known."""
-        node = self._nodes.get(name)
-        known = parse_gpu_labels(node.labels) if node is not None else None
-        return known.memory_mib if isinstance(known, GpuLabels) else None
+
+def _group_key(pod: Pod) -> Key:
+    """The PodGroup that the pod's annotation names."""
+    return (pod.namespace, pod.annotations.get(POD_GROUP_NAME, ""))

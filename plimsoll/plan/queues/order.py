@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from plimsoll.plan.queues.fair_share import Amount
+from plimsoll.plan.queues.amount import NOTHING, Amount, Resource
 from plimsoll.plan.queues.gate import QueueGate
-from plimsoll.plan.queues.tree import Resource
-from plimsoll.plan.queues.usage import NOTHING, QueuedPod, QueueUsage
+from plimsoll.plan.queues.reclaim import Reclaim
+from plimsoll.plan.queues.usage import QueuedPod, QueueUsage
 
 _NO_SHARE: Final = 1000
 """Penalty for using a resource without a share of it."""
@@ -41,8 +41,11 @@ def next_gpu(usage: QueueUsage) -> NextGpu | None:
     pod = _first(usage, tree.roots, best)
     if pod is None:
         return None
-    free = usage.free[Resource.GPU] >= pod.gpu_milli
-    return NextGpu(pod, free, () if free else _victims(usage, pod))
+    if usage.free_gpu_milli >= pod.gpu_milli:
+        return NextGpu(pod, free=True)
+    running = (each for each in usage.running if each.queue in usage.fair)
+    last_first = sorted(running, key=lambda each: _by_worth(usage, each), reverse=True)
+    return NextGpu(pod, victims=Reclaim(usage, pod).victims(last_first))
 
 
 def _first(usage: QueueUsage, names: Iterable[str], best: Mapping[str, QueuedPod]) -> QueuedPod | None:
@@ -57,7 +60,7 @@ def _heads(usage: QueueUsage) -> dict[str, QueuedPod]:
     gate = QueueGate((tree.queue(name) for name in tree), usage.loads)
     heads: dict[str, QueuedPod] = {}
     for each in sorted(usage.pending, key=_by_urgency):
-        if each.queue not in heads and not gate.why_not(each.queue, each.gpu_milli, each.preemptible):
+        if each.queue not in heads and not gate.why_not(each.queue, each.requests, each.preemptible):
             heads[each.queue] = each
     return heads
 
@@ -68,9 +71,9 @@ def _by_urgency(each: QueuedPod) -> tuple[int, str, str, str]:
 
 def _key(usage: QueueUsage, name: str, head: QueuedPod | None) -> tuple[bool, bool, int, Fraction, str, str]:
     allocated = usage.allocated[name]
-    with_pod = _plus(allocated, head.requests if head else NOTHING)
+    with_pod = allocated + (head.requests if head else NOTHING)
     return (
-        allocated[Resource.GPU] > usage.fair[name][Resource.GPU],
+        allocated.gpu > usage.fair[name].gpu,
         not _within_quota(usage, name, with_pod),
         -usage.tree.priority(name),
         _dominant_share(usage, name, with_pod),
@@ -90,60 +93,13 @@ def _dominant_share(usage: QueueUsage, name: str, allocated: Amount) -> Fraction
     return max(parts)
 
 
-def _victims(usage: QueueUsage, wanted: QueuedPod) -> tuple[QueuedPod, ...]:
-    """Preemptible pods of queues above their share, as many as free the GPUs; empty if too few.
-
-    The work that needs them must stay within the fair share of its queue and of the ancestors. Pods are taken from the
-    queue that KAI would serve last, lowest priority and newest first.
-    """
-    allocated = {name: amount[Resource.GPU] for name, amount in usage.allocated.items()}
-    missing = wanted.gpu_milli - usage.free[Resource.GPU]
-    taken: list[QueuedPod] = []
-    running = (each for each in usage.running if each.queue in usage.fair)
-    for each in sorted(running, key=lambda each: _by_worth(usage, each), reverse=True):
-        if missing <= 0:
-            break
-        rivals = _rivals(usage, wanted.queue, each.queue)
-        if not each.preemptible or rivals is None or not each.gpu_milli:
-            continue
-        ours, theirs = rivals
-        over_fair_share = allocated[theirs] > usage.fair[theirs][Resource.GPU]
-        quota = usage.tree.amounts(theirs, Resource.GPU).quota
-        starving = _within_quota(usage, ours, _plus(usage.allocated[ours], wanted.requests))
-        if not (over_fair_share or (starving and quota is not None and allocated[theirs] > quota)):
-            continue
-        taken.append(each)
-        missing -= each.gpu_milli
-        for name in usage.tree.lineage(each.queue):
-            allocated[name] -= each.gpu_milli
-    # Reclaiming from a sibling makes room in the common ancestors.
-    within = all(
-        allocated[name] + wanted.gpu_milli <= usage.fair[name][Resource.GPU]
-        for name in usage.tree.lineage(wanted.queue)
-    )
-    return tuple(taken) if missing <= 0 and within else ()
-
-
 def _by_worth(usage: QueueUsage, each: QueuedPod) -> tuple[object, ...]:
     """Sort key, most valuable first: the order of its queues from the root, then that of the pods of one queue."""
     above = tuple(_key(usage, name, None) for name in reversed(usage.tree.lineage(each.queue)))
     return (above, *_by_urgency(each))
 
 
-def _rivals(usage: QueueUsage, ours: str, theirs: str) -> tuple[str, str] | None:
-    """The two sibling queues that contain these queues; None if they are one queue."""
-    path, other = usage.tree.lineage(ours)[::-1], usage.tree.lineage(theirs)[::-1]
-    for mine, other_one in zip(path, other, strict=False):
-        if mine != other_one:
-            return mine, other_one
-    return None
-
-
 def _within_quota(usage: QueueUsage, name: str, allocated: Amount) -> bool:
     """Whether the GPUs stay within the quota."""
     quota = usage.tree.amounts(name, Resource.GPU).quota
-    return quota is None or allocated[Resource.GPU] <= quota
-
-
-def _plus(amount: Amount, more: Amount) -> dict[Resource, int]:
-    return {resource: amount[resource] + more[resource] for resource in Resource}
+    return quota is None or allocated.gpu <= quota

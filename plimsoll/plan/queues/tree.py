@@ -2,23 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, TypeGuard
 
 from plimsoll.model.kai import UNLIMITED, Queue
+from plimsoll.plan.queues.amount import MILLI, Resource
 
 DEFAULT_PRIORITY: Final = 100
-MILLI: Final = 1000
-"""Amounts are whole thousandths, so that sums are exact."""
-
-
-class Resource(StrEnum):
-    """A resource that queues divide. Units: thousandths of a GPU, of a millicore and of a MB (10^6 bytes)."""
-
-    GPU = "gpu"
-    CPU = "cpu"
-    MEMORY = "memory"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.model.kai import NAMESPACES
-from plimsoll.plan.nodes import GpuLabels, gpu_devices, parse_gpu_labels
+from plimsoll.model.kai import NAMESPACES, POD_GROUP_NAME, PodGroup
+from plimsoll.model.meta import HostRequest
+from plimsoll.plan.nodes import GpuLabels, gpu_devices, mig_gpus, parse_gpu_labels
 from plimsoll.plan.pods import PodShare, is_reservation, read_shares
-from plimsoll.plan.queues.fair_share import Amount, fair_shares
-from plimsoll.plan.queues.load import QueueLoad, gpu_milli, is_preemptible, queue_of
-from plimsoll.plan.queues.tree import MILLI, QueueTree, Resource
+from plimsoll.plan.queues.amount import MILLI, NOTHING, Amount, Resource
+from plimsoll.plan.queues.fair_share import NO_USAGE, PastUsage, fair_shares
+from plimsoll.plan.queues.load import GpuFigures, QueueLoad, gpu_milli
+from plimsoll.plan.queues.preemptibility import DEFAULT_SCHEDULER, is_preemptible, queue_of
+from plimsoll.plan.queues.tree import QueueTree
 from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
-
-MB_MILLI_OF_MIB = 2**20 / 1000
-"""Thousandths of a MB (10^6 bytes) in a MiB."""
-NOTHING: Amount = dict.fromkeys(Resource, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +30,19 @@ class QueuedPod:
 
     @property
     def gpu_milli(self) -> int:
-        return self.requests[Resource.GPU]
+        return self.requests.gpu
 
 
 @dataclass(frozen=True)
 class QueueUsage:
-    """Amounts by queue, in thousandths of a GPU, of a millicore and of a MB; a parent's include those of its
-    descendants.
+    """Amounts by queue; a parent's include those of its descendants.
 
     CPU and memory are those of pods that request GPUs; other pods are not observed.
     """
 
     tree: QueueTree
     total: Amount
-    """Allocatable amounts of usable nodes, without what pods of no queue use."""
+    """Allocatable amounts of usable nodes, without what pods of no queue, or of another scheduler, use."""
     running: tuple[QueuedPod, ...] = ()
     """Bound pods of existing queues."""
     pending: tuple[QueuedPod, ...] = ()
@@ -60,34 +58,41 @@ class QueueUsage:
 
     @property
     def loads(self) -> dict[str, QueueLoad]:
-        """GPUs of the bound pods, by the queue that they name."""
+        """What the bound pods use, by the queue that they name."""
         loads: defaultdict[str, QueueLoad] = defaultdict(QueueLoad)
         for each in self.running:
-            loads[each.queue] += QueueLoad(each.gpu_milli, 0 if each.preemptible else each.gpu_milli)
+            loads[each.queue] += QueueLoad.of(each.requests, preemptible=each.preemptible)
         return dict(loads)
 
     @property
-    def free(self) -> Amount:
+    def free_gpu_milli(self) -> int:
         """What no pod uses, in total rather than on one node."""
-        used = _sum(each.requests for each in self.running)
-        return {resource: max(0, self.total[resource] - used[resource]) for resource in Resource}
+        return max(0, self.total.gpu - sum(each.gpu_milli for each in self.running))
 
 
-def queue_usage(snapshot: Snapshot) -> QueueUsage:
-    """The usage of the queues of a snapshot."""
+def queue_usage(snapshot: Snapshot, past: PastUsage = NO_USAGE) -> QueueUsage:
+    """The usage of the queues of a snapshot; `past` is what they used before, for time-based fair share."""
     environment = snapshot.environment.spec
     tree = QueueTree(snapshot.queues)
-    memory = {node.name: _gpu_memory(node) for node in snapshot.nodes}
-    smallest = min((each for each in memory.values() if each), default=None)
-    pods = (pod for pod in snapshot.pods if not pod.finished and not is_reservation(pod, NAMESPACES))
-    shares = read_shares(pods, environment.gpu_resource)
+    gpus = {node.name: GpuFigures.of(node, environment.demand.gpu_tflops) for node in snapshot.nodes}
     # A pending share in MiB counts as on the smallest GPU, as in KAI: its node is not known yet.
-    queued = [_queued(each, environment, memory.get(each.pod.node_name) or smallest) for each in shares.found]
-    running = tuple(each for each in queued if each.pod.node_name and each.queue in tree)
-    pending = tuple(each for each in queued if not each.pod.node_name and not each.pod.deleting and each.queue in tree)
-    foreign = _sum(each.requests for each in queued if each.pod.node_name and each.queue not in tree)
-    capacity = _sum(_capacity(node, environment.gpu_resource) for node in snapshot.nodes if node.usable)
-    total = {resource: max(0, capacity[resource] - foreign[resource]) for resource in Resource}
+    smallest = min(
+        (each for each in gpus.values() if each.memory_mib), default=GpuFigures(), key=lambda gpu: gpu[0] or 0
+    )
+    groups = {group.key: group for group in snapshot.pod_groups}
+    pods = [pod for pod in snapshot.pods if not pod.finished and not is_reservation(pod, NAMESPACES)]
+    shares = read_shares(pods, environment.gpu_resource)
+    queued = [_queued(each, environment, gpus.get(each.pod.node_name) or smallest, groups) for each in shares.found]
+    queued += [_sliced(pod, mig, environment, groups) for pod in pods if (mig := _mig_of(pod))]
+    # Pods of other schedulers use the cluster, and no queue.
+    own = [each for each in queued if each.queue in tree and _is_kais(each.pod, environment)]
+    running = tuple(each for each in own if each.pod.node_name)
+    pending = tuple(each for each in own if not each.pod.node_name and not each.pod.deleting)
+    known = set(map(id, own))
+    foreign = _sum(each.requests for each in queued if each.pod.node_name and id(each) not in known)
+    counted = (node for node in snapshot.nodes if node.usable and not node.memory_pressure)
+    capacity = _sum(_capacity(node, environment.gpu_resource) for node in counted) - foreign
+    total = Amount(*(max(0, capacity[resource]) for resource in Resource))
     return QueueUsage(
         tree=tree,
         total=total,
@@ -96,61 +101,72 @@ def queue_usage(snapshot: Snapshot) -> QueueUsage:
         allocated=_by_queue(tree, running),
         non_preemptible=_by_queue(tree, (each for each in running if not each.preemptible)),
         waiting=_by_queue(tree, pending),
-        fair=fair_shares(tree, total, _by_name((*running, *pending))),
-        warnings=tuple(f"not counted: {each.message}" for each in shares.refused),
+        fair=fair_shares(tree, total, _by_name((*running, *pending)), past),
+        warnings=(*(f"not counted: {each.message}" for each in shares.refused), *past.warnings),
     )
 
 
-def _queued(each: PodShare, environment: EnvironmentSpec, memory_mib: int | None) -> QueuedPod:
-    requests = {
-        Resource.GPU: gpu_milli(each.share, memory_mib),
-        Resource.CPU: each.pod.host.cpu_milli * MILLI,
-        Resource.MEMORY: round(each.pod.host.memory_mib * MB_MILLI_OF_MIB),
-    }
-    return QueuedPod(each.pod, queue_of(each.pod, environment.queue_scheduler), requests, is_preemptible(each.pod))
+def _queued(
+    each: PodShare, environment: EnvironmentSpec, gpu: GpuFigures, groups: Mapping[tuple[str, str], PodGroup]
+) -> QueuedPod:
+    return _pod(each.pod, Amount.of(gpu_milli(each.share, gpu), each.pod.host), environment, groups)
 
 
-def _by_name(pods: Iterable[QueuedPod]) -> dict[str, dict[Resource, int]]:
-    amounts: defaultdict[str, dict[Resource, int]] = defaultdict(lambda: dict(NOTHING))
+def _sliced(pod: Pod, gpus: int, environment: EnvironmentSpec, groups: Mapping[tuple[str, str], PodGroup]) -> QueuedPod:
+    return _pod(pod, Amount.of(gpus * MILLI, pod.host), environment, groups)
+
+
+def _pod(
+    pod: Pod, requests: Amount, environment: EnvironmentSpec, groups: Mapping[tuple[str, str], PodGroup]
+) -> QueuedPod:
+    group = groups.get((pod.namespace, pod.annotations.get(POD_GROUP_NAME, "")))
+    queue = queue_of(pod, environment.queue_scheduler, group)
+    return QueuedPod(pod, queue, requests, is_preemptible(pod, group))
+
+
+def _mig_of(pod: Pod) -> int:
+    """What KAI counts for the MIG devices that a pod requests."""
+    requested: dict[str, int] = defaultdict(int)
+    for container in pod.containers:
+        resources = container.get("resources") or {}
+        for resource, amount in ((resources.get("limits") or {}) | (resources.get("requests") or {})).items():
+            requested[resource] += int(amount) if str(amount).isdecimal() else 0
+    return mig_gpus(requested)
+
+
+def _is_kais(pod: Pod, environment: EnvironmentSpec) -> bool:
+    """Whether the scheduler that knows queues schedules the pod."""
+    return environment.queue_scheduler in (DEFAULT_SCHEDULER, pod.scheduler_name)
+
+
+def _by_name(pods: Iterable[QueuedPod]) -> dict[str, Amount]:
+    amounts: defaultdict[str, Amount] = defaultdict(Amount)
     for each in pods:
-        for resource in Resource:
-            amounts[each.queue][resource] += each.requests[resource]
+        amounts[each.queue] += each.requests
     return dict(amounts)
 
 
-def _by_queue(tree: QueueTree, pods: Iterable[QueuedPod]) -> dict[str, dict[Resource, int]]:
+def _by_queue(tree: QueueTree, pods: Iterable[QueuedPod]) -> dict[str, Amount]:
     """By queue, including the descendants."""
-    amounts = {name: dict(NOTHING) for name in tree}
+    amounts = dict.fromkeys(tree, NOTHING)
     for queue, amount in _by_name(pods).items():
         for name in tree.lineage(queue):
-            for resource in Resource:
-                amounts[name][resource] += amount[resource]
+            amounts[name] += amount
     return amounts
 
 
-def _sum(amounts: Iterable[Amount]) -> dict[Resource, int]:
-    total = dict(NOTHING)
-    for amount in amounts:
-        for resource in Resource:
-            total[resource] += amount[resource]
-    return total
-
-
-def _gpu_memory(node: Node) -> int | None:
-    """MiB of one GPU; None if the labels do not have it."""
-    known = parse_gpu_labels(node.labels)
-    return known.memory_mib if isinstance(known, GpuLabels) else None
+def _sum(amounts: Iterable[Amount]) -> Amount:
+    return sum(amounts, NOTHING)
 
 
 def _capacity(node: Node, gpu_resource: str) -> Amount:
+    """Whole GPUs and MIG devices count, as in KAI."""
     known = parse_gpu_labels(node.labels)
     labelled = known.devices if isinstance(known, GpuLabels) else 0
     devices = gpu_devices(node, gpu_resource)
-    return {
-        Resource.GPU: (labelled if devices is None else devices) * MILLI,
-        Resource.CPU: _amount(node, "cpu", parse_cpu_milli) * MILLI,
-        Resource.MEMORY: round(_amount(node, "memory", parse_memory_mib) * MB_MILLI_OF_MIB),
-    }
+    gpus = (labelled if devices is None else devices) + mig_gpus(node.allocatable)
+    host = HostRequest(_amount(node, "cpu", parse_cpu_milli), _amount(node, "memory", parse_memory_mib))
+    return Amount.of(gpus * MILLI, host)
 
 
 def _amount(node: Node, resource: str, parse: Callable[[str | int | float], int]) -> int:

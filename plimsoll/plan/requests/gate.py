@@ -1,6 +1,6 @@
-"""Which capacity gates to remove: those of share pods whose GPUs are available and whose queue admits them."""
+"""Which capacity gates to remove: those of pods that their queue admits and, for shares, whose GPUs are available."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -15,12 +15,13 @@ NOT_SERVED: Final = "Plimsoll does not plan capacity for this pod"
 
 
 def lifts(
-    snapshot: Snapshot, demands: Iterable[Demand], reserved_nodes: Container[str] = frozenset()
+    snapshot: Snapshot, demands: Sequence[Demand], reserved_nodes: Container[str] = frozenset()
 ) -> tuple[Lift, ...]:
     """The gates to remove, sorted by pod.
 
     A pod's GPUs are available if its demand places it on a usable node that is not in `reserved_nodes`. The pods of a
-    gang are released together. Pods that their queue does not admit have no place. A pod whose demand Plimsoll does not
+    gang are released together. Pods that their queue does not admit have no place. A pod with whole GPUs needs none: an
+    autoscaler provides its node. A pod whose demand Plimsoll does not
     plan is released at once.
     """
     waiting = [pod for pod in marked_pods(snapshot.pods) if pod.scheduling_gates]
@@ -35,6 +36,8 @@ def lifts(
         if node in there
         for uid in uids
     }
+    for demand in demands:
+        places |= dict.fromkeys(demand.spoken_for.keys() - demand.kept_out.keys(), "its queue admits it")
     settings = snapshot.environment.spec.demand
     groups = MappingProxyType({(each.namespace, each.name): each for each in snapshot.pod_groups})
     split = _split_gangs(snapshot, gated_pods, places, groups)

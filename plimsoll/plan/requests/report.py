@@ -148,8 +148,10 @@ def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
         yield "no capacity is requested: set spec.demand.provisioner of the Environment"
     yield from (each.message for each in state.failing)
     yield from demand.reasons
-    if demand.spoken_for:
-        yield f"{counted(len(demand.spoken_for), 'pod')} request whole GPUs: the autoscaler provides their nodes"
+    seen = len(demand.spoken_for) - len(demand.kept_out)
+    if seen:
+        yield f"{counted(seen, 'pod')} request whole GPUs: the autoscaler provides their nodes"
+    yield from demand.kept_out_reasons
 
 
 def _deadline(state: DemandState, settings: DemandSettings, now: datetime) -> str:

@@ -85,6 +85,11 @@ RULES: Final = (
         "A queue declares its resources.",
         "Set quota, limit and overQuotaWeight of each resource.",
     ),
+    _rule(
+        "queue-runs-nothing",
+        "A queue has limits of CPU and memory: KAI reads an absent limit as 0.",
+        "Set the limit; -1 is unlimited.",
+    ),
     _rule("queue-invalid-field", "Fields of a queue have the types that KAI reads.", "Correct the field."),
     _rule(
         "queue-unknown-field", "A queue has no unknown fields, which the cluster drops.", "Correct or remove the field."

@@ -1,0 +1,55 @@
+"""Amounts of the resources that queues divide."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from plimsoll.model.meta import HostRequest
+
+MILLI: Final = 1000
+"""Amounts are whole thousandths, so that sums are exact."""
+MB_MILLI_OF_MIB: Final = 2**20 / 1000
+"""Thousandths of a MB (10^6 bytes) in a MiB."""
+
+
+class Resource(StrEnum):
+    """A resource that queues divide. Units: thousandths of a GPU, of a millicore and of a MB (10^6 bytes)."""
+
+    GPU = "gpu"
+    CPU = "cpu"
+    MEMORY = "memory"
+
+
+UNITS: Final = {Resource.GPU: "GPUs", Resource.CPU: "millicores", Resource.MEMORY: "MB"}
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """In thousandths of a GPU, of a millicore and of a MB."""
+
+    gpu: int = 0
+    cpu: int = 0
+    memory: int = 0
+
+    @classmethod
+    def of(cls, gpu_milli: int, host: HostRequest) -> "Amount":
+        """What a pod requests."""
+        return cls(gpu_milli, host.cpu_milli * MILLI, round(host.memory_mib * MB_MILLI_OF_MIB))
+
+    def __getitem__(self, resource: Resource) -> int:
+        found: int = getattr(self, resource.value)
+        return found
+
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(self.gpu + other.gpu, self.cpu + other.cpu, self.memory + other.memory)
+
+    def __sub__(self, other: "Amount") -> "Amount":
+        return Amount(self.gpu - other.gpu, self.cpu - other.cpu, self.memory - other.memory)
+
+
+NOTHING: Final = Amount()
+
+
+def shown(milli: int, resource: Resource) -> str:
+    """An amount for people, such as `0.5 GPUs`."""
+    return f"{milli / MILLI:.10g} {UNITS[resource]}"

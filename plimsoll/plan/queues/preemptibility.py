@@ -1,0 +1,71 @@
+"""The queue of a pod, and whether KAI may preempt it, as KAI's podgrouper determines them when it makes the PodGroup.
+
+A PodGroup says both. Without one, or before there is one, they follow from the pod; labels of the workload that made
+the pod are not observed.
+"""
+
+from typing import Final
+
+from plimsoll.labels import QUEUE
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import PodGroup
+
+PREEMPTIBILITY: Final = "kai.scheduler/preemptibility"
+"""Label of a pod or its owner: `preemptible`, `non-preemptible` or `semi-preemptible`."""
+PRIORITY_CLASS: Final = "priorityClassName"
+"""Label of a pod or its owner that takes precedence over the pod's own priority class."""
+CLASSES: Final = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
+"""KAI's PriorityClasses."""
+NON_PREEMPTIBLE_FROM: Final = 100
+KNATIVE: Final = "serving.knative.dev/service"
+NOTEBOOK: Final = "notebook-name"
+"""Labels of pods of a Knative Service and of a Kubeflow Notebook."""
+PROJECT: Final = "project"
+"""Label that KAI uses as the queue if a pod has no queue label."""
+NODE_POOL: Final = "kai.scheduler/node-pool"
+"""Label that KAI appends to the project."""
+DEFAULT_QUEUE: Final = "default-queue"
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+
+def queue_of(pod: Pod, queue_scheduler: str, group: PodGroup | None = None) -> str:
+    """The queue of a pod; empty if another scheduler's pod names none. That of a PodGroup never changes."""
+    if group is not None and group.queue:
+        return group.queue
+    named = pod.labels.get(QUEUE, "")
+    # Pods with queues may use the default scheduler, which does not know queues.
+    if named or pod.scheduler_name != queue_scheduler or queue_scheduler == DEFAULT_SCHEDULER:
+        return named
+    project, node_pool = pod.labels.get(PROJECT), pod.labels.get(NODE_POOL)
+    if project and node_pool:
+        return f"{project}-{node_pool}"
+    return project or DEFAULT_QUEUE
+
+
+def is_preemptible(pod: Pod, group: PodGroup | None = None) -> bool:
+    """Whether KAI may preempt the pod: by its PodGroup's preemptibility, the label, or a priority below 100.
+
+    Semi-preemptible counts as non-preemptible: its core must fit the quota.
+    """
+    said = (group.preemptibility if group is not None else "") or pod.labels.get(PREEMPTIBILITY, "").lower()
+    if said in ("preemptible", "non-preemptible", "semi-preemptible"):
+        return said == "preemptible"
+    return _priority(pod, group) < NON_PREEMPTIBLE_FROM
+
+
+def _priority(pod: Pod, group: PodGroup | None) -> int:
+    """The value of the first class that is known: of the PodGroup, the label and the pod; else by kind of workload."""
+    for name in (
+        group.priority_class if group is not None else "",
+        pod.labels.get(PRIORITY_CLASS, ""),
+        pod.priority_class,
+    ):
+        if name in CLASSES:
+            return CLASSES[name]
+        if name and name == pod.priority_class:
+            return pod.priority
+    if pod.priority:
+        return pod.priority
+    if pod.owner_kind == "ReplicaSet" or KNATIVE in pod.labels:
+        return CLASSES["inference"]
+    return CLASSES["build" if NOTEBOOK in pod.labels else "train"]
