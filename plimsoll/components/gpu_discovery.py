@@ -101,6 +101,7 @@ class GpuDiscoveryArgs(TypedDict, total=False):
     nfd: str
     """Node Feature Discovery, which turns GFD's findings into labels. auto: with GFD, unless the cluster has one."""
     mig_strategy: pulumi.Input[str]
+    node_overlays: pulumi.Input[bool]
     config: pulumi.Input[PluginConfigArgs]
     runtime_class_name: pulumi.Input[str]
     tolerations: pulumi.Input[list[pulumi.Input[TolerationArgs]]]

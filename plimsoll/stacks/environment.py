@@ -22,6 +22,7 @@ from plimsoll.components.specs import GpuDiscoverySpec
 from plimsoll.stacks import objects
 from plimsoll.stacks.gpu_software import find_gpu_software
 from plimsoll.stacks.mutation_effect import await_effect
+from plimsoll.stacks.node_overlays import declare_overlays, node_overlays
 from plimsoll.stacks.objects import after, arguments, options
 from plimsoll.stacks.settings import Settings
 from plimsoll.stacks.training import declare_admission, declare_runtimes
@@ -45,6 +46,10 @@ def declare(settings: Settings, values: Mapping[str, Any]) -> None:
         made.append(Monitoring("alerts", values["monitoring"]))
     declared = objects.declare(settings, values)
     made += declared.all()
+    discovery = settings.gpu_discovery
+    if discovery is not None and discovery.enabled and discovery.node_overlays:
+        pools = {pool.name or key: pool for key, pool in settings.node_pools.items()}
+        made += declare_overlays(node_overlays(discovery, pools), declared.node_pools.values())
     if settings.capacity_gate is not None:
         gate = CapacityGate("capacity-gate", values["capacityGate"], after(*declared.namespaces.values()))
         await_effect(gate.mutations)

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from plimsoll.components.specs import GpuDiscoverySpec, NodePoolSpec
 from plimsoll.sandbox import Sandbox
+from plimsoll.stacks.node_overlays import node_overlays
 from tests.e2e.awaiting import await_condition
 from tests.e2e.controller import controller
 from tests.e2e.demand import (
@@ -33,6 +35,7 @@ pytestmark = pytest.mark.e2e
 SMALL, LARGE = "g5.12xlarge", "g5.48xlarge"
 """48 CPUs with 4 GPUs, 192 CPUs with 8."""
 DAEMON_SET = ("apps/v1", "DaemonSet")
+OVERLAY = ("karpenter.sh/v1alpha1", "NodeOverlay")
 
 
 @pytest.fixture
@@ -152,3 +155,50 @@ def test_fewer_pods_go_onto_a_node_beside_a_daemon_set(cluster: Kube, demand_san
             remove_shares(cluster, shares)
         await_another_look(cluster)
         assert {tier: len(claims_of(cluster, tier)) for tier in ("agents", "alone")} == {"agents": 2, "alone": 1}
+
+
+@pytest.mark.parametrize(
+    ("resource", "instance_type", "labels"),
+    [
+        ("nvidia.com/gpu.shared", SMALL, {}),
+        ("nvidia.com/mig-1g.10gb", "p4de.24xlarge", {"nvidia.com/mig.config": "all-1g.10gb"}),
+    ],
+)
+def test_karpenter_makes_nodes_for_shared_devices_and_mig_slices(
+    cluster: Kube, resource: str, instance_type: str, labels: dict[str, str]
+) -> None:
+    """Without the NodeOverlay no instance type lists the resource, and no node is made."""
+    config = "sharing: {timeSlicing: {renameByDefault: true, resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
+    discovery = GpuDiscoverySpec.model_validate(
+        {"migStrategy": "mixed", "config": {"map": {"shared": config}, "default": "shared"}}
+    )
+    add_pool(cluster, "devices", instance_type, **labels)
+    pool = cluster.get(*POOL, "devices")
+    assert pool is not None
+    template = pool["spec"]["template"]
+    declared = {name: template["spec"][name] for name in ("nodeClassRef", "requirements")} | {"labels": labels}
+    [(name, spec)] = node_overlays(discovery, {"devices": NodePoolSpec.model_validate(declared)}).specs.items()
+    asking = pod_spec("1", **{"karpenter.sh/nodepool": "devices"})
+    asking["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "limits": {resource: "2"}}
+    cluster.create(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "batch", "namespace": "default"}, "spec": asking}
+    )
+    await_condition(lambda: unschedulable(cluster, "batch"))
+    assert types_of(cluster, "devices") == []
+    cluster.apply({"apiVersion": OVERLAY[0], "kind": OVERLAY[1], "metadata": {"name": name}, "spec": spec})
+    try:
+        await_condition(lambda: types_of(cluster, "devices") == [instance_type], 90)
+        await_condition(lambda: bound_to(cluster, "batch", "devices"), 90)
+    finally:
+        cluster.delete(*OVERLAY, name)
+
+
+def unschedulable(cluster: Kube, pod: str) -> bool:
+    found = cluster.get("v1", "Pod", pod) or {}
+    return any(each.get("reason") == "Unschedulable" for each in found.get("status", {}).get("conditions", ()))
+
+
+def bound_to(cluster: Kube, pod: str, pool: str) -> bool:
+    """Whether the pod runs on a node of the NodePool."""
+    nodes = {each["metadata"]["name"] for each in cluster.list("v1", "Node", selector=f"karpenter.sh/nodepool={pool}")}
+    return ((cluster.get("v1", "Pod", pod) or {}).get("spec") or {}).get("nodeName") in nodes

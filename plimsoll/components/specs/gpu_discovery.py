@@ -126,6 +126,8 @@ class GpuDiscoverySpec(Declared):
     """Node Feature Discovery, which turns GFD's findings into labels. auto: with GFD, unless the cluster has one."""
     mig_strategy: Literal["none", "single", "mixed"] | None = None
     config: PluginConfig = PluginConfig()
+    node_overlays: bool = True
+    """Whether the stack declares NodeOverlays for shared GPUs, which Karpenter reads with its gate NodeOverlay."""
     runtime_class_name: str | None = None
     tolerations: tuple[DeclaredToleration, ...] = ()
     """Beyond the chart's own and those for the taints of the pools."""

@@ -1,0 +1,134 @@
+"""NodeOverlays: the devices that nodes will have once the device plugin shares or partitions their GPUs.
+
+Karpenter launches no node for a resource that an instance type does not list, such as `nvidia.com/gpu.shared` or
+`nvidia.com/mig-1g.10gb` (its issue 729). A NodeOverlay (karpenter.sh/v1alpha1, feature gate `NodeOverlay`) lists it.
+What it promises is what the declared configuration gives: a NodeClaim is initialized only when the node has it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import pulumi
+import yaml
+from pulumi_kubernetes.apiextensions import CustomResource
+
+from plimsoll.components.specs import GpuDiscoverySpec, NodePoolSpec
+from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
+from plimsoll.model.cluster import InstanceType
+from plimsoll.plan.catalog import Catalog
+
+PLUGIN_CONFIG: Final = "nvidia.com/device-plugin.config"
+"""Label of nodes that chooses one of the device plugin's configurations."""
+MIG_CONFIG: Final = "nvidia.com/mig.config"
+"""Label of nodes by which NVIDIA's MIG manager partitions their GPUs, such as `all-1g.10gb`."""
+_MIG: Final = re.compile(r"all-(([1-7])g\.([1-9][0-9]{0,3})gb(?:\.(?:me|gfx))?)")
+_SMALL_GIB: Final = 24
+"""Nominal memory of an A30, which has 4 slices; larger GPUs have 7 compute and 8 memory slices."""
+
+
+class Overlays(NamedTuple):
+    specs: dict[str, dict[str, Any]]
+    """`spec` of each NodeOverlay, by name."""
+    warnings: tuple[str, ...]
+
+
+def node_overlays(
+    discovery: GpuDiscoverySpec, pools: Mapping[str, NodePoolSpec], catalog: Catalog | None = None
+) -> Overlays:
+    """The NodeOverlays of the pools, by NodePool name: one for each number of GPUs among its instance types.
+
+    Sharing that keeps the name `nvidia.com/gpu` gives none: an overlay cannot change what a type lists.
+    """
+    known = catalog or Catalog.builtin()
+    specs: dict[str, dict[str, Any]] = {}
+    warnings: list[str] = []
+    for name, pool in pools.items():
+        by_count: dict[tuple[tuple[str, int], ...], list[str]] = {}
+        for type_name in _types(pool):
+            found = known.lookup(type_name)
+            capacity, told = _capacity(discovery, pool, found)
+            warnings += (f"NodePool {name}: {each}" for each in told)
+            if capacity:
+                by_count.setdefault(tuple(sorted(capacity.items())), []).append(type_name)
+        for at, (amounts, types) in enumerate(sorted(by_count.items())):
+            specs[f"plimsoll-{name}-{at}"] = {
+                "requirements": [
+                    {"key": NODEPOOL, "operator": "In", "values": [name]},
+                    {"key": INSTANCE_TYPE, "operator": "In", "values": sorted(types)},
+                ],
+                "capacity": {resource: str(count) for resource, count in amounts},
+            }
+    return Overlays(specs, tuple(dict.fromkeys(warnings)))
+
+
+def declare_overlays(overlays: Overlays, pools: Iterable[pulumi.Resource]) -> list[pulumi.Resource]:
+    for line in overlays.warnings:
+        pulumi.log.warn(line)
+    needed = pulumi.ResourceOptions(depends_on=list(pools))
+    return [
+        CustomResource(
+            name,
+            api_version="karpenter.sh/v1alpha1",
+            kind="NodeOverlay",
+            metadata={"name": name},
+            spec=spec,
+            opts=needed,
+        )
+        for name, spec in overlays.specs.items()
+    ]
+
+
+def _types(pool: NodePoolSpec) -> tuple[str, ...]:
+    named = (each.values for each in pool.requirements if each.key == INSTANCE_TYPE and each.operator == "In")
+    return tuple(dict.fromkeys(value for values in named for value in values))
+
+
+def _capacity(
+    discovery: GpuDiscoverySpec, pool: NodePoolSpec, found: InstanceType | None
+) -> tuple[dict[str, int], list[str]]:
+    """Devices of a node beyond those that its type lists, by resource; and what is left out."""
+    shared, told = _shared(discovery, pool)
+    mig = _MIG.fullmatch(pool.labels.get(MIG_CONFIG, "")) if discovery.mig_strategy == "mixed" else None
+    if not shared and mig is None:
+        return {}, told
+    if found is None:
+        return {}, [*told, "an instance type is not in the catalog, so its shared GPUs are not declared"]
+    capacity = {resource: replicas * found.gpus for resource, replicas in shared.items()}
+    if mig is not None:
+        resource = f"nvidia.com/mig-{mig[1]}"
+        slices = _slices(int(mig[2]), int(mig[3]), found.gpu_memory_mib / 1024)
+        if slices:
+            capacity[resource] = slices * found.gpus
+    return capacity, told
+
+
+def _shared(discovery: GpuDiscoverySpec, pool: NodePoolSpec) -> tuple[dict[str, int], list[str]]:
+    """Replicas of each GPU by the resource that the device plugin announces; those under another name."""
+    chosen = pool.labels.get(PLUGIN_CONFIG, discovery.config.default or "")
+    text = discovery.config.map.get(chosen)
+    sharing = (yaml.safe_load(text) or {}).get("sharing") or {} if text else {}
+    found: dict[str, int] = {}
+    told = []
+    for way in ("timeSlicing", "mps"):
+        section = sharing.get(way) or {}
+        for each in section.get("resources") or ():
+            name = str(each.get("name"))
+            renamed = each.get("rename") or (f"{name}.shared" if section.get("renameByDefault") else name)
+            if name != GPU_RESOURCE or renamed == name:
+                told.append(
+                    f"{way} of {name} keeps a name that instance types list, so Karpenter counts whole GPUs: set "
+                    "renameByDefault, or request by trigger pods"
+                )
+            else:
+                found[renamed] = int(each.get("replicas") or 1)
+    return found, told
+
+
+def _slices(compute: int, gib: int, gpu_gib: float) -> int:
+    """Instances of a MIG profile on one GPU (NVIDIA's MIG user guide: supported profiles)."""
+    if not gpu_gib:
+        return 0
+    most, parts = (4, 4) if gpu_gib <= _SMALL_GIB else (7, 8)
+    memory_slices = max(1, round(gib / (gpu_gib / parts)))
+    return min(most // compute, parts // memory_slices)

@@ -1,0 +1,96 @@
+"""NodeOverlays of a stack: what the declared sharing of GPUs will give each instance type."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from plimsoll.components.specs import ExistingGpuSoftware, GpuDiscoverySpec, NodePoolSpec
+from plimsoll.stacks.node_overlays import node_overlays
+from tests.stacks.test_settings import run_stack
+
+CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+EIGHT, FOUR, ONE = "p4d.24xlarge", "g5.12xlarge", "g5.xlarge"
+
+
+def a_pool(*types: str, **labels: str) -> NodePoolSpec:
+    wanted = [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(types)}]
+    return NodePoolSpec.model_validate({"nodeClassRef": CLASS, "requirements": wanted, "labels": labels})
+
+
+def a_discovery(mig: str | None = None, way: str = "timeSlicing", **sharing: Any) -> GpuDiscoverySpec:
+    text = yaml.safe_dump({"version": "v1", "sharing": {way: sharing}})
+    return GpuDiscoverySpec.model_validate(
+        {"migStrategy": mig, "config": {"map": {"shared": text, "plain": "version: v1"}, "default": "shared"}}
+    )
+
+
+def gpu(replicas: int, **more: Any) -> list[dict[str, Any]]:
+    return [{"name": "nvidia.com/gpu", "replicas": replicas, **more}]
+
+
+@pytest.mark.parametrize("way", ["timeSlicing", "mps"])
+def test_each_number_of_gpus_has_its_overlay(way: str) -> None:
+    discovery = a_discovery(way=way, renameByDefault=True, resources=gpu(4))
+    found = node_overlays(discovery, {"pool": a_pool(EIGHT, ONE, FOUR)})
+    capacities = {
+        tuple(each["requirements"][1]["values"]): each["capacity"]["nvidia.com/gpu.shared"]
+        for each in found.specs.values()
+    }
+    assert capacities == {(EIGHT,): "32", (FOUR,): "16", (ONE,): "4"}
+    assert all(each["requirements"][0]["values"] == ["pool"] for each in found.specs.values())
+    assert not found.warnings
+
+
+def test_a_name_of_its_own_counts() -> None:
+    discovery = a_discovery(resources=gpu(2, rename="nvidia.com/slice"))
+    [spec] = node_overlays(discovery, {"pool": a_pool(ONE)}).specs.values()
+    assert spec["capacity"] == {"nvidia.com/slice": "2"}
+
+
+def test_replicas_under_the_same_name_are_told() -> None:
+    found = node_overlays(a_discovery(resources=gpu(4)), {"pool": a_pool(ONE)})
+    assert not found.specs
+    assert "renameByDefault" in found.warnings[0]
+
+
+def test_a_pool_chooses_its_configuration() -> None:
+    discovery = a_discovery(renameByDefault=True, resources=gpu(4))
+    assert not node_overlays(discovery, {"pool": a_pool(ONE, **{"nvidia.com/device-plugin.config": "plain"})}).specs
+
+
+def test_a_type_that_is_not_known_is_told() -> None:
+    found = node_overlays(a_discovery(renameByDefault=True, resources=gpu(4)), {"pool": a_pool("own.large")})
+    assert not found.specs
+    assert "catalog" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "profile", "resource", "count"),
+    [
+        (EIGHT, "1g.5gb", "mig-1g.5gb", 56),
+        (EIGHT, "3g.20gb", "mig-3g.20gb", 16),
+        ("p4de.24xlarge", "1g.10gb", "mig-1g.10gb", 56),
+        ("p4de.24xlarge", "2g.20gb", "mig-2g.20gb", 24),
+        ("p4de.24xlarge", "1g.20gb", "mig-1g.20gb", 32),
+        ("p5.48xlarge", "7g.80gb", "mig-7g.80gb", 8),
+        ("p4de.24xlarge", "1g.10gb.me", "mig-1g.10gb.me", 56),
+    ],
+)
+def test_mig_profiles_of_a_pool(instance_type: str, profile: str, resource: str, count: int) -> None:
+    pool = a_pool(instance_type, **{"nvidia.com/mig.config": f"all-{profile}"})
+    [spec] = node_overlays(GpuDiscoverySpec(mig_strategy="mixed"), {"pool": pool}).specs.values()
+    assert spec["capacity"] == {f"nvidia.com/{resource}": str(count)}
+    assert not node_overlays(GpuDiscoverySpec(mig_strategy="single"), {"pool": pool}).specs
+
+
+def test_the_stack_declares_them_unless_it_is_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plimsoll.stacks.environment.find_gpu_software", lambda **_: ExistingGpuSoftware())
+    for wanted, names in ((True, ["plimsoll-gpu-0"]), (False, [])):
+        discovery = a_discovery(renameByDefault=True, resources=gpu(4)).manifest() | {"nodeOverlays": wanted}
+        discovery |= {"nvidiaDevicePlugin": {"enabled": False}, "gfd": {"mode": "off"}, "nfd": "off"}
+        pool = a_pool(ONE).manifest()
+        values = {"nodeClassRef": CLASS, "requirements": pool["template"]["spec"]["requirements"]}
+        made = run_stack("prod", layer="environment", gpuDiscovery=discovery, nodePools={"gpu": values})
+        overlays = [each for each in made if each["inputs"].get("kind") == "NodeOverlay"]
+        assert [each["inputs"]["metadata"]["name"] for each in overlays] == names
