@@ -51,7 +51,7 @@ def test_what_terminates_is_releasing_and_not_free() -> None:
         a_reservation("g"), a_share("a", "n1", "g"), a_share("b", "n1", "g", fraction="0.25", deleting=True)
     )
     (group,) = found.groups
-    assert (group.allocated_mib, group.releasing_mib, group.used_mib) == (40960, 20480, 61440)
+    assert (group.allocated_mib, group.releasing_mib, group.used_mib) == (61440, 20480, 61440)
     assert not group.releasing
     assert found.free_milli == (250, 1000)
     only = account(a_reservation("g"), a_share("b", "n1", "g", deleting=True)).groups[0]
@@ -203,3 +203,10 @@ def test_shares_that_say_no_gpu_likely_lie_together() -> None:
     assert found.likely_free_milli == (0, 700, 700, 1000)
     held = account(a_share("a", "n1", "g"))
     assert (held.free_milli, held.likely_free_milli) == ((0, 1000), (500, 1000))
+
+
+def test_two_groups_with_one_gpu_are_told() -> None:
+    pods = (a_reservation("g"), a_reservation("h"), a_share("a", "n1", "g"), a_share("b", "n1", "h"))
+    assert [each.reason for each in account(*pods).discrepancies] == [DiscrepancyReason.SHARED_GPU]
+    apart = (a_reservation("g"), a_reservation("h", gpu="GPU-2"), *pods[2:])
+    assert account(*apart).discrepancies == ()

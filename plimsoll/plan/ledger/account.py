@@ -17,6 +17,8 @@ class DiscrepancyReason(StrEnum):
 
     SEVERAL_RESERVATIONS = "SeveralReservations"
     """Several reservation pods hold a GPU for the same group: each holds one, and pods run on one of them."""
+    SHARED_GPU = "SharedGPU"
+    """The reservations of several groups hold one GPU, whose shares are counted apart."""
     NO_RESERVATION = "NoReservation"
     """Shares run on a GPU without a reservation pod, so that others may be placed on it."""
     NO_GROUP = "NoGroup"
@@ -56,30 +58,29 @@ class GpuGroup:
     pods: tuple[str, ...] = ()
     """`namespace/name` of the pods with a share of it."""
     allocated_milli: int = 0
-    """Thousandths of pods that are not terminating."""
+    """Thousandths of all its pods, as in KAI; terminating ones included."""
     releasing_milli: int = 0
-    """Thousandths of pods that are terminating."""
+    """The part of `allocated_milli` whose pods are terminating."""
     allocated_mib: int | None = 0
-    """MiB of pods that are not terminating; None where a share cannot be converted to MiB."""
+    """MiB of all its pods; None where a share cannot be converted to MiB."""
     releasing_mib: int | None = 0
+    """The part of `allocated_mib` whose pods are terminating."""
     joinable: bool = True
     """Whether another share may be placed there: exactly one reservation holds it and stays, or will be created."""
 
     @property
     def used_milli(self) -> int:
-        return self.allocated_milli + self.releasing_milli
+        return self.allocated_milli
 
     @property
     def used_mib(self) -> int | None:
         """MiB of all its pods."""
-        if self.allocated_mib is None or self.releasing_mib is None:
-            return None
-        return self.allocated_mib + self.releasing_mib
+        return self.allocated_mib
 
     @property
     def releasing(self) -> bool:
         """Whether all of its pods are terminating."""
-        return bool(self.pods) and self.allocated_milli == 0
+        return bool(self.pods) and self.allocated_milli == self.releasing_milli
 
     @property
     def free_milli(self) -> int:

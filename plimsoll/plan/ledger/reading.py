@@ -1,5 +1,6 @@
 """Reads the account of one node's GPUs from the node and its pods."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -39,12 +40,11 @@ class _Group:
         self.pods.append(_name(pod))
         self.bound = self.bound or bool(pod.node_name)
         self.unreserved = self.unreserved or GPU_IDS in pod.annotations
+        self.milli += milli
+        self.mib = None if mib is None or self.mib is None else self.mib + mib
         if pod.deletion_timestamp is not None:
             self.releasing_milli += milli
             self.releasing_mib = None if mib is None or self.releasing_mib is None else self.releasing_mib + mib
-        else:
-            self.milli += milli
-            self.mib = None if mib is None or self.mib is None else self.mib + mib
 
 
 class Accounting:
@@ -106,6 +106,10 @@ class _Reading:
                 "its devices are shared or partitioned, and pods with GPU shares run on them",
             )
         groups = tuple(self._group(name, group) for name, group in sorted(self._groups.items()))
+        for gpu, several in Counter(group.gpu for group in groups if group.gpu).items():
+            if several > 1:
+                names = ", ".join(group.name for group in groups if group.gpu == gpu)
+                self._report(DiscrepancyReason.SHARED_GPU, f"the reservations of groups {names} hold one GPU, {gpu}")
         if self._whole + len(groups) > gpus:
             self._report(
                 DiscrepancyReason.TOO_MANY_GPUS,
@@ -191,10 +195,10 @@ class _Reading:
                 DiscrepancyReason.SEVERAL_RESERVATIONS, f"{len(held)} reservation pods hold GPUs for group {name}"
             )
             self._whole += len(held) - 1
-        if group.milli + group.releasing_milli > GPU_MILLI:
+        if group.milli > GPU_MILLI:
             self._report(
                 DiscrepancyReason.OVERBOOKED,
-                f"the shares of group {name} are {(group.milli + group.releasing_milli) / GPU_MILLI:g} of one GPU",
+                f"the shares of group {name} are {group.milli / GPU_MILLI:g} of one GPU",
             )
         uuids = {uuid for pod in held if (uuid := pod.annotations.get(RESERVED_GPU, "")) not in ("", UNKNOWN_GPU)}
         return GpuGroup(
