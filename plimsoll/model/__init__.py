@@ -3,7 +3,7 @@
 Nothing here reads a clock, a network or a file.
 """
 
-from plimsoll.model.owner import DemandRef, Owner
+from plimsoll.model.owner import DemandRef, Owner, PodRef
 from plimsoll.model.plan import Change, Deletion, LeavingPod, Lift, ObjectKey, Plan, Signal, SignalReason, Withheld
 from plimsoll.model.refusal import Refusal
 from plimsoll.model.serving import Serving, Tier
@@ -20,6 +20,7 @@ __all__ = [
     "ObjectKey",
     "Owner",
     "Plan",
+    "PodRef",
     "Reason",
     "Refusal",
     "Serving",

@@ -23,4 +23,16 @@ class DemandRef(Observed):
         return f"{self.kind} {self.name}"
 
 
+class PodRef(Observed):
+    """Names a pod that waits for capacity."""
+
+    namespace: str
+    name: str
+    uid: str
+    kind: Literal["Pod"] = "Pod"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
 Owner = WorkspaceRef | DemandRef

@@ -7,13 +7,14 @@ from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple
 
 from plimsoll.labels import API_VERSION, GROUP
-from plimsoll.model import DemandRef, ObjectKey, Owner, Plan, Reason, Verdict, Withheld
+from plimsoll.model import DemandRef, ObjectKey, Owner, Plan, PodRef, Reason, Verdict, Withheld
 from plimsoll.model.api import (
     ConditionType,
     DemandPhase,
     DemandReport,
     Environment,
     GPUDemandStatus,
+    PodState,
     WorkspaceRef,
     WorkspaceStatus,
 )
@@ -61,12 +62,15 @@ class EventReason(StrEnum):
     DEMAND_EXPIRED = "DemandExpired"
     DEMAND_FAILED = "DemandFailed"
     POLICY_VIOLATION = "PolicyViolation"
+    POD_REQUESTED = PodState.REQUESTED.value
+    POD_KEPT_OUT = PodState.KEPT_OUT.value
+    POD_FITS_NOTHING = PodState.FITS_NOTHING.value
 
 
 class Event(NamedTuple):
     """Something that happened to a Workspace, to a GPUDemand, or in the Environment."""
 
-    regarding: Owner
+    regarding: Owner | PodRef
     type: Literal["Normal", "Warning"]
     reason: str
     action: str
@@ -95,7 +99,7 @@ class Event(NamedTuple):
             "action": self.action,
             "note": self.note.encode()[:NOTE_LENGTH].decode(errors="ignore"),
             "regarding": {
-                "apiVersion": API_VERSION,
+                "apiVersion": "v1" if isinstance(self.regarding, PodRef) else API_VERSION,
                 "kind": "Workspace" if isinstance(self.regarding, WorkspaceRef) else self.regarding.kind,
                 "namespace": self.regarding.namespace,
                 "name": self.regarding.name,
@@ -167,6 +171,24 @@ def demand_events(reports: Iterable[DemandReport], statuses: Mapping[str, GPUDem
         note = f"{counted(each.status.pod_count, 'pod')}, {counted(each.status.gpus, 'new GPU')}: {said}"
         kind: Literal["Normal", "Warning"] = "Warning" if phase in UNMET else "Normal"
         yield Event(DemandRef(name=each.name), kind, EventReason(f"Demand{phase}"), "Provision", note)
+
+
+class PodEvents:
+    """Events on waiting pods: one for each pod and state, until the pod waits no more. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, PodState] = {}
+        """By UID."""
+
+    def of(self, reports: Iterable[DemandReport]) -> Iterator[Event]:
+        """The events of a round. Each pod of it is remembered, every other one forgotten."""
+        before, self._said = self._said, {}
+        for note in (note for each in reports for note in each.notes):
+            self._said[note.uid] = note.state
+            if before.get(note.uid) is not note.state:
+                regarding = PodRef(namespace=note.namespace, name=note.name, uid=note.uid)
+                kind: Literal["Normal", "Warning"] = "Normal" if note.state is PodState.REQUESTED else "Warning"
+                yield Event(regarding, kind, EventReason(note.state.value), "Provision", note.note)
 
 
 def withheld_event(withheld: Withheld) -> Event:

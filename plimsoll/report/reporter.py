@@ -17,6 +17,7 @@ from plimsoll.report.demands import KIND as DEMAND
 from plimsoll.report.demands import DemandWriter
 from plimsoll.report.events import (
     Event,
+    PodEvents,
     capacity_events,
     demand_events,
     provisioning_event,
@@ -57,6 +58,7 @@ class Reporter:
         self._withheld: frozenset[Withheld] = frozenset()
         """Already reported."""
         self._history = DeltaHistory()
+        self._pod_events = PodEvents()
         self._unreadable: dict[str, _Known] = {}
         """By UID: Workspaces with invalid fields, of which the snapshot has only the name."""
 
@@ -95,7 +97,8 @@ class Reporter:
             *demand_events(plan.demands, demands),
             *map(withheld_event, withheld),
         )
-        self._recorder.record(summed_up(events, snapshot.environment), now)
+        on_pods = self._pod_events.of(plan.demands)
+        self._recorder.record((*summed_up(events, snapshot.environment), *on_pods), now)
         deltas = self._history.with_delta(snapshot.environment.status.deltas, plan, failures or {}, stacks or {}, now)
         self._writer.write(_environment(snapshot.environment, holdings, deltas))
         changes = self._finalizers.due(finalizing(snapshot, plan, failures or {}, now))

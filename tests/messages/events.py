@@ -4,12 +4,21 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from plimsoll.model import Change, Deletion, DemandRef, ObjectKey, Owner, Plan, Reason, Verdict, Withheld
-from plimsoll.model.api import DemandPhase, DemandReport, GPUDemandStatus, WorkspaceRef, WorkspaceStatus
+from plimsoll.model.api import (
+    DemandPhase,
+    DemandReport,
+    GPUDemandStatus,
+    PodNote,
+    PodState,
+    WorkspaceRef,
+    WorkspaceStatus,
+)
 from plimsoll.model.meta import Finding, Severity
 from plimsoll.plan.owned import Failed
 from plimsoll.report import (
     CROWD,
     Event,
+    PodEvents,
     capacity_events,
     demand_events,
     provisioning_event,
@@ -84,6 +93,16 @@ def _events() -> Iterator[tuple[str, Event | None]]:
     status = blocked.status.model_copy(update={"reasons": ("Queue team: the limit is 2 GPUs",)})
     (each,) = demand_events([blocked.model_copy(update={"status": status})], {})
     yield "a demand: its reasons", each
+    notes = tuple(
+        PodNote.of(f"p{state}", ("team", "pod"), state, text)
+        for state, text in (
+            (PodState.REQUESTED, "capacity requested: 0.5 of a GPU; see GPUDemand demand-1"),
+            (PodState.KEPT_OUT, "kept out by queue team: OverLimit: Queue team has 2 of its limit of 2 GPUs in use"),
+            (PodState.FITS_NOTHING, "fits no instance type: requests 90000 MiB of a GPU"),
+        )
+    )
+    for each in PodEvents().of([DemandReport(name="demand-1", status=None, notes=notes)]):
+        yield f"a pod: {each.reason}", each
     yield "a policy violation", withheld_event(_withheld())
     environment = an_environment(nap=True).model_copy(update={"uid": "e"})
     crowd = Plan(creations=tuple(_creation(f"n{n}", WS.model_copy(update={"name": f"ws{n:02}"})) for n in range(CROWD)))

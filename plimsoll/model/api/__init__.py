@@ -37,6 +37,8 @@ from plimsoll.model.api.gpu_demand import (
     DemandReport,
     GPUDemand,
     GPUDemandStatus,
+    PodNote,
+    PodState,
 )
 from plimsoll.model.api.model_parameters import DeclaredPreset, ModelParameters
 from plimsoll.model.api.policies import Exemption, Policies
@@ -163,6 +165,8 @@ __all__ = [
     "NodeClassRef",
     "Partition",
     "PendingClaim",
+    "PodNote",
+    "PodState",
     "Policies",
     "PolicyConfig",
     "Provisioner",

@@ -159,8 +159,33 @@ class GPUDemand(ObservedObject):
     status: GPUDemandStatus = GPUDemandStatus()
 
 
+class PodState(StrEnum):
+    """What an event on a waiting pod is about; its reason."""
+
+    REQUESTED = "CapacityRequested"
+    KEPT_OUT = "KeptOutByQueue"
+    FITS_NOTHING = "FitsNoInstanceType"
+
+
+class PodNote(Observed):
+    """What is said on a waiting pod."""
+
+    uid: str
+    namespace: str
+    name: str
+    state: PodState
+    note: str
+
+    @classmethod
+    def of(cls, uid: str, key: tuple[str, str], state: PodState, note: str) -> "PodNote":
+        """`key` is the pod's namespace and name."""
+        return cls.model_construct(uid=uid, namespace=key[0], name=key[1], state=state, note=note)
+
+
 class DemandReport(Observed):
     """The status to write to the GPUDemand of that name; None: it is over, and its object is deleted."""
 
     name: str
     status: GPUDemandStatus | None
+    notes: tuple[PodNote, ...] = ()
+    """For events on the pods."""

@@ -3,7 +3,7 @@
 from plimsoll.plan.queues.amount import MILLI, NOTHING, Amount, Resource
 from plimsoll.plan.queues.checks import check_queues, is_queue, require_object, use_problem
 from plimsoll.plan.queues.fair_share import Claim, PastUsage, divide, fair_shares
-from plimsoll.plan.queues.gate import QueueGate
+from plimsoll.plan.queues.gate import NO_QUEUE, OVER_LIMIT, OVER_QUOTA, QueueGate
 from plimsoll.plan.queues.load import NO_LOAD, QueueLoad, QueueLoads
 from plimsoll.plan.queues.order import NextGpu, next_gpu
 from plimsoll.plan.queues.preemptibility import is_preemptible, queue_of
@@ -16,6 +16,9 @@ __all__ = [
     "MILLI",
     "NOTHING",
     "NO_LOAD",
+    "NO_QUEUE",
+    "OVER_LIMIT",
+    "OVER_QUOTA",
     "Amount",
     "Claim",
     "NextGpu",

@@ -24,6 +24,7 @@ from plimsoll.plan.demand import Demand, places
 from plimsoll.plan.owned import Delta, key_of
 from plimsoll.plan.requests.capacity_request import CapacityRequest
 from plimsoll.plan.requests.claims import FollowedClaim
+from plimsoll.plan.requests.pod_notes import pod_notes
 from plimsoll.plan.requests.record import FailureRecord, RequestFailure, text_of
 from plimsoll.text import counted
 
@@ -112,7 +113,7 @@ def report(
             "blocked": record.blocked,
         }
     )
-    return DemandReport(name=demand.name, status=status)
+    return DemandReport(name=demand.name, status=status, notes=pod_notes(demand, requested=state.awaited))
 
 
 def completed(status: GPUDemandStatus, now: datetime) -> GPUDemandStatus:

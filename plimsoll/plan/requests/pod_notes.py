@@ -1,0 +1,28 @@
+"""What is said on the waiting pods themselves: one note for each pod and state."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from plimsoll.model.api import PodNote, PodState
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.queues import NO_QUEUE, OVER_LIMIT, OVER_QUOTA
+
+_BY_QUEUE: Final = tuple(f"{each}:" for each in (OVER_LIMIT, OVER_QUOTA, NO_QUEUE))
+
+
+def pod_notes(demand: Demand, *, requested: bool) -> tuple[PodNote, ...]:
+    """By UID. `requested`: whether capacity is requested for those of the pods that are not refused."""
+    return tuple(sorted(_notes(demand, requested=requested), key=lambda note: note.uid))
+
+
+def _notes(demand: Demand, *, requested: bool) -> Iterator[PodNote]:
+    there = {uid for uids in demand.on_nodes.values() for uid in uids}
+    for uid, each in {**demand.pods, **demand.spoken_for}.items():
+        why = demand.refused.get(uid) or demand.kept_out.get(uid, "")
+        if why.startswith(_BY_QUEUE):
+            yield PodNote.of(uid, each.pod.key, PodState.KEPT_OUT, f"kept out by queue {demand.of.queue}: {why}")
+        elif why:
+            yield PodNote.of(uid, each.pod.key, PodState.FITS_NOTHING, f"fits no instance type: {why}")
+        elif requested and uid in demand.pods and uid not in there:
+            note = f"capacity requested: {each.share}; see GPUDemand {demand.name}"
+            yield PodNote.of(uid, each.pod.key, PodState.REQUESTED, note)
