@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from plimsoll.cli.shared import Context, Format, Kubeconfig, Output, print_document
 from plimsoll.errors import InvalidObjectError, PlimsollError
+
+if TYPE_CHECKING:
+    from plimsoll.plan.queues import UsageByQueue
 
 app = typer.Typer(add_completion=False)
 
@@ -116,20 +119,18 @@ def _from_cluster(kubeconfig: Any, context: str | None) -> list[dict[str, Any]]:
         connection.close()
 
 
-def _past_usage(path: Path | None) -> dict[str, dict[str, float]] | None:
+def _past_usage(path: Path | None) -> "UsageByQueue | None":
     """Raises PlimsollError if the file is not a mapping of queues to parts of the cluster, from 0 to 1."""
     if path is None:
         return None
     import yaml
-    from pydantic import Field, TypeAdapter, ValidationError
+    from pydantic import TypeAdapter, ValidationError
 
     from plimsoll.model.meta import describe_errors
+    from plimsoll.plan.queues import UsageByQueue
 
-    part = Annotated[float, Field(ge=0, le=1)]
     try:
-        return TypeAdapter(dict[str, dict[Literal["gpu", "cpu", "memory"], part]]).validate_python(  # type: ignore[return-value]
-            yaml.safe_load(path.read_text(encoding="utf-8"))
-        )
+        return TypeAdapter(UsageByQueue).validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
         why = describe_errors(error)
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.model.kai import Queue
-from plimsoll.plan.queues import Amount, Claim, PastUsage, QueueTree, divide, fair_shares
+from plimsoll.plan.queues import Amount, Claim, PastUsage, QueueTree, Resource, divide, fair_shares
 from tests.queues.manifests import amounts, queue
 
 G = 1000
@@ -166,7 +166,7 @@ def test_each_resource_is_divided_by_itself() -> None:
 def test_past_usage_shifts_shares_by_the_k_value() -> None:
     tree = QueueTree([Queue.read(queue(name, gpu=amounts(0))) for name in ("a", "b")])
     wanted = {"a": Amount(20 * G), "b": Amount(20 * G)}
-    used = {"a": {"gpu": 0.75}, "b": {"gpu": 0.25}}
+    used = {"a": {Resource.GPU: 0.75}, "b": {Resource.GPU: 0.25}}
     for k_value, expected in ((0, (5, 5)), (1, (3, 7)), (4, (0, 10))):
         shares = fair_shares(tree, Amount(10 * G), wanted, PastUsage(k_value, used))
         assert (shares["a"].gpu / G, shares["b"].gpu / G) == expected

@@ -2,7 +2,7 @@
 
 from plimsoll.plan.queues.amount import MILLI, NOTHING, Amount, Resource
 from plimsoll.plan.queues.checks import check_queues, is_queue, require_object, use_problem
-from plimsoll.plan.queues.fair_share import Claim, PastUsage, divide, fair_shares
+from plimsoll.plan.queues.fair_share import Claim, PastUsage, UsageByQueue, divide, fair_shares
 from plimsoll.plan.queues.gate import NO_QUEUE, OVER_LIMIT, OVER_QUOTA, QueueGate
 from plimsoll.plan.queues.load import NO_LOAD, QueueLoad, QueueLoads
 from plimsoll.plan.queues.order import NextGpu, next_gpu
@@ -31,6 +31,7 @@ __all__ = [
     "QueuedPod",
     "Reclaim",
     "Resource",
+    "UsageByQueue",
     "check_queues",
     "divide",
     "fair_shares",

@@ -11,7 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from plimsoll.plan.queues.amount import MILLI, NOTHING, Amount, Resource
 from plimsoll.plan.queues.tree import QueueTree
@@ -38,14 +40,17 @@ class Claim:
     """What it used of the cluster in the past, from 0 to 1."""
 
 
+UsageByQueue = dict[str, dict[Resource, Annotated[float, Field(ge=0, le=1)]]]
+"""Part of the cluster that each queue used, by resource."""
+
+
 @dataclass(frozen=True, slots=True)
 class PastUsage:
     """Time-based fair share: queues that used more in the past get less over their quota."""
 
     k_value: float = 0
     """`spec.kValue` of KAI's SchedulingShard; 0: past usage does not count."""
-    by_queue: Mapping[str, Mapping[str, float]] | None = None
-    """Part of the cluster that each queue used, by resource (`gpu`, `cpu`, `memory`)."""
+    by_queue: UsageByQueue | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -56,7 +61,7 @@ class PastUsage:
         )
 
     def of(self, queue: str, resource: Resource) -> float:
-        return (self.by_queue or {}).get(queue, {}).get(resource.value, 0)
+        return (self.by_queue or {}).get(queue, {}).get(resource, 0)
 
 
 NO_USAGE: Final = PastUsage()
