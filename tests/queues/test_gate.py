@@ -164,7 +164,7 @@ def test_preemptible_by_group_class_and_kind_of_workload(
     group: dict[str, str] | None, labels: dict[str, str], spec: dict[str, Any], owner: str, expected: bool
 ) -> None:
     pod = a_bound_pod(labels=labels, **spec).model_copy(update={"owner_kind": owner})
-    found = group and PodGroup.read({"metadata": {"name": "g"}, "spec": group})
+    found = PodGroup.read({"metadata": {"name": "g"}, "spec": group}) if group else None
     assert is_preemptible(pod, found) is expected
 
 
