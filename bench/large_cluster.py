@@ -102,12 +102,13 @@ def _queues(snapshot: Snapshot, situation: Situation) -> tuple[Queue, ...]:
     """A queue for each class and for what runs, below one."""
     loads = QueueLoads().update(snapshot, None)
     names = [queue_name(number) for number in range(max(20, situation.classes))]
-    used = {name: -(-loads.get(name, NO_LOAD).allocated // 1000) for name in names}
+    used = {name: -(-loads.get(name, NO_LOAD).allocated.gpu // 1000) for name in names}
     return _queue("all", "", -1), *(_queue(name, "all", used[name] + situation.queue_limit) for name in names)
 
 
 def _queue(name: str, parent: str, limit: int) -> Queue:
-    resources = {"gpu": {"quota": -1, "limit": limit}}
+    host = {"quota": -1, "limit": -1}
+    resources = {"gpu": {"quota": -1, "limit": limit}, "cpu": host, "memory": host}
     return Queue.read({"metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": resources}})
 
 

@@ -10,7 +10,7 @@ _CLUSTERED = {
     "Node", "Namespace", "NodeClaim", "NodePool", "KWOKNodeClass", "Queue", "ClusterRole", "ClusterRoleBinding",
     "CustomResourceDefinition", "PriorityClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
     "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "Environment", "ClusterTrainingRuntime", "Topology",
-    "GPUDemand",
+    "GPUDemand", "NodeOverlay",
 }  # fmt: skip
 
 Manifest = dict[str, Any]

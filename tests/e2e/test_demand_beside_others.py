@@ -172,23 +172,24 @@ def test_karpenter_makes_nodes_for_shared_devices_and_mig_slices(
     discovery = GpuDiscoverySpec.model_validate(
         {"migStrategy": "mixed", "config": {"map": {"shared": config}, "default": "shared"}}
     )
-    add_pool(cluster, "devices", instance_type, **labels)
-    pool = cluster.get(*POOL, "devices")
+    devices = "slices" if labels else "shared"
+    add_pool(cluster, devices, instance_type, **labels)
+    pool = cluster.get(*POOL, devices)
     assert pool is not None
     template = pool["spec"]["template"]
     declared = {name: template["spec"][name] for name in ("nodeClassRef", "requirements")} | {"labels": labels}
-    [(name, spec)] = node_overlays(discovery, {"devices": NodePoolSpec.model_validate(declared)}).specs.items()
-    asking = pod_spec("1", **{"karpenter.sh/nodepool": "devices"})
+    [(name, spec)] = node_overlays(discovery, {devices: NodePoolSpec.model_validate(declared)}).specs.items()
+    asking = pod_spec("1", **{"karpenter.sh/nodepool": devices})
     asking["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "limits": {resource: "2"}}
     cluster.create(
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "batch", "namespace": "default"}, "spec": asking}
     )
     await_condition(lambda: unschedulable(cluster, "batch"))
-    assert types_of(cluster, "devices") == []
+    assert types_of(cluster, devices) == []
     cluster.apply({"apiVersion": OVERLAY[0], "kind": OVERLAY[1], "metadata": {"name": name}, "spec": spec})
     try:
-        await_condition(lambda: types_of(cluster, "devices") == [instance_type], 90)
-        await_condition(lambda: bound_to(cluster, "batch", "devices"), 90)
+        await_condition(lambda: types_of(cluster, devices) == [instance_type], 90)
+        await_condition(lambda: bound_to(cluster, "batch", devices), 90)
     finally:
         cluster.delete(*OVERLAY, name)
 
