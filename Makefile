@@ -9,17 +9,23 @@ RUN := source .venv/bin/activate &&
 PYTEST := $(RUN) pytest --numprocesses auto --dist loadgroup
 # Limits `make test`, `make test-unit` and `make fuzz`, as in `make test TESTS=tests/packing`.
 TESTS ?=
+# Of `make image`: any image with Python of that version, or debian: one that is made of Debian packages.
+BASE ?= debian
+PYTHON ?= 3.11
+PROVIDER ?= plugin
+BUILDER ?= buildah
 # Of `make fuzz`: examples of each property, and where the random numbers begin.
 EXAMPLES ?= 20000
 SEED ?= $(shell echo $$RANDOM)
 
-.PHONY: help install browser demo test test-unit fuzz check format docs release clean
+.PHONY: help install browser demo test test-unit fuzz image check format docs release clean
 
 help:
 	@echo "make demo       install everything, start two sandboxes, run the main job"
 	@echo "make test       all tests, end-to-end ones on the sandbox included; TESTS=FILES_OR_DIRS limits them"
 	@echo "make test-unit  the tests that need no sandbox"
 	@echo "make fuzz       property tests with new examples; EXAMPLES=20000 SEED=... TESTS=..."
+	@echo "make image      the container image; BASE=debian PYTHON=3.11 PROVIDER=plugin|attached BUILDER=buildah"
 	@echo "make check      format, lint, strict types, import layers"
 	@echo "make format     write the format and the fixes of the linter"
 	@echo "make install    the virtual environment alone: source .venv/bin/activate"
@@ -53,6 +59,9 @@ fuzz: seed := $(SEED)
 fuzz: install
 	@echo "seed $(seed): again with make fuzz SEED=$(seed)"
 	export EXAMPLES=$(EXAMPLES) && $(PYTEST) -m "hypothesis and not e2e" --hypothesis-profile fuzz --hypothesis-seed $(seed) --timeout 0 $(TESTS)
+
+image: install
+	$(RUN) UV=$(UV) python -m image --base $(BASE) --python $(PYTHON) --provider $(PROVIDER) --builder $(BUILDER)
 
 check: install
 	$(RUN) ruff format --check .

@@ -7,6 +7,10 @@ from typing import Final
 
 GROUP: Final = "plimsoll.dev"
 API_VERSION: Final = f"{GROUP}/v1alpha1"
+SCHEMA: Final = f"{GROUP}/schema"
+"""Of our CustomResourceDefinitions: the version of their fields, a number."""
+SCHEMA_VERSION: Final = 1
+"""Raised when an older release could not read objects of the kinds any more."""
 
 WORKSPACE: Final = f"{GROUP}/workspace"
 WORKSPACE_NAMESPACE: Final = f"{GROUP}/workspace-namespace"

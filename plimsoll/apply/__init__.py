@@ -3,6 +3,7 @@
 from plimsoll.apply.applier import Applier
 from plimsoll.apply.cluster import ClusterIdentity, cluster_identity
 from plimsoll.apply.delta import Outcome, Timing
+from plimsoll.apply.drift import Drift, DriftKind, find_drift
 from plimsoll.apply.engine import check_passphrase, make_work_folder
 from plimsoll.apply.errors import (
     ApplyError,
@@ -29,7 +30,7 @@ from plimsoll.apply.errors import (
     object_failure,
 )
 from plimsoll.apply.execution import Execution
-from plimsoll.apply.lease import EXPIRED_HOLDERS, Lease
+from plimsoll.apply.lease import EXPIRED_HOLDERS, LAST_DELTA, LEASE_VERSION, Lease
 from plimsoll.apply.pods import CreationSignals, PodWriter
 from plimsoll.apply.project import ProjectStack, project_environment
 from plimsoll.apply.settings import ApplySettings, LeaseSettings, plugin_version
@@ -37,6 +38,8 @@ from plimsoll.apply.state import OwnedResource
 
 __all__ = [
     "EXPIRED_HOLDERS",
+    "LAST_DELTA",
+    "LEASE_VERSION",
     "Applier",
     "ApplyError",
     "ApplySettings",
@@ -44,6 +47,8 @@ __all__ = [
     "ClusterIdentity",
     "ClusterUnreachableError",
     "CreationSignals",
+    "Drift",
+    "DriftKind",
     "EngineMissingError",
     "Execution",
     "Failure",
@@ -72,6 +77,7 @@ __all__ = [
     "check_passphrase",
     "cluster_identity",
     "engine_error",
+    "find_drift",
     "make_work_folder",
     "object_failure",
     "plugin_version",

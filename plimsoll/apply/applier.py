@@ -14,7 +14,7 @@ from plimsoll.apply.lease import Lease
 from plimsoll.apply.pods import CreationSignals, PodWriter
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.stacks import Stacks
-from plimsoll.apply.state import OwnedResource, owned
+from plimsoll.apply.state import OwnedResource, State, owned
 from plimsoll.kube import Connection, Objects
 from plimsoll.model import Lift, ObjectKey, Plan, Signal
 
@@ -89,6 +89,8 @@ class Applier:
         early = self._pods.signal([each for each in plan.signals if each.uid])
         with CreationSignals(self._pods, [each for each in plan.signals if not each.uid]) as signals:
             outcome = Outcome() if plan.empty else self._operate(plan, signals.created)
+            if not outcome.empty:
+                self._lease.applied()
             began = time.monotonic()
             late = signals.finish(outcome.created)
         return replace(outcome, signalled=early + late, signalling=time.monotonic() - began)
@@ -136,7 +138,11 @@ class Applier:
 
         Needs no Lease then, and no process where the backend is a folder or S3.
         """
-        return owned(self._stacks.states())
+        return owned(self.states())
+
+    def states(self) -> list[State]:
+        """The states behind `resources`."""
+        return self._stacks.states()
 
     def require_lease(self) -> None:
         """Raises LeaseLostError or WriterStoppingError where nothing may be begun any more."""

@@ -4,6 +4,7 @@ The Kubernetes client's own `leaderelection` is not used: it ends with an except
 reached, cannot be stopped or release its Lease, and reads the wall clock.
 """
 
+import importlib.metadata
 import os
 import secrets
 import socket
@@ -21,6 +22,10 @@ from plimsoll.apply.settings import LeaseSettings
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
 
+LEASE_VERSION: Final = "plimsoll.dev/version"
+"""Annotation: the release of the holder."""
+LAST_DELTA: Final = "plimsoll.dev/last-delta"
+"""Annotation: when the holder, or one before it, last changed an object; RFC 3339."""
 EXPIRED_HOLDERS: Final = "plimsoll.dev/expired-holders"
 """Annotation: identities whose Lease expired and whose locks and operations nobody has cleared yet, by commas."""
 _MOST_HOLDERS: Final = 16
@@ -64,6 +69,7 @@ class Lease:
         self._clock = clock
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{settings.namespace}/leases"
         self._lease: dict[str, Any] = {}
+        self._notes = {LEASE_VERSION: importlib.metadata.version("plimsoll")}
         self._observed: _Observation | None = None
         self._renewed_at = 0.0
         self._holding = False
@@ -135,6 +141,10 @@ class Lease:
         self._thread = threading.Thread(target=self._renew_until_released, name=f"lease-{self.name}", daemon=True)
         self._thread.start()
 
+    def applied(self) -> None:
+        """A delta was applied now: the next renewal tells it."""
+        self._notes = {**self._notes, LAST_DELTA: _micro_time()}
+
     def settle(self) -> None:
         """Forgets the expired holders: what they left behind has been cleared."""
         if self.expired_holders:
@@ -192,7 +202,7 @@ class Lease:
         body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": {"name": self.name, "namespace": self._settings.namespace},
+            "metadata": {"name": self.name, "namespace": self._settings.namespace, "annotations": {**self._notes}},
             "spec": {"acquireTime": _micro_time(), "leaseTransitions": 0, **self._record(self.identity)},
         }
         started = self._clock()
@@ -221,6 +231,7 @@ class Lease:
         annotations = {
             key: value for key, value in (metadata.get("annotations") or {}).items() if key != EXPIRED_HOLDERS
         }
+        annotations |= self._notes
         if expired:
             annotations[EXPIRED_HOLDERS] = ",".join(expired)
         metadata["annotations"] = annotations

@@ -14,6 +14,8 @@ from plimsoll.apply.errors import engine_error
 from plimsoll.apply.settings import ApplySettings
 from plimsoll.kube import Connection, Kubeconfig, Objects, kind_of_type, parse_id
 
+_NO_CHANGE = frozenset({"same", "read", "refresh"})
+
 
 @contextmanager
 def project_environment(settings: ApplySettings, connection: Connection) -> Iterator[dict[str, str]]:
@@ -81,6 +83,22 @@ class ProjectStack:
             self._stack.destroy(remove=True, color="never")
         except auto.CommandError as error:
             raise engine_error(self.name, str(error)) from None
+
+    def preview(self) -> list[tuple[str, str]]:
+        """(operation, URN) of what an update would do after a look at the cluster; nothing is written."""
+        found: list[tuple[str, str]] = []
+
+        def on_event(event: auto.EngineEvent) -> None:
+            step = event.resource_pre_event
+            if step is not None and str(step.metadata.op.value) not in _NO_CHANGE:
+                found.append((str(step.metadata.op.value), step.metadata.urn))
+
+        if self._stack is not None:
+            try:
+                self._stack.preview(refresh=True, on_event=on_event, color="never")
+            except auto.CommandError as error:
+                raise engine_error(self.name, str(error)) from None
+        return found
 
     def left(self, cluster: Objects) -> list[str]:
         """The objects of its state, as it was when this was made, that are in the cluster still."""

@@ -31,6 +31,7 @@ COMMANDS = {
     "top": ("plimsoll.cli.top", "Show nodes, queues, demand and the last deltas live in the terminal."),
     "savings": ("plimsoll.cli.savings", "Show what the same demand would cost, packed anew; nothing is changed."),
     "ui": ("plimsoll.cli.ui", "Show the cluster in the browser, live and read-only."),
+    "drift": ("plimsoll.cli.drift", "Compare what is declared, the states and the cluster; nothing is written."),
     "explain": ("plimsoll.cli.explain", "Explain a decision in full."),
     "queues": (
         "plimsoll.cli.queues",

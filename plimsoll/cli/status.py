@@ -32,14 +32,23 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def status(
+def status(  # noqa: PLR0917 - options of a command, each given by name
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     namespace: Namespace = None,
+    fleet: Annotated[
+        Path | None, typer.Option(help="file with `clusters`, each with name, kubeconfig and context: a row for each")
+    ] = None,
     output: Output = Format.TEXT,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="print it again after each change")] = False,
 ) -> None:
-    """Show Workspaces, their nodes, NodeClaims and workloads, as the cluster reports them now."""
+    """Show Workspaces, their nodes, NodeClaims and workloads, as the cluster reports them now.
+
+    With --fleet: one table of many clusters; one that does not answer is a row, and no error.
+    """
+    if fleet is not None:
+        _show_fleet(fleet, output)
+        return
     log_to_stderr()
     if not watch:
         _show(as_json(_read(kubeconfig, context), namespace), output)
@@ -77,6 +86,17 @@ def _show(shown: dict[str, Any], output: Format) -> None:
         print_document(shown, output)
     else:
         _print(shown, wide=output is Format.WIDE)
+
+
+def _show_fleet(path: Path, output: Format) -> None:
+    from plimsoll.cli.fleet import fleet_status, print_fleet, read_fleet
+
+    log_to_stderr()
+    rows = fleet_status(read_fleet(path), path.parent)
+    if output.document:
+        print_document(rows, output)
+    else:
+        print_fleet(rows)
 
 
 def as_json(snapshot: Snapshot, namespace: str | None = None) -> dict[str, Any]:

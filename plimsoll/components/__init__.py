@@ -12,6 +12,7 @@ from plimsoll.components.access import (
 from plimsoll.components.admission import rule_policies
 from plimsoll.components.capacity_gate import GATE_NAME, CapacityGate, CapacityGateArgs, gate_policies
 from plimsoll.components.component import ENGINE, EngineVersionError
+from plimsoll.components.controller import CONTROLLER_NAME, RESTRICTED, Controller, ControllerArgs
 from plimsoll.components.data_cache import DataCache, DataCacheArgs
 from plimsoll.components.declaration import InvalidArgumentError, metadata
 from plimsoll.components.environment import Environment, EnvironmentArgs
@@ -47,15 +48,19 @@ __all__ = [
     "CONTROLLER",
     "CONTROLLER_FOR_DEMAND",
     "CONTROLLER_IN_ITS_NAMESPACE",
+    "CONTROLLER_NAME",
     "ENGINE",
     "GATE_NAME",
     "MONITORING_NAME",
     "NAMESPACE",
     "PACKAGED",
+    "RESTRICTED",
     "CapacityGate",
     "CapacityGateArgs",
     "ClusterTrainingRuntime",
     "ClusterTrainingRuntimeArgs",
+    "Controller",
+    "ControllerArgs",
     "DataCache",
     "DataCacheArgs",
     "EngineVersionError",
@@ -102,6 +107,7 @@ PACKAGED: list[type[ComponentResource]] = [
     CapacityGate,
     ClusterTrainingRuntime,
     DataCache,
+    Controller,
     Environment,
     Foundation,
     GpuDiscovery,

@@ -8,7 +8,7 @@ from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleBindi
 
 from plimsoll.components.access import NAMESPACE, Rule, controller_subject
 from plimsoll.components.component import Component
-from plimsoll.components.declaration import child_of, fields_of, known, metadata, valid
+from plimsoll.components.declaration import fields_of, known, metadata, valid
 from plimsoll.components.mutation import SHARED, MutationPolicy, declare_mutation, sample_pod
 from plimsoll.labels import GPU_RESOURCE, QUEUE
 from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, CapacityGateSpec
@@ -91,18 +91,19 @@ class CapacityGate(Component):
 
     def _access(self, spec: CapacityGateSpec) -> list[pulumi.Resource]:
         """In the namespaces alone; pods of a queue may be in any."""
-        role = ClusterRole(GATE_NAME, metadata=metadata(GATE_NAME), rules=LIFTING, opts=child_of(self))
+        role = ClusterRole(
+            self.named(GATE_NAME), metadata=metadata(GATE_NAME), rules=LIFTING, opts=self.child(GATE_NAME)
+        )
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": GATE_NAME}
-        fields: dict[str, Any] = {
-            "role_ref": reference,
-            "subjects": [controller_subject()],
-            "opts": child_of(self, role),
-        }
+        fields: dict[str, Any] = {"role_ref": reference, "subjects": [controller_subject()]}
         if spec.queues:
-            return [role, ClusterRoleBinding(GATE_NAME, metadata=metadata(GATE_NAME), **fields)]
+            opts = self.child(GATE_NAME, role)
+            return [role, ClusterRoleBinding(self.named(GATE_NAME), metadata=metadata(GATE_NAME), opts=opts, **fields)]
         bindings = [
-            RoleBinding(f"{GATE_NAME}-{namespace}", metadata=metadata(GATE_NAME, namespace), **fields)
-            for namespace in spec.namespaces
+            RoleBinding(
+                self.named(name), metadata=metadata(GATE_NAME, namespace), opts=self.child(name, role), **fields
+            )
+            for namespace, name in ((each, f"{GATE_NAME}-{each}") for each in spec.namespaces)
         ]
         return [role, *bindings]
 

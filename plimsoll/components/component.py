@@ -53,6 +53,16 @@ class Component(pulumi.ComponentResource):
         self._for_object, own = _divided(opts)
         super().__init__(f"plimsoll:index:{kind}", name, fields_of(args), own)
 
+    def named(self, name: str) -> str:
+        """Of a child: two components of a program may have the same objects, by two providers."""
+        return f"{self._name_given}-{name}"
+
+    def child(self, name: str, *depends_on: pulumi.Resource) -> pulumi.ResourceOptions:
+        """Options of the child `named(name)`; stacks of release 0.1 know it by `name` alone."""
+        return pulumi.ResourceOptions(
+            parent=self, depends_on=list(depends_on) or None, aliases=[pulumi.Alias(name=name)]
+        )
+
     def _object(
         self,
         kind: ObjectType,

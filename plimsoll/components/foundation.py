@@ -23,12 +23,12 @@ from plimsoll.components.access import (
 )
 from plimsoll.components.admission import rule_policies
 from plimsoll.components.component import Component
-from plimsoll.components.declaration import child_of, metadata
+from plimsoll.components.declaration import metadata
 from plimsoll.components.guard import AdmissionPolicy, Guard, admission_policies, guarded
 from plimsoll.components.specs import definitions
 from plimsoll.components.trigger_admission import NAME as TRIGGER_POLICY
 from plimsoll.components.trigger_admission import trigger_policy
-from plimsoll.labels import GROUP
+from plimsoll.labels import GROUP, SCHEMA, SCHEMA_VERSION
 from plimsoll.model.api import TRIGGER_NAMESPACE
 
 _CONTROLLER: Final = "plimsoll-controller"
@@ -39,6 +39,8 @@ class FoundationArgs(TypedDict, total=False):
 
     labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Labels of the namespace plimsoll-system, such as those of Pod Security."""
+    service_account_annotations: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Annotations of the controller's account, such as those of a cloud identity."""
     trigger_namespace: pulumi.Input[str]
     """Namespace of what asks for the capacity of demand, `spec.demand.namespace` of the Environment; made here.
 
@@ -62,9 +64,13 @@ class Foundation(Component):
 
     def __init__(self, name: str, args: FoundationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Foundation", name, args, opts)
-        namespace = Namespace(NAMESPACE, metadata=metadata(NAMESPACE, labels=args.get("labels")), opts=child_of(self))
+        namespace = Namespace(
+            self.named(NAMESPACE), metadata=metadata(NAMESPACE, labels=args.get("labels")), opts=self.child(NAMESPACE)
+        )
         account = ServiceAccount(
-            SERVICE_ACCOUNT, metadata=metadata(SERVICE_ACCOUNT, NAMESPACE), opts=child_of(self, namespace)
+            self.named(SERVICE_ACCOUNT),
+            metadata=_account(args.get("service_account_annotations")),
+            opts=self.child(SERVICE_ACCOUNT, namespace),
         )
         made = [namespace, account, *self._access(namespace, account)]
         triggers = self._trigger_namespace(args.get("trigger_namespace") or TRIGGER_NAMESPACE)
@@ -72,12 +78,13 @@ class Foundation(Component):
         kinds = self._kinds()
         policies = self._policies(kinds)
         self.guard = Guard(
-            "plimsoll-foundation",
+            self.named("plimsoll-foundation"),
             {
+                "name": "plimsoll-foundation",
                 "layer": "foundation",
                 "explanation": "Cannot be deleted while an Environment exists: run `plimsoll destroy`.",
             },
-            pulumi.ResourceOptions(parent=self, depends_on=[*made, *kinds, *policies]),
+            self.child("plimsoll-foundation", *made, *kinds, *policies),
         )
         self.namespace = namespace.metadata["name"]
         self.service_account = account.metadata["name"]
@@ -94,37 +101,40 @@ class Foundation(Component):
         made: list[pulumi.Resource] = []
         for definition in definitions():
             # Environment first, so that it goes last: the policies ask for it.
+            name = definition["metadata"]["name"]
             made.append(
                 CustomResourceDefinition(
-                    definition["metadata"]["name"],
-                    metadata=metadata(definition["metadata"]["name"], labels={**guarded("foundation")}),
+                    self.named(name),
+                    metadata=metadata(name, labels={**guarded("foundation"), SCHEMA: str(SCHEMA_VERSION)}),
                     spec=definition["spec"],
-                    opts=child_of(self, *made),
+                    opts=self.child(name, *made),
                 )
             )
         return made
 
     def _access(self, namespace: pulumi.Resource, account: pulumi.Resource) -> list[pulumi.Resource]:
-        role = ClusterRole(_CONTROLLER, metadata=metadata(_CONTROLLER), rules=CONTROLLER, opts=child_of(self))
+        role = ClusterRole(
+            self.named(_CONTROLLER), metadata=metadata(_CONTROLLER), rules=CONTROLLER, opts=self.child(_CONTROLLER)
+        )
         bindings = [
             ClusterRoleBinding(
-                _CONTROLLER,
+                self.named(_CONTROLLER),
                 metadata=metadata(_CONTROLLER),
                 role_ref=_reference("ClusterRole"),
                 subjects=[controller_subject()],
-                opts=child_of(self, role, account),
+                opts=self.child(_CONTROLLER, role, account),
             ),
             *self._within(_CONTROLLER, NAMESPACE, CONTROLLER_IN_ITS_NAMESPACE, namespace, account),
         ]
         users = [
             ClusterRole(
-                f"plimsoll-{role_name}",
+                self.named(f"plimsoll-{role_name}"),
                 metadata=metadata(
                     f"plimsoll-{role_name}",
                     labels={f"rbac.authorization.k8s.io/aggregate-to-{role_name}": "true"},
                 ),
                 rules=rules,
-                opts=child_of(self),
+                opts=self.child(f"plimsoll-{role_name}"),
             )
             for role_name, rules in AGGREGATED.items()
         ]
@@ -133,7 +143,7 @@ class Foundation(Component):
     def _trigger_namespace(self, name: pulumi.Input[str]) -> Namespace:
         labels = {f"{GROUP}/component": "demand"}
         resource = name if isinstance(name, str) else TRIGGER_NAMESPACE
-        return Namespace(resource, metadata=metadata(name, labels=labels), opts=child_of(self))
+        return Namespace(self.named(resource), metadata=metadata(name, labels=labels), opts=self.child(resource))
 
     def _demand(self, namespace: Namespace, account: pulumi.Resource) -> list[pulumi.Resource]:
         """In the namespace of trigger pods and the like: the only rights on pods that the controller has, and that
@@ -153,13 +163,15 @@ class Foundation(Component):
         account: pulumi.Resource,
     ) -> list[pulumi.Resource]:
         """A Role of the controller in one namespace, and its binding."""
-        role = Role(name, metadata=metadata(_CONTROLLER, namespace), rules=rules, opts=child_of(self, place))
+        role = Role(
+            self.named(name), metadata=metadata(_CONTROLLER, namespace), rules=rules, opts=self.child(name, place)
+        )
         binding = RoleBinding(
-            name,
+            self.named(name),
             metadata=metadata(_CONTROLLER, namespace),
             role_ref=_reference("Role"),
             subjects=[controller_subject()],
-            opts=child_of(self, role, account),
+            opts=self.child(name, role, account),
         )
         return [role, binding]
 
@@ -172,15 +184,23 @@ class Foundation(Component):
 
     def _policy(self, name: str, admission: AdmissionPolicy, *after: pulumi.Resource) -> list[pulumi.Resource]:
         policy = ValidatingAdmissionPolicy(
-            name, metadata=metadata(name), spec=admission["policy"], opts=child_of(self, *after)
+            self.named(name), metadata=metadata(name), spec=admission["policy"], opts=self.child(name, *after)
         )
         binding = ValidatingAdmissionPolicyBinding(
-            name,
+            self.named(name),
             metadata=metadata(name),
             spec={"policyName": name, **admission["binding"]},
-            opts=child_of(self, policy),
+            opts=self.child(name, policy),
         )
         return [policy, binding]
+
+
+def _account(annotations: pulumi.Input[dict[str, pulumi.Input[str]]] | None) -> dict[str, Any]:
+    made = metadata(SERVICE_ACCOUNT, NAMESPACE)
+    if annotations is None:
+        return made
+    ours = made["annotations"]
+    return {**made, "annotations": pulumi.Output.from_input(annotations).apply(lambda given: {**given, **ours})}
 
 
 def _reference(kind: str) -> dict[str, Any]:

@@ -174,7 +174,11 @@ class GpuDiscovery(Component):
         if spec.create_namespace:
             labels: dict[str, pulumi.Input[str]] = {"pod-security.kubernetes.io/enforce": "privileged"}
             namespaces.append(
-                Namespace(spec.namespace, metadata=metadata(spec.namespace, labels=labels), opts=child_of(self))
+                Namespace(
+                    self.named(spec.namespace),
+                    metadata=metadata(spec.namespace, labels=labels),
+                    opts=self.child(spec.namespace),
+                )
             )
         return Chart(
             name,

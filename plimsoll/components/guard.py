@@ -5,7 +5,7 @@ The refusal is a ValidatingAdmissionPolicy of the foundation: it holds for kubec
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 import pulumi
 from pulumi_kubernetes.core.v1 import ConfigMap
@@ -28,6 +28,8 @@ def guarded(layer: Layer) -> dict[str, str]:
 class GuardArgs(TypedDict):
     """What a guard is for."""
 
+    name: NotRequired[pulumi.Input[str]]
+    """Name of the ConfigMap; absent: that of the resource."""
     layer: pulumi.Input[str]
     """`foundation`: kept while an Environment exists; `environment`: while capacity of one lives."""
     explanation: pulumi.Input[str]
@@ -45,12 +47,18 @@ class Guard(Component):
         depends_on = opts.depends_on if opts is not None else None
         self.config_map = ConfigMap(
             name,
-            metadata=metadata(name, NAMESPACE, {GUARD_LABEL: args["layer"]}),
+            metadata=metadata(args.get("name", name), NAMESPACE, {GUARD_LABEL: args["layer"]}),
             data={"explanation": args["explanation"]},
-            opts=pulumi.ResourceOptions(parent=self, depends_on=depends_on),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=depends_on, aliases=_known_as(args)),
         )
         self.guard_name = self.config_map.metadata["name"]
         self.register_outputs({"guardName": self.guard_name})
+
+
+def _known_as(args: GuardArgs) -> list[pulumi.Alias]:
+    """The ConfigMap of a foundation of release 0.1 was called as its object."""
+    name = args.get("name")
+    return [pulumi.Alias(name=name)] if isinstance(name, str) else []
 
 
 class AdmissionPolicy(TypedDict):

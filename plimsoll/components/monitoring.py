@@ -13,6 +13,8 @@ from plimsoll.components.declaration import checked, fields_of, known, metadata
 from plimsoll.components.specs import MonitoringSpec
 
 MONITORING_NAME: Final = "plimsoll"
+_OF: Final = ("cluster", "environment")
+"""Labels that every metric carries, and every alert."""
 
 
 class MonitoringArgs(TypedDict, total=False):
@@ -37,6 +39,8 @@ class MonitoringArgs(TypedDict, total=False):
     scaling_seconds: pulumi.Input[int]
     """How long nodes may take until their GPUs are there, for 95 of 100; what takes half an hour and what takes
     longer count the same."""
+    plan_seconds: pulumi.Input[int]
+    """How long a controller may make no plan; at rest it makes one each half minute."""
     cleanup_failures: pulumi.Input[int]
     """Deletions that may fail in a quarter of an hour."""
 
@@ -107,9 +111,39 @@ def dashboard_json() -> str:
 def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
     failed = _counted('plimsoll_nodeclaims_finished_total{result="failed"}', "30m")
     tried = _counted('plimsoll_nodeclaims_finished_total{result=~"ready|failed"}', "30m")
-    slow = f"histogram_quantile(0.95, {_counted('plimsoll_scaling_duration_seconds_bucket', '30m', 'by (le) ')})"
+    slow = f"histogram_quantile(0.95, {_counted('plimsoll_scaling_duration_seconds_bucket', '30m', 'le')})"
     deletions = _counted('plimsoll_operations_total{operation="delete",result="failed"}', "15m")
+    latest = f"max by ({', '.join(_OF)}) (plimsoll_last_plan_timestamp_seconds > 0)"
+    rounds = _counted("plimsoll_rounds_failed_total", "15m", "error")
     return [
+        _rule(
+            "PlimsollNoController",
+            "absent(plimsoll_lease_held) or max by (cluster) (plimsoll_lease_held) == 0",
+            "5m",
+            "No controller holds the Lease of the cluster: nothing is planned.",
+            "kubectl -n plimsoll-system get pods,lease; their /readyz says what they wait for, such as an Environment.",
+        ),
+        _rule(
+            "PlimsollNoPlan",
+            f"time() - {latest} > {spec.plan_seconds}",
+            "1m",
+            "The controller has made no plan for {{ $value | humanizeDuration }}.",
+            "It is stuck, or its rounds fail: look at its log, and at plimsoll_rounds_failed_total.",
+        ),
+        _rule(
+            "PlimsollRoundsFail",
+            f"{rounds} >= 3",
+            "1m",
+            "{{ $value | humanize }} rounds of the controller failed within a quarter of an hour.",
+            "docs/reference/apply.md lists the errors; of a state that cannot be written, nothing is applied.",
+        ),
+        _rule(
+            "PlimsollDemandFailed",
+            f'sum by ({", ".join(_OF)}) (plimsoll_demands{{phase="Failed"}}) > 0',
+            "1m",
+            "{{ $value | humanize }} GPUDemands have failed: their pods get no capacity.",
+            "kubectl get gpudemands; `plimsoll explain demand NAME` says why.",
+        ),
         _rule(
             "PlimsollTriggerPending",
             f"plimsoll_triggers_oldest_pending_seconds > {spec.trigger_pending_seconds}",
@@ -141,9 +175,9 @@ def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
     ]
 
 
-def _counted(counter: str, time: str, by: str = "") -> str:
+def _counted(counter: str, time: str, *by: str) -> str:
     """How often something was counted: Prometheus draws an increase out over its whole time, so that 3 are 3.1."""
-    return f"sum {by}(round(increase({counter}[{time}])))"
+    return f"sum by ({', '.join((*_OF, *by))}) (round(increase({counter}[{time}])))"
 
 
 def _rule(name: str, expression: str, wait: str, summary: str, description: str) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 import pulumi
 from pulumi_kubernetes.admissionregistration.v1 import MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding
 
-from plimsoll.components.declaration import child_of, metadata
+from plimsoll.components.component import Component
+from plimsoll.components.declaration import metadata
 from plimsoll.model.kai import GPU_FRACTION, GPU_MEMORY_SHARE
 
 SHARED: Final = (
@@ -34,13 +35,13 @@ class Mutation(NamedTuple):
     binding: MutatingAdmissionPolicyBinding
 
 
-def declare_mutation(
-    name: str, made: MutationPolicy, parent: pulumi.ComponentResource, *after: pulumi.Resource
-) -> Mutation:
+def declare_mutation(name: str, made: MutationPolicy, parent: Component, *after: pulumi.Resource) -> Mutation:
     """The policy, and then its binding."""
-    policy = MutatingAdmissionPolicy(name, metadata=metadata(name), spec=made.policy, opts=child_of(parent, *after))
+    policy = MutatingAdmissionPolicy(
+        parent.named(name), metadata=metadata(name), spec=made.policy, opts=parent.child(name, *after)
+    )
     binding = MutatingAdmissionPolicyBinding(
-        name, metadata=metadata(name), spec=made.binding, opts=child_of(parent, policy)
+        parent.named(name), metadata=metadata(name), spec=made.binding, opts=parent.child(name, policy)
     )
     return Mutation(made, binding)
 

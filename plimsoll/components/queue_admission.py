@@ -17,7 +17,7 @@ from pulumi_kubernetes.admissionregistration.v1 import (
 
 from plimsoll.components.admission import ACTIONS
 from plimsoll.components.component import Component
-from plimsoll.components.declaration import checked, child_of, fields_of, metadata
+from plimsoll.components.declaration import checked, fields_of, metadata
 from plimsoll.components.guard import AdmissionPolicy
 from plimsoll.components.specs import QueueAdmissionSpec
 from plimsoll.labels import QUEUE
@@ -61,13 +61,13 @@ class QueueAdmission(Component):
             return checked(QueueAdmissionSpec, "QueueAdmission", name, fields_of(args), of_spec)
 
         self.policy = ValidatingAdmissionPolicy(
-            NAME, metadata=metadata(NAME), spec=part(lambda made: made["policy"]), opts=child_of(self)
+            self.named(NAME), metadata=metadata(NAME), spec=part(lambda made: made["policy"]), opts=self.child(NAME)
         )
         self.binding = ValidatingAdmissionPolicyBinding(
-            NAME,
+            self.named(NAME),
             metadata=metadata(NAME),
             spec=part(lambda made: {"policyName": NAME, **made["binding"]}),
-            opts=child_of(self, self.policy),
+            opts=self.child(NAME, self.policy),
         )
         self.policy_name = self.policy.metadata["name"]
         self.register_outputs({"policyName": self.policy_name})

@@ -9,7 +9,7 @@ from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, Rol
 from plimsoll.components.access import NAMESPACE as SYSTEM
 from plimsoll.components.access import Rule
 from plimsoll.components.component import Component
-from plimsoll.components.declaration import child_of, known, metadata
+from plimsoll.components.declaration import known, metadata
 from plimsoll.components.mutation import Mutation, declare_mutation
 from plimsoll.components.share_devices import NAME as DEVICES
 from plimsoll.components.share_devices import device_policy
@@ -68,16 +68,17 @@ class ShareBinder(Component):
         known("ShareBinder", name, args, *ShareBinderArgs.__annotations__)
         namespace = args.get("namespace", NAMESPACE)
         account = args.get("service_account", NAMESPACE)
-        home = Namespace(namespace, metadata=metadata(namespace), opts=child_of(self))
-        ServiceAccount(f"{namespace}/{account}", metadata=metadata(account, namespace), opts=child_of(self, home))
-        binder = ServiceAccount(f"{SYSTEM}/{BINDER}", metadata=metadata(BINDER, SYSTEM), opts=child_of(self))
-        role = ClusterRole(BINDER, metadata=metadata(BINDER), rules=BINDING, opts=child_of(self))
+        home = Namespace(self.named(namespace), metadata=metadata(namespace), opts=self.child(namespace))
+        holder, own = f"{namespace}/{account}", f"{SYSTEM}/{BINDER}"
+        ServiceAccount(self.named(holder), metadata=metadata(account, namespace), opts=self.child(holder, home))
+        binder = ServiceAccount(self.named(own), metadata=metadata(BINDER, SYSTEM), opts=self.child(own))
+        role = ClusterRole(self.named(BINDER), metadata=metadata(BINDER), rules=BINDING, opts=self.child(BINDER))
         ClusterRoleBinding(
-            BINDER,
+            self.named(BINDER),
             metadata=metadata(BINDER),
             role_ref=_reference("ClusterRole", BINDER),
             subjects=[_account(BINDER, SYSTEM)],
-            opts=child_of(self, role),
+            opts=self.child(BINDER, role),
         )
         self._grant(BINDER, namespace, RESERVING, _account(BINDER, SYSTEM), home)
         self._grant(BINDER, SYSTEM, LEADING, _account(BINDER, SYSTEM))
@@ -94,13 +95,15 @@ class ShareBinder(Component):
         self, name: str, namespace: str, rules: list[Rule], subject: dict[str, Any], *after: pulumi.Resource
     ) -> None:
         within = f"{namespace}/{name}"
-        role = Role(within, metadata=metadata(name, namespace), rules=rules, opts=child_of(self, *after))
+        role = Role(
+            self.named(within), metadata=metadata(name, namespace), rules=rules, opts=self.child(within, *after)
+        )
         RoleBinding(
-            within,
+            self.named(within),
             metadata=metadata(name, namespace),
             role_ref=_reference("Role", name),
             subjects=[subject],
-            opts=child_of(self, role),
+            opts=self.child(within, role),
         )
 
 

@@ -79,11 +79,16 @@ class Kubeconfig:
                 f"the kubeconfig has no context {name!r}, or no cluster of that context",
                 "set `context` to one that it has",
             ) from None
-        for entry in (*content["clusters"], *(content.get("users") or [])):
-            for key in _FILES:
-                settings = entry.get("cluster") or entry.get("user") or {}
-                if key in settings:
-                    settings[key] = str(folder / settings[key])
+        try:
+            for entry in (*content["clusters"], *(content.get("users") or [])):
+                for key in _FILES:
+                    settings = entry.get("cluster") or entry.get("user") or {}
+                    if key in settings:
+                        settings[key] = str(folder / settings[key])
+        except (TypeError, AttributeError):
+            raise SettingsError(
+                "the kubeconfig is not one: its users are no list, or a file is no text", "give another"
+            ) from None
         return cls(str(server).rstrip("/"), scope.get("namespace") or "default", content, name)
 
     def connect(self) -> Connection:

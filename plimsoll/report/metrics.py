@@ -18,6 +18,8 @@ from plimsoll.report.labelled import LabelledRegistry
 
 TRIGGERS: Final = ("Pod", "CapacityBuffer", "ProvisioningRequest")
 """Kinds that request capacity from an autoscaler."""
+STATE_ERRORS: Final = ("BackendUnreachableError", "ClusterUnreachableError", "LockedError", "StateFolderFullError")
+"""Of rounds in which nothing could be applied; others may come."""
 _NODES: Final = (10, 30, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1800)
 """Seconds until a node is ready."""
 _WORK: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -109,6 +111,11 @@ class Metrics:
         for operation in ("create", "update", "delete"):
             for result in ("done", "failed"):
                 self._operations.labels(operation, result)
+
+        for phase in DemandPhase:
+            self._demands.labels(phase.value)
+        for error in STATE_ERRORS:
+            self._rounds_failed.labels(error)
 
     def of(self, **labels: str) -> None:
         """Labels that every series carries from now on: `environment`, `cluster`."""

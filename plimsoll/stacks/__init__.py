@@ -1,5 +1,6 @@
 """The Pulumi programs of the stacks; each stack has a `Pulumi.<stack>.yaml`."""
 
+from plimsoll.stacks.cluster import stack_cluster
 from plimsoll.stacks.gpu_software import classify
 from plimsoll.stacks.mutation_effect import until_effective
 from plimsoll.stacks.program import run
@@ -12,5 +13,6 @@ __all__ = [
     "has_kai_scheduler_field",
     "run",
     "settings_of",
+    "stack_cluster",
     "until_effective",
 ]

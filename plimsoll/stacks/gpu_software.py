@@ -4,10 +4,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any, Final
 
-import pulumi
-
 from plimsoll.components.specs import ExistingGpuSoftware
-from plimsoll.kube import Connection
+from plimsoll.stacks.cluster import stack_cluster
 
 _INSTANCE: Final = "app.kubernetes.io/instance"
 _DAEMON_SETS: Final = "/apis/apps/v1/daemonsets"
@@ -20,7 +18,7 @@ def find_gpu_software(release: str, namespace: str) -> ExistingGpuSoftware:
 
     Raises PlimsollError where the cluster does not answer.
     """
-    with closing(Connection.open(context=pulumi.Config("kubernetes").get("context"))) as connection:
+    with closing(stack_cluster()()) as connection:
         daemons = connection.request("GET", _DAEMON_SETS)["items"]
         operators = connection.request("GET", _DEPLOYMENTS, query={"labelSelector": _OPERATOR})
     return classify(daemons, operators["items"], release, namespace)

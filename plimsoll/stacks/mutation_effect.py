@@ -6,7 +6,7 @@ for good. Neither a MutatingAdmissionPolicy nor its binding has a status: what t
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ import tenacity
 from plimsoll.components import Mutation, MutationPolicy
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection
+from plimsoll.stacks.cluster import stack_cluster
 
 SECONDS: Final = 30.0
 """Maximum wait for the effect."""
@@ -29,30 +30,30 @@ def await_effect(mutations: Iterable[Mutation]) -> None:
     """Waits until each policy is in effect. A policy whose effect cannot be checked is logged; it is not an error."""
     if pulumi.runtime.is_dry_run():
         return
-    context = pulumi.Config("kubernetes").get("context")
+    cluster = stack_cluster()
     for each in mutations:
-        _await_one(each, context)
+        _await_one(each, cluster)
 
 
-def _await_one(mutation: Mutation, context: str | None) -> None:
+def _await_one(mutation: Mutation, cluster: Callable[[], Connection]) -> None:
     async def effect(_: str) -> None:
-        await _tell(mutation.policy, context)
+        await _tell(mutation.policy, cluster)
 
     mutation.binding.id.apply(effect)
 
 
-async def _tell(policy: MutationPolicy, context: str | None) -> None:
+async def _tell(policy: MutationPolicy, cluster: Callable[[], Connection]) -> None:
     what = f"{policy.adds} is given to new pods"
     try:
-        if await asyncio.to_thread(_seen, policy, context):
+        if await asyncio.to_thread(_seen, policy, cluster):
             return
         pulumi.log.warn(f"{what}, but not yet after {SECONDS:.0f} s: pods that are made before have to be made anew")
     except PlimsollError as error:
         pulumi.log.info(f"whether {what} cannot be seen: {error}")
 
 
-def _seen(policy: MutationPolicy, context: str | None) -> bool:
-    with closing(Connection.open(context=context)) as connection:
+def _seen(policy: MutationPolicy, cluster: Callable[[], Connection]) -> bool:
+    with closing(cluster()) as connection:
         return until_effective(connection, policy)
 
 

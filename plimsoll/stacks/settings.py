@@ -8,7 +8,13 @@ import pulumi
 from pulumi.runtime.config import CONFIG, is_config_secret
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from plimsoll.components.specs import GpuDiscoverySpec, MonitoringSpec, NodePoolSpec, TrainingRuntimeSpec
+from plimsoll.components.specs import (
+    ControllerSpec,
+    GpuDiscoverySpec,
+    MonitoringSpec,
+    NodePoolSpec,
+    TrainingRuntimeSpec,
+)
 from plimsoll.errors import PlimsollError
 from plimsoll.model.api import (
     SCHEDULER,
@@ -92,6 +98,8 @@ class Settings(Declared):
     """`objects`: NodePools, queues, namespaces and KAITO's Workspaces alone, without an Environment."""
     trigger_namespace: TriggerNamespace = TRIGGER_NAMESPACE
     """Of a foundation: `spec.demand.namespace` of the Environment, made there."""
+    controller: ControllerSpec | None = None
+    """Of a foundation. Absent or empty: the controller runs elsewhere."""
     environment: EnvironmentSettings = EnvironmentSettings()
     namespaces: tuple[str, ...] = ()
     capacity_gate: CapacityGateSpec | None = None
@@ -135,13 +143,15 @@ class Settings(Declared):
     @model_validator(mode="after")
     def _layers_apart(self) -> "Settings":
         given = self.model_fields_set - {"layer"}
-        others = sorted(given - {"trigger_namespace"})
+        others = sorted(given - {"trigger_namespace", "controller"})
         if self.layer == "foundation" and others:
             fields = ", ".join(type(self).model_fields[name].alias or name for name in others)
             raise ValueError(f"{fields}: belongs to a stack of the layer environment, not to the foundation")
         if self.layer == "objects" and (others := sorted(given - _OBJECTS)):
             fields = ", ".join(type(self).model_fields[name].alias or name for name in others)
             raise ValueError(f"{fields}: belongs to a stack of the layer environment, which has an Environment")
+        if self.layer != "foundation" and "controller" in given:
+            raise ValueError("controller: belongs to a stack of the layer foundation")
         if self.layer == "environment" and "trigger_namespace" in given:
             raise ValueError(
                 "triggerNamespace: belongs to a stack of the layer foundation; in an environment set"

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-import pulumi
-
 from plimsoll.errors import PlimsollError
-from plimsoll.kube import Connection, RequestError
+from plimsoll.kube import RequestError
 from plimsoll.model.meta import dig
+from plimsoll.stacks.cluster import stack_cluster
 
 _DEFINITION: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trainingruntimes.trainer.kubeflow.org"
 
@@ -17,7 +16,7 @@ def find_kai_scheduler_field() -> bool:
 
     Raises PlimsollError where the cluster does not answer, or has no Trainer.
     """
-    connection = Connection.open(context=pulumi.Config("kubernetes").get("context"))
+    connection = stack_cluster()()
     try:
         definition = connection.request("GET", _DEFINITION)
     except RequestError as error:

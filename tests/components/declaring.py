@@ -86,7 +86,11 @@ def _whole(value: Any) -> Any:
 
 
 def manifest(resources: list[dict[str, Any]], kind: str, name: str | None = None) -> dict[str, Any]:
-    """The inputs of the only resource of that kind, and name where one is given."""
-    found = [each["inputs"] for each in resources if each["type"].endswith(f":{kind}") and name in (None, each["name"])]
+    """The inputs of the only resource of that kind, and name, its object's or its own, where one is given."""
+
+    def names(each: dict[str, Any]) -> tuple[Any, ...]:
+        return (None, each["name"], (each["inputs"].get("metadata") or {}).get("name"))
+
+    found = [each["inputs"] for each in resources if each["type"].endswith(f":{kind}") and name in names(each)]
     assert len(found) == 1, f"{len(found)} of {kind} {name or ''}"
     return found[0]

@@ -10,6 +10,7 @@ from plimsoll.components import (
     PACKAGED,
     CapacityGate,
     ClusterTrainingRuntime,
+    Controller,
     DataCache,
     Environment,
     GpuDiscovery,
@@ -23,6 +24,7 @@ from plimsoll.components import (
     Workspace,
 )
 from plimsoll.components.specs import (
+    ControllerSpec,
     DataCacheSpec,
     GpuDiscoverySpec,
     MonitoringSpec,
@@ -51,6 +53,7 @@ OF_OBJECT = {"name", "patch_force"}
         (Topology, TopologySpec, OF_OBJECT),
         (DataCache, DataCacheSpec, {*OF_OBJECT, "namespace"}),
         (Monitoring, MonitoringSpec, set()),
+        (Controller, ControllerSpec, set()),
         (QueueAdmission, QueueAdmissionSpec, set()),
         (GpuDiscovery, GpuDiscoverySpec, {"auto_provisioning", "existing", "pool_taints"}),
     ],

@@ -8,6 +8,7 @@ import pytest
 from plimsoll.components import (
     CapacityGate,
     ClusterTrainingRuntime,
+    Controller,
     DataCache,
     Environment,
     Foundation,
@@ -85,6 +86,19 @@ def _capacity_gate_of_queues() -> None:
 
 def _monitoring() -> None:
     Monitoring("alerts", {"labels": {"release": "prometheus"}, "scaling_seconds": 300})
+
+
+def _controller() -> None:
+    Controller(
+        "controller",
+        {
+            "image": "registry.example/plimsoll:1",
+            "backend": "s3://states/prod?region=eu-central-1",
+            "passphrase": {"name": "plimsoll"},
+            "env": {"AWS_REGION": "eu-central-1"},
+            "priority_class_name": "system-cluster-critical",
+        },
+    )
 
 
 def _workspace() -> None:
@@ -209,6 +223,7 @@ def _gpu_discovery_with_everything() -> None:
         _static_node_pool,
         _capacity_gate,
         _capacity_gate_of_queues,
+        _controller,
         _monitoring,
         _workspace,
         _workspace_with_template,

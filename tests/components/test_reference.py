@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from plimsoll.components.specs import GpuDiscoverySpec, NodePoolSpec, TrainingRuntimeSpec
+from plimsoll.components.specs import ControllerSpec, GpuDiscoverySpec, NodePoolSpec, TrainingRuntimeSpec
 from plimsoll.model.api import BinderSettings, CapacityGateSpec, EnvironmentSpec, WorkspaceSpec
 from plimsoll.model.kai import QueueSpec
 
@@ -41,6 +41,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         (TrainingRuntimeSpec, "components.md"),
         (BinderSettings, "reservations.md"),
         (CapacityGateSpec, "components.md"),
+        (ControllerSpec, "controller.md"),
     ],
 )
 def test_every_field_is_in_the_reference(model: type[BaseModel], page: str) -> None:

@@ -58,7 +58,7 @@ def test_relative_links_lead_to_a_file_and_a_heading(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_long_page_begins_with_a_summary(page: Path) -> None:
     text = page.read_text()
-    if len(text.split()) > MOST_WORDS:
+    if page.name != "CHANGELOG.md" and len(text.split()) > MOST_WORDS:
         first = next(line for line in text.splitlines() if line.startswith("## "))
         assert first == "## Summary", f"{len(text.split())} words: split the page, or begin with a summary"
 

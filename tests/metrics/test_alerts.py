@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.labels import DEMAND, ENVIRONMENT, SHARD
 from plimsoll.model import Deletion, ObjectKey, Plan, Snapshot
-from plimsoll.model.api import WorkspaceRef
+from plimsoll.model.api import DemandPhase, DemandReport, GPUDemandStatus, WorkspaceRef
 from plimsoll.model.cluster import Pod
 from plimsoll.report import Metrics
 from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
@@ -40,6 +40,7 @@ class Loop(Metrics):
     def __init__(self) -> None:
         super().__init__()
         self._claims = 0
+        self.holds_lease(True)
         self.seen(a_snapshot(), at(0))
 
     def claims(self, *, ready: int = 0, failed: int = 0) -> None:
@@ -89,9 +90,77 @@ def triggers(*names: str, answered: bool = False) -> Snapshot:
     return snapshot.model_copy(update={"pods": pods})
 
 
-def test_nothing_is_told_of_a_loop_that_is_not_there(prometheus: Prometheus) -> None:
-    prometheus.scrape(times=60 * MINUTE)
+def test_a_controller_that_is_dead_is_told(prometheus: Prometheus) -> None:
+    loop = Loop()
+    prometheus.scrape(loop, times=10 * MINUTE)
     prometheus.is_silent()
+    prometheus.scrape(times=5 * MINUTE)
+    prometheus.is_silent()
+    prometheus.scrape(times=6 * MINUTE)
+    prometheus.tells("PlimsollNoController", "")
+    prometheus.check()
+
+
+def test_a_lease_that_nobody_takes_is_told_with_its_cluster(prometheus: Prometheus) -> None:
+    left, right = Loop(), Loop()
+    for each in (left, right):
+        each.of(cluster="uid-1")
+    prometheus.scrape(left, right, times=2 * MINUTE)
+    for each in (left, right):
+        each.holds_lease(False)
+    prometheus.scrape(left, right, times=5 * MINUTE)
+    prometheus.is_silent()
+    prometheus.scrape(left, right, times=2 * MINUTE)
+    prometheus.tells("PlimsollNoController", "", cluster="uid-1")
+    right.holds_lease(True)
+    prometheus.scrape(left, right)
+    prometheus.is_silent()
+    prometheus.check()
+
+
+def test_a_controller_that_plans_no_more_is_told(prometheus: Prometheus) -> None:
+    loop = Loop()
+    loop.of(cluster="uid-1", environment="prod")
+    loop.planned(Plan(), 0.1, datetime.fromtimestamp(60, UTC))
+    prometheus.scrape(loop, times=11 * MINUTE)
+    prometheus.is_silent()
+    prometheus.scrape(loop, times=2 * MINUTE + 1)
+    prometheus.tells("PlimsollNoPlan", "12m 0s", cluster="uid-1", environment="prod")
+    loop.planned(Plan(), 0.1, datetime.fromtimestamp(13 * 60, UTC))
+    prometheus.scrape(loop)
+    prometheus.is_silent()
+    prometheus.check()
+
+
+def test_a_state_that_cannot_be_written_is_told(prometheus: Prometheus) -> None:
+    loop = Loop()
+    loop.of(cluster="uid-1", environment="prod")
+    loop.round_failed("BackendUnreachableError")
+    prometheus.scrape(loop, times=20 * MINUTE)
+    prometheus.is_silent()
+    for _ in range(3):
+        loop.round_failed("BackendUnreachableError")
+    prometheus.scrape(loop, times=4 * MINUTE)
+    prometheus.tells(
+        "PlimsollRoundsFail",
+        "3",
+        cluster="uid-1",
+        environment="prod",
+        error="BackendUnreachableError",
+    )
+    prometheus.check()
+
+
+def test_a_demand_that_failed_is_told(prometheus: Prometheus) -> None:
+    loop = Loop()
+    loop.of(cluster="uid-1", environment="prod")
+    status = GPUDemandStatus(phase=DemandPhase.FAILED)
+    for demands in ((), (DemandReport(name="demand", status=status),)):
+        loop.planned(Plan(demands=demands), 0.1, at(0))
+        prometheus.scrape(loop, times=MINUTE)
+        prometheus.is_silent()
+    prometheus.scrape(loop, times=MINUTE)
+    prometheus.tells("PlimsollDemandFailed", "1", cluster="uid-1", environment="prod")
     prometheus.check()
 
 

@@ -1,6 +1,7 @@
 """Kinds that a cluster may lack are picked up when they are defined, and cost nothing until then."""
 
-from plimsoll.observe.cluster import DEFINITIONS, NODE_CLAIMS, Observer
+from plimsoll.labels import SCHEMA, SCHEMA_VERSION
+from plimsoll.observe.cluster import DEFINITIONS, NODE_CLAIMS, NewerSchemaError, Observer
 from tests.e2e.awaiting import await_condition
 from tests.observing.apiserver import FakeApiserver
 
@@ -10,6 +11,22 @@ DEFINITIONS = DEFINITIONS.path
 
 def define(cluster: FakeApiserver, definition: str | None, revision: int = 1) -> None:
     cluster.put(DEFINITIONS, str(definition), metadata={"generation": revision})
+
+
+def test_kinds_of_a_newer_release_are_not_planned_on(cluster: FakeApiserver, observer: Observer) -> None:
+    cluster.put(DEFINITIONS, "workspaces.plimsoll.dev", metadata={"labels": {SCHEMA: str(SCHEMA_VERSION)}})
+    start(observer)
+    observer.snapshot()
+    cluster.put(DEFINITIONS, "workspaces.plimsoll.dev", metadata={"labels": {SCHEMA: str(SCHEMA_VERSION + 1)}})
+
+    def refusal() -> str:
+        try:
+            observer.snapshot()
+        except NewerSchemaError as error:
+            return error.message
+        return ""
+
+    assert "workspaces.plimsoll.dev" in await_condition(refusal, 10, "kinds of a newer release")
 
 
 def start(observer: Observer) -> None:

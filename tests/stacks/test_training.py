@@ -89,5 +89,5 @@ def test_the_policy_knows_leaves_and_parents() -> None:
     ],
 )
 def test_the_environment_says_what_the_policy_does(config: dict[str, Any], actions: list[str] | None) -> None:
-    made = [each for each in declare(**config) if each["name"] == POLICY]
+    made = [each for each in declare(**config) if each["inputs"]["metadata"]["name"] == POLICY]
     assert [each["inputs"]["spec"].get("validationActions") for each in made] == ([None, actions] if actions else [])

@@ -7,10 +7,10 @@ import structlog
 from plimsoll.apply.cluster import ClusterIdentity
 from plimsoll.apply.delta import Reviewer
 from plimsoll.apply.engine import CapacityStack
-from plimsoll.apply.errors import LockedError, OtherClusterError
+from plimsoll.apply.errors import LockedError
 from plimsoll.apply.lease import Lease
 from plimsoll.apply.stacks.locks import break_stale
-from plimsoll.apply.state import Backend, Manifest, State
+from plimsoll.apply.state import Backend, Manifest, State, require_own
 from plimsoll.kube import kind_of
 from plimsoll.model import ObjectKey
 
@@ -37,12 +37,7 @@ class StateKeeper:
     def read(self) -> State:
         """Raises OtherClusterError where the state is that of another cluster, which is left as it is."""
         state = self._backend.read(self._stack.name) or State.empty(self._stack.name)
-        if state.cluster is not None and state.cluster.uid != self._cluster.uid:
-            raise OtherClusterError(
-                f"stack {state.stack} is the capacity of the cluster {state.cluster}; this one is {self._cluster}",
-                "give each cluster's Environment another name, or another --backend; if that cluster is gone for good, "
-                f"remove its stack with `pulumi stack rm --force {state.stack}`",
-            )
+        require_own(state, self._cluster)
         self.state = state
         return state
 

@@ -1,7 +1,17 @@
 """States of capacity stacks: what the engine believes to exist, and the backends where they lie."""
 
 from plimsoll.apply.state.backend import Backend, FolderBackend, S3Backend, open_backend
-from plimsoll.apply.state.state import OWNED_KINDS, Manifest, OwnedResource, State, declare, importable, owned, owner_of
+from plimsoll.apply.state.state import (
+    OWNED_KINDS,
+    Manifest,
+    OwnedResource,
+    State,
+    declare,
+    importable,
+    owned,
+    owner_of,
+    require_own,
+)
 
 __all__ = [
     "OWNED_KINDS",
@@ -16,4 +26,5 @@ __all__ = [
     "open_backend",
     "owned",
     "owner_of",
+    "require_own",
 ]

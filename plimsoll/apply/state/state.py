@@ -18,7 +18,7 @@ from plimsoll.apply.engine import (
     stack_urn,
     urn_of,
 )
-from plimsoll.apply.errors import StateUnreadableError
+from plimsoll.apply.errors import OtherClusterError, StateUnreadableError
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Kind, id_of, kind_of, type_of
 from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, WORKSPACE, WORKSPACE_NAMESPACE
@@ -97,7 +97,10 @@ class State:
             recorded = next((each["inputs"] for each in records if each["type"] == CLUSTER_TYPE), None)
             version = int(recorded["format"]) if recorded else 0
             cluster = ClusterIdentity(str(recorded["uid"]), str(recorded["server"])) if recorded else None
-        except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
+            own = {stack_urn(stack), provider_urn(stack), cluster_urn(stack), *(each.urn for each in resources)}
+            foreign = tuple(str(record["urn"]) for record in records if record["urn"] not in own)
+            by_key = {each.key: each for each in resources}
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError, PlimsollError) as error:
             raise StateUnreadableError(
                 f"stack {stack}: its state is not a Pulumi checkpoint: {error}",
                 "restore it with `pulumi stack import` from a backup",
@@ -105,11 +108,9 @@ class State:
         if version > FORMAT:
             raise StateUnreadableError(
                 f"stack {stack}: a newer release wrote its state (format {version}; this one knows {FORMAT})",
-                "run the newer release, or follow docs/guides/upgrade.md to go back",
+                "run the newer release, or follow docs/guides/production.md to go back",
             )
-        own = {stack_urn(stack), provider_urn(stack), cluster_urn(stack), *(each.urn for each in resources)}
-        foreign = tuple(str(record["urn"]) for record in records if record["urn"] not in own)
-        return cls(stack, tag, deployment, {each.key: each for each in resources}, pending, foreign, secrets, cluster)
+        return cls(stack, tag, deployment, by_key, pending, foreign, secrets, cluster)
 
     @classmethod
     def empty(cls, stack: str) -> "State":
@@ -143,6 +144,16 @@ class State:
         kept = [each for each in self.deployment.get("resources") or [] if each["urn"] not in gone]
         deployment = {key: value for key, value in self.deployment.items() if key != "pending_operations"}
         return {**deployment, "resources": [*kept, *adopted]}
+
+
+def require_own(state: State, cluster: ClusterIdentity) -> None:
+    """Raises OtherClusterError where a state is that of another cluster."""
+    if state.cluster is not None and state.cluster.uid != cluster.uid:
+        raise OtherClusterError(
+            f"stack {state.stack} is the capacity of the cluster {state.cluster}; this one is {cluster}",
+            "give each cluster's Environment another name, or another --backend; if that cluster is gone for good, "
+            f"remove its stack with `pulumi stack rm --force {state.stack}`",
+        )
 
 
 def declare(manifest: Mapping[str, Any]) -> Declared:

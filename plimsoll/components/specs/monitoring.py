@@ -27,5 +27,7 @@ class MonitoringSpec(Declared):
     scaling_seconds: int = Field(default=600, ge=1, lt=1800)
     """How long nodes may take until their GPUs are there, for 95 of 100; what takes half an hour and what takes longer
     count the same."""
+    plan_seconds: int = Field(default=600, ge=120)
+    """How long a controller may make no plan; at rest it makes one each half minute."""
     cleanup_failures: int = Field(default=0, ge=0)
     """Deletions that may fail in a quarter of an hour."""

@@ -51,5 +51,8 @@ class NodePool(ObservedObject):
 
     @property
     def node_class_ref(self) -> dict[str, str] | None:
+        """`group`, `kind` and `name`; None where one of the first two is missing: the cluster takes any object here."""
         reference = self.template_spec.get("nodeClassRef")
-        return {str(k): str(v) for k, v in reference.items()} if isinstance(reference, dict) else None
+        if not isinstance(reference, dict) or not {"group", "kind"} <= reference.keys():
+            return None
+        return {key: str(reference[key]) for key in ("group", "kind", "name") if key in reference}

@@ -17,11 +17,15 @@ class HostRequest:
 
     @classmethod
     def read(cls, spec: Mapping[str, Any]) -> "HostRequest":
-        """Reads a pod's spec, including its overhead. Raises ValueError on an invalid quantity.
+        """Reads a pod's spec, including its overhead. Raises ValueError on an invalid quantity, or on a field of
+        another type than a pod's.
 
         Pod-level requests (KEP-2837) replace those of its containers.
         """
-        return _shared(_total(spec, "cpu", _cpu), _total(spec, "memory", _memory))
+        try:
+            return _shared(_total(spec, "cpu", _cpu), _total(spec, "memory", _memory))
+        except (AttributeError, TypeError) as error:
+            raise ValueError(f"containers or resources have other types than those of a pod: {error}") from None
 
 
 def counted(

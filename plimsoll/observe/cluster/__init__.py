@@ -1,7 +1,7 @@
 """One cluster by list and watch: a Snapshot of what it holds now."""
 
 from plimsoll.observe.cluster.batcher import Batcher
-from plimsoll.observe.cluster.cluster_watch import ClusterWatch
+from plimsoll.observe.cluster.cluster_watch import ClusterWatch, NewerSchemaError
 from plimsoll.observe.cluster.events import events_about
 from plimsoll.observe.cluster.health import NotSyncedError
 from plimsoll.observe.cluster.kinds import (
@@ -49,6 +49,7 @@ __all__ = [
     "Batcher",
     "ClusterWatch",
     "Kind",
+    "NewerSchemaError",
     "NotSyncedError",
     "Observer",
     "PodStore",

@@ -4,13 +4,19 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection
+from plimsoll.labels import SCHEMA, SCHEMA_VERSION
 from plimsoll.observe.cluster.batcher import Batcher
 from plimsoll.observe.cluster.health import Health
 from plimsoll.observe.cluster.kind_watch import KindWatch
 from plimsoll.observe.cluster.kinds import DEFINITIONS
 from plimsoll.observe.cluster.presence import ABSENT, Presence
 from plimsoll.observe.cluster.store import Store
+
+
+class NewerSchemaError(PlimsollError):
+    """Our kinds are those of a newer release: nothing may be planned."""
 
 
 class ClusterWatch:
@@ -64,6 +70,16 @@ class ClusterWatch:
     def require_synced(self) -> None:
         """Raises NotSyncedError before every watch is synced."""
         self._health.require_synced()
+
+    def require_known_schema(self) -> None:
+        """Raises NewerSchemaError where a newer release has defined our kinds: their objects may say what we miss."""
+        for definition in self._definitions.values():
+            version = definition.labels.get(SCHEMA, "")
+            if version.isdecimal() and int(version) > SCHEMA_VERSION:
+                raise NewerSchemaError(
+                    f"the kind {definition.name} has schema {version}, and this release knows {SCHEMA_VERSION}",
+                    "run the release that has defined it, or apply this release's foundation stack",
+                )
 
     def warnings(self) -> tuple[str, ...]:
         """As `Health.warnings`."""

@@ -26,10 +26,11 @@ class Observer(ClusterWatch):
     def snapshot(self) -> Snapshot:
         """The cluster as it is known now; the same value while nothing changes.
 
-        Raises NotSyncedError before every watch is synced, PlimsollError on more than one Environment, and
-        InvalidObjectError on one that cannot be read.
+        Raises NotSyncedError before every watch is synced, NewerSchemaError on kinds of a newer release, PlimsollError
+        on more than one Environment, and InvalidObjectError on one that cannot be read.
         """
         self.require_synced()
+        self.require_known_schema()
         with self._lock:
             warnings = self.warnings()
             state = (self._stores.version, warnings, self._answers())

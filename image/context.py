@@ -1,0 +1,75 @@
+"""The folder that the image is built from: Python packages by their locked hashes, the Pulumi CLI, an SBOM."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from image.base import run
+from image.sbom import write_sbom
+from plimsoll.apply import plugin_version
+from plimsoll.errors import PlimsollError
+from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
+
+CHECKOUT: Final = Path(__file__).resolve().parents[1]
+PLATFORM: Final = "x86_64-manylinux_2_28"
+PULUMI: Final = ("pulumi", "pulumi-language-python")
+SERVICES: Final = ("ec2", "kms", "pricing", "s3", "ssm", "sso", "sso-oidc", "sts")
+"""Of AWS, whose descriptions are kept: a hundred megabytes describe the others."""
+UNUSED: Final = ("numpy/*/tests", "numpy/tests", "pip", "pip-*.dist-info", "setuptools*", "bin")
+
+
+def make_context(folder: Path, python: str, provider: str, uv: str) -> None:
+    """Fills an empty folder. `python` is the version of the base's, `provider` plugin or attached.
+
+    Raises CalledProcessError where a command fails, and PlimsollError where the plugin is wanted and cannot be had.
+    """
+    site = folder / "site"
+    requirements = folder / "requirements.txt"
+    export = [uv, "export", "--quiet", "--locked", "--no-default-groups", "--group", "image", "--no-emit-project"]
+    run([*export, "--directory", str(CHECKOUT), "--output-file", str(requirements)])
+    install = [uv, "pip", "install", "--quiet", "--target", str(site), "--python-version", python]
+    install += ["--python-platform", PLATFORM, "--only-binary", ":all:"]
+    run([*install, "--require-hashes", "--requirements", str(requirements)])
+    run([uv, "build", "--quiet", "--wheel", "--out-dir", str(folder / "wheel"), str(CHECKOUT)])
+    run([*install, "--no-deps", *map(str, (folder / "wheel").glob("*.whl"))])
+    _programs(folder / "bin", site)
+    _plugin(folder / "pulumi-home", folder / "bin" / "pulumi", provider)
+    _prune(site)
+    write_sbom(folder / "sbom.cdx.json", site, [folder / "bin" / name for name in PULUMI])
+
+
+def _programs(into: Path, site: Path) -> None:
+    Installation(missing_programs(find_programs(list(PULUMI)))).run()
+    into.mkdir()
+    for name in PULUMI:
+        for program in part(name).cached.glob(f"{name}*"):
+            shutil.copy2(program, into / program.name)
+    shutil.move(site / "bin" / "dumb-init", into / "dumb-init")
+
+
+def _plugin(home: Path, pulumi: Path, provider: str) -> None:
+    home.mkdir()
+    if provider != "plugin":
+        return
+    version = plugin_version()
+    command = [str(pulumi), "plugin", "install", "resource", "kubernetes", f"v{version}"]
+    done = subprocess.run(
+        command, env={**os.environ, "PULUMI_HOME": str(home)}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise PlimsollError(
+            f"the kubernetes plugin v{version} cannot be downloaded: {done.stderr.strip()[-300:]}",
+            "build with the built-in provider instead: make image PROVIDER=attached",
+        )
+
+
+def _prune(site: Path) -> None:
+    """Takes away what the controller never reads."""
+    for pattern in UNUSED:
+        for path in site.glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for path in (site / "botocore" / "data").iterdir():
+        if path.is_dir() and path.name not in SERVICES:
+            shutil.rmtree(path)

@@ -1,0 +1,77 @@
+"""Drift: how the cluster differs from the states of the capacity stacks. Nothing is written."""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from plimsoll.apply.cluster import ClusterIdentity
+from plimsoll.apply.settings import ApplySettings
+from plimsoll.apply.state import OWNED_KINDS, State, require_own
+from plimsoll.kube import Objects, kind_of
+from plimsoll.labels import SHARD
+from plimsoll.model import ObjectKey
+from plimsoll.provider import changes, property_path, prune
+
+_OURS_TO_CHANGE = (("spec", "replicas"),)
+"""Fields that an autoscaler may write beside us."""
+
+
+class DriftKind(StrEnum):
+    """How an object differs."""
+
+    GONE = "Gone"
+    """The state has it, the cluster has not."""
+    REPLACED = "Replaced"
+    """The cluster has another object of its name."""
+    CHANGED = "Changed"
+    """Fields that we declared have other values."""
+    UNKNOWN = "Unknown"
+    """It carries the label of one of the stacks, and no state has it."""
+
+
+class Drift(NamedTuple):
+    kind: DriftKind
+    key: ObjectKey
+    stack: str
+    fields: tuple[str, ...] = ()
+    """Paths of the fields that differ, of one that is Changed."""
+
+
+def find_drift(
+    settings: ApplySettings, states: Iterable[State], identity: ClusterIdentity, cluster: Objects
+) -> list[Drift]:
+    """By stack and object. Raises OtherClusterError, RequestError and ConnectionFailedError."""
+    known = list(states)
+    for state in known:
+        require_own(state, identity)
+    found = [each for state in known for each in _of_state(state, cluster)]
+    keys = {key for state in known for key in state.resources}
+    for kind in OWNED_KINDS:
+        for live in cluster.labelled(kind, SHARD):
+            metadata = live["metadata"]
+            stack, key = str(metadata["labels"][SHARD]), ObjectKey.of(live)
+            ours = settings.shard_number(stack) is not None
+            if ours and key not in keys and not metadata.get("deletionTimestamp"):
+                found.append(Drift(DriftKind.UNKNOWN, key, stack))
+    return sorted(found, key=lambda each: (each.stack, str(each.key)))
+
+
+def _of_state(state: State, cluster: Objects) -> Iterator[Drift]:
+    for key, resource in state.resources.items():
+        live = cluster.get(kind_of({"apiVersion": key.api_version, "kind": key.kind}), key.namespace, key.name)
+        if live is None:
+            yield Drift(DriftKind.GONE, key, state.stack)
+        elif resource.uid and live["metadata"]["uid"] != resource.uid:
+            yield Drift(DriftKind.REPLACED, key, state.stack)
+        elif fields := _changed(dict(resource.declared.inputs), live):
+            yield Drift(DriftKind.CHANGED, key, state.stack, fields)
+
+
+def _changed(declared: dict[str, Any], live: dict[str, Any]) -> tuple[str, ...]:
+    """Paths of declared fields whose live value is another one. What others add is theirs."""
+    wanted = {key: value for key, value in declared.items() if key not in ("apiVersion", "kind", "status")}
+    wanted["metadata"] = {
+        key: value for key, value in (wanted.get("metadata") or {}).items() if key in ("labels", "annotations")
+    }
+    found = changes(prune(live, wanted), wanted)
+    return tuple(sorted(property_path(each.path) for each in found if each.path[:2] not in _OURS_TO_CHANGE))

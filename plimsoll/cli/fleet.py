@@ -1,0 +1,152 @@
+"""`plimsoll status --fleet`: a row for each cluster of a file; one that does not answer is a row, too."""
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+from rich.table import Table
+from rich.text import Text
+
+from plimsoll.apply import LAST_DELTA, LEASE_VERSION, LeaseSettings
+from plimsoll.cli.shared import OUT
+from plimsoll.errors import PlimsollError
+from plimsoll.kube import Connection, RequestError
+from plimsoll.labels import INSTANCE_TYPE
+from plimsoll.model import Snapshot
+from plimsoll.model.api import ConditionType, DemandPhase
+from plimsoll.model.meta import Declared, condition_of, describe_errors
+from plimsoll.observe.cluster import read_cluster
+from plimsoll.packing import GPU_MILLI
+from plimsoll.plan.ledger import gpu_ledger
+from plimsoll.plan.view import ClusterView
+
+SHOWN: Final = ("Environment", "Workspace", "NodeClaim", "NodePool", "Node", "Pod", "GPUDemand")
+TITLES: Final = (
+    "Cluster", "Environment", "Version", "Lease holder", "Workspaces", "Demand", "GPUs used", "$/h", "Last delta",
+)  # fmt: skip
+_AT_ONCE: Final = 16
+
+
+class FleetCluster(Declared):
+    """A cluster of the file."""
+
+    name: str = Field(min_length=1)
+    kubeconfig: Path | None = None
+    """Relative to the file; absent: the usual one."""
+    context: str | None = None
+
+
+class Fleet(Declared):
+    clusters: tuple[FleetCluster, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _names_once(self) -> "Fleet":
+        twice = [name for name, number in Counter(each.name for each in self.clusters).items() if number > 1]
+        if twice:
+            raise ValueError(f"two clusters are called {twice[0]!r}")
+        return self
+
+
+def read_fleet(path: Path) -> Fleet:
+    """Raises PlimsollError that names the file and the field."""
+    try:
+        content = yaml.safe_load(path.read_text())
+        fleet = Fleet.model_validate(content)
+    except OSError as error:
+        raise PlimsollError(f"{path}: {error.strerror}", "name a file with `clusters`") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise PlimsollError(f"{path}: {' '.join(str(error).split())}", "write it in YAML") from None
+    except ValidationError as error:
+        raise PlimsollError(
+            f"{path}: {describe_errors(error)}", "write `clusters`, a list of `name`, `kubeconfig` and `context`"
+        ) from None
+    return fleet
+
+
+def fleet_status(fleet: Fleet, folder: Path) -> list[dict[str, Any]]:
+    """A row for each cluster, in the order of the file; `error` is why one could not be read, else empty."""
+    with ThreadPoolExecutor(min(_AT_ONCE, len(fleet.clusters)), thread_name_prefix="fleet") as pool:
+        return list(pool.map(lambda each: _row(each, folder), fleet.clusters))
+
+
+def _row(cluster: FleetCluster, folder: Path) -> dict[str, Any]:
+    try:
+        kubeconfig = folder / cluster.kubeconfig if cluster.kubeconfig is not None else None
+        connection = Connection.open(kubeconfig, cluster.context)
+        try:
+            return {"cluster": cluster.name, **_state(read_cluster(connection, SHOWN), _lease(connection)), "error": ""}
+        finally:
+            connection.close()
+    except PlimsollError as error:
+        return {"cluster": cluster.name, "error": error.message}
+
+
+def _lease(connection: Connection) -> dict[str, Any]:
+    settings = LeaseSettings()
+    try:
+        return connection.request(
+            "GET", f"/apis/coordination.k8s.io/v1/namespaces/{settings.namespace}/leases/{settings.name}", patient=True
+        )
+    except RequestError as error:
+        if error.code in (403, 404):
+            return {}
+        raise
+
+
+def _state(snapshot: Snapshot, lease: dict[str, Any]) -> dict[str, Any]:
+    notes = (lease.get("metadata") or {}).get("annotations") or {}
+    accounts = gpu_ledger(snapshot).accounts()
+    total = sum(account.gpus for account in accounts)
+    free = sum(sum(account.free_milli) for account in accounts)
+    catalog = ClusterView(snapshot).types.catalog
+    types = [catalog.lookup(claim.labels.get(INSTANCE_TYPE, "")) for claim in snapshot.node_claims]
+    prices = [None if each is None else each.price_per_hour for each in types]
+    demands = [each.status for each in snapshot.gpu_demands if each.status.phase is not DemandPhase.COMPLETED]
+    return {
+        "environment": snapshot.environment.name if snapshot.environment.uid else "",
+        "version": notes.get(LEASE_VERSION, ""),
+        "leaseHolder": (lease.get("spec") or {}).get("holderIdentity") or "",
+        "verdicts": dict(sorted(_verdicts(snapshot).items())),
+        "demandPods": sum(each.pod_count for each in demands),
+        "demandGPUs": sum(each.gpus for each in demands),
+        "gpus": total,
+        "gpusUsed": round(total - free / GPU_MILLI, 3),
+        "costPerHour": round(sum(each for each in prices if each is not None), 4),
+        "unknownPrices": sum(each is None for each in prices),
+        "lastDelta": notes.get(LAST_DELTA, ""),
+    }
+
+
+def _verdicts(snapshot: Snapshot) -> Counter[str]:
+    found = Counter({"InvalidSpec": len(snapshot.invalid_workspaces)} if snapshot.invalid_workspaces else {})
+    for each in snapshot.workspaces:
+        ready = condition_of(each.status.conditions, ConditionType.RESOURCE_READY)
+        found[ready.reason if ready is not None else "NoVerdict"] += 1
+    return found
+
+
+def print_fleet(rows: list[dict[str, Any]]) -> None:
+    table = Table(*TITLES, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        if row["error"]:
+            table.add_row(Text(row["cluster"]), Text("does not answer", style="red"), *[""] * (len(TITLES) - 2))
+            continue
+        verdicts = ", ".join(f"{number} {reason}" for reason, number in row["verdicts"].items())
+        demand = f"{row['demandPods']} pods, {row['demandGPUs']} GPUs" if row["demandPods"] else "none"
+        unknown = f" + {row['unknownPrices']} unknown" if row["unknownPrices"] else ""
+        table.add_row(
+            *(Text(row[key]) for key in ("cluster", "environment", "version")),
+            Text(row["leaseHolder"] or "nobody", style="" if row["leaseHolder"] else "red"),
+            verdicts or "none",
+            demand,
+            f"{row['gpusUsed']:g} of {row['gpus']}",
+            f"{row['costPerHour']:g}{unknown}",
+            row["lastDelta"][:19] or "never",
+        )
+    OUT.print(table)
+    for row in rows:
+        if row["error"]:
+            OUT.print(Text.assemble((f"{row['cluster']}: ", "bold"), row["error"]), soft_wrap=True)

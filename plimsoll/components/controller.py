@@ -1,0 +1,239 @@
+"""Controller: `plimsoll run` as a Deployment, with what stands around it."""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypedDict
+
+import pulumi
+from pulumi_kubernetes.apps.v1 import Deployment
+from pulumi_kubernetes.networking.v1 import NetworkPolicy
+from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
+
+from plimsoll.components.access import NAMESPACE, SERVICE_ACCOUNT
+from plimsoll.components.component import Component
+from plimsoll.components.declaration import checked, child_of, fields_of, known, metadata
+from plimsoll.components.specs import ControllerSpec
+
+CONTROLLER_NAME: Final = "plimsoll-controller"
+LABELS: Final = {"app.kubernetes.io/name": "plimsoll", "app.kubernetes.io/component": "controller"}
+USER: Final = 65532
+"""Of the image."""
+RESTRICTED: Final = {
+    "pod-security.kubernetes.io/enforce": "restricted",
+    "pod-security.kubernetes.io/enforce-version": "latest",
+}
+"""Labels of the namespace: https://kubernetes.io/docs/concepts/security/pod-security-standards/"""
+_HOME: Final = "/var/lib/plimsoll"
+_SECRET: Final = "/var/run/plimsoll"
+_STATE: Final = f"{_HOME}/state"
+
+Object = dict[str, Any]
+
+
+class SecretKeyArgs(TypedDict, total=False):
+    name: pulumi.Input[str]
+    key: pulumi.Input[str]
+
+
+class SecretStoreArgs(TypedDict, total=False):
+    secret_provider_class: pulumi.Input[str]
+    file: pulumi.Input[str]
+
+
+class ControllerResourcesArgs(TypedDict, total=False):
+    cpu: pulumi.Input[str]
+    memory: pulumi.Input[str]
+    memory_limit: pulumi.Input[str]
+
+
+class ControllerArgs(TypedDict, total=False):
+    """What runs, where its state is, and what its pods get."""
+
+    image: pulumi.Input[str]
+    replicas: pulumi.Input[int]
+    backend: pulumi.Input[str]
+    state_claim: pulumi.Input[str]
+    passphrase: pulumi.Input[SecretKeyArgs]
+    passphrase_store: pulumi.Input[SecretStoreArgs]
+    secrets_provider: pulumi.Input[str]
+    provider: pulumi.Input[str]
+    shards: pulumi.Input[int]
+    pre_started: pulumi.Input[int]
+    lease_duration: pulumi.Input[float]
+    lease_renew_deadline: pulumi.Input[float]
+    lease_retry_period: pulumi.Input[float]
+    env: pulumi.Input[dict[str, pulumi.Input[str]]]
+    pod_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
+    service_account_annotations: pulumi.Input[dict[str, pulumi.Input[str]]]
+    """Given to the Foundation, which makes the account."""
+    resources: pulumi.Input[ControllerResourcesArgs]
+    priority_class_name: pulumi.Input[str]
+    node_selector: pulumi.Input[dict[str, pulumi.Input[str]]]
+    tolerations: pulumi.Input[list[pulumi.Input[dict[str, pulumi.Input[str]]]]]
+    termination_grace_period_seconds: pulumi.Input[int]
+    network_policy: pulumi.Input[bool]
+    egress_ports: pulumi.Input[list[pulumi.Input[int]]]
+    metrics_port: pulumi.Input[int]
+
+
+class Controller(Component):
+    """The controller in the namespace plimsoll-system: one pod works, the others are warm standbys.
+
+    Its namespace and its service account are the Foundation's. Raises InvalidArgumentError where an argument does not
+    fit.
+    """
+
+    deployment_name: pulumi.Output[str]
+    """Name of the Deployment."""
+    namespace: pulumi.Output[str]
+    """Namespace of the Deployment."""
+
+    def __init__(self, name: str, args: ControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("Controller", name, args, opts)
+        known("Controller", name, args, "network_policy", "passphrase", "passphrase_store", "state_claim")
+        fields = fields_of(args)
+        # Not awaited: its Secret can only be made once the namespace is there.
+        self.deployment = Deployment(
+            self.named(CONTROLLER_NAME),
+            metadata=metadata(CONTROLLER_NAME, NAMESPACE, LABELS, skip_await=True),
+            spec=checked(ControllerSpec, "Controller", name, fields, deployment_spec),
+            opts=child_of(self),
+        )
+        self.budget = PodDisruptionBudget(
+            self.named(CONTROLLER_NAME),
+            metadata=metadata(CONTROLLER_NAME, NAMESPACE, LABELS),
+            spec={"maxUnavailable": 1, "selector": {"matchLabels": LABELS}},
+            opts=child_of(self),
+        )
+        if fields.get("network_policy", fields.get("networkPolicy", True)):
+            self.network_policy = NetworkPolicy(
+                self.named(CONTROLLER_NAME),
+                metadata=metadata(CONTROLLER_NAME, NAMESPACE, LABELS),
+                spec=checked(ControllerSpec, "Controller", name, fields, network_policy_spec),
+                opts=child_of(self),
+            )
+        self.deployment_name = self.deployment.metadata["name"]
+        self.namespace = self.deployment.metadata["namespace"]
+        self.register_outputs({"deploymentName": self.deployment_name, "namespace": self.namespace})
+
+
+def deployment_spec(spec: ControllerSpec) -> Object:
+    """The spec of its Deployment; the pods fit Pod Security's level restricted."""
+    pod: Object = {
+        "serviceAccountName": SERVICE_ACCOUNT,
+        "terminationGracePeriodSeconds": spec.termination_grace_period_seconds,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": key,
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": LABELS},
+            }
+            for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+        ],
+        "containers": [_container(spec)],
+        "volumes": [volume for volume, _ in _volumes(spec)],
+        **({"priorityClassName": spec.priority_class_name} if spec.priority_class_name else {}),
+        **({"nodeSelector": spec.node_selector} if spec.node_selector else {}),
+        **({"tolerations": list(spec.tolerations)} if spec.tolerations else {}),
+    }
+    return {
+        "replicas": spec.replicas,
+        "selector": {"matchLabels": LABELS},
+        # A new pod is a standby before an old one goes.
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+        "template": {
+            "metadata": {
+                "labels": {**spec.pod_labels, **LABELS},
+                "annotations": {
+                    "prometheus.io/scrape": "true",
+                    "prometheus.io/port": str(spec.metrics_port),
+                    "prometheus.io/path": "/metrics",
+                },
+            },
+            "spec": pod,
+        },
+    }
+
+
+def network_policy_spec(spec: ControllerSpec) -> Object:
+    """Nobody reaches the pods but for metrics and health; they reach DNS and the given ports."""
+    dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
+    return {
+        "podSelector": {"matchLabels": LABELS},
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{"ports": [{"protocol": "TCP", "port": spec.metrics_port}]}],
+        "egress": [{"ports": dns}, {"ports": [{"protocol": "TCP", "port": port} for port in spec.egress_ports]}],
+    }
+
+
+def _container(spec: ControllerSpec) -> Object:
+    def probe(path: str, period: int, failures: int) -> Object:
+        get = {"path": path, "port": "metrics"}
+        return {"httpGet": get, "periodSeconds": period, "timeoutSeconds": 5, "failureThreshold": failures}
+
+    return {
+        "name": "controller",
+        "image": spec.image,
+        "args": ["run"],
+        "env": [{"name": name, "value": value} for name, value in _environment(spec).items()],
+        "ports": [{"name": "metrics", "containerPort": spec.metrics_port}],
+        "startupProbe": probe("/healthz", 2, 60),
+        "livenessProbe": probe("/healthz", 20, 3),
+        "readinessProbe": probe("/readyz", 5, 2),
+        "resources": {
+            "requests": {"cpu": spec.resources.cpu, "memory": spec.resources.memory},
+            "limits": {"memory": spec.resources.memory_limit},
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [mount for _, mount in _volumes(spec)],
+    }
+
+
+def _environment(spec: ControllerSpec) -> Mapping[str, str]:
+    file = spec.passphrase.key if spec.passphrase else spec.passphrase_store.file if spec.passphrase_store else ""
+    return {
+        "PLIMSOLL_METRICS_HOST": "0.0.0.0",
+        "PLIMSOLL_METRICS_PORT": str(spec.metrics_port),
+        "PLIMSOLL_PROVIDER": spec.provider,
+        "PLIMSOLL_SHARDS": str(spec.shards),
+        "PLIMSOLL_PRE_STARTED": str(spec.pre_started),
+        "PLIMSOLL_SECRETS_PROVIDER": spec.secrets_provider,
+        "PLIMSOLL_LEASE_DURATION": f"{spec.lease_duration:g}",
+        "PLIMSOLL_LEASE_RENEW_DEADLINE": f"{spec.lease_renew_deadline:g}",
+        "PLIMSOLL_LEASE_RETRY_PERIOD": f"{spec.lease_retry_period:g}",
+        "PULUMI_BACKEND_URL": spec.backend or f"file://{_STATE}",
+        **({"PULUMI_CONFIG_PASSPHRASE_FILE": f"{_SECRET}/{file}"} if file else {}),
+        **spec.env,
+    }
+
+
+def _volumes(spec: ControllerSpec) -> list[tuple[Object, Object]]:
+    """Each with its mount. All else of the container's file system is read-only."""
+    found: list[tuple[Object, Object]] = [
+        ({"name": "work", "emptyDir": {"sizeLimit": "2Gi"}}, {"name": "work", "mountPath": _HOME}),
+        ({"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "tmp", "mountPath": "/tmp"}),
+    ]
+    if spec.state_claim:
+        claim = {"name": "state", "persistentVolumeClaim": {"claimName": spec.state_claim}}
+        found.append((claim, {"name": "state", "mountPath": _STATE}))
+    mount = {"name": "passphrase", "mountPath": _SECRET, "readOnly": True}
+    if spec.passphrase is not None:
+        items = [{"key": spec.passphrase.key, "path": spec.passphrase.key}]
+        secret = {"secretName": spec.passphrase.name, "defaultMode": 0o440, "items": items}
+        found.append(({"name": "passphrase", "secret": secret}, mount))
+    if spec.passphrase_store is not None:
+        attributes = {"secretProviderClass": spec.passphrase_store.secret_provider_class}
+        csi = {"driver": "secrets-store.csi.k8s.io", "readOnly": True, "volumeAttributes": attributes}
+        found.append(({"name": "passphrase", "csi": csi}, mount))
+    return found

@@ -1,0 +1,90 @@
+"""The controller in a cluster: its image, its state and what its pods get."""
+
+from pydantic import Field, field_validator, model_validator
+
+from plimsoll.model.meta import Declared
+
+SECRETS_PROVIDERS = ("awskms://", "azurekeyvault://", "gcpkms://", "hashivault://")
+
+
+class SecretKey(Declared):
+    """A key of a Secret in the controller's namespace."""
+
+    name: str = Field(min_length=1)
+    key: str = "passphrase"
+
+
+class SecretStore(Declared):
+    """A SecretProviderClass of the Secrets Store CSI driver, and the file that it makes."""
+
+    secret_provider_class: str = Field(min_length=1)
+    file: str = "passphrase"
+
+
+class ControllerResources(Declared):
+    """Requests and limits of its container, as quantities."""
+
+    cpu: str = "250m"
+    memory: str = "640Mi"
+    """Measured: 200 MiB at 5,000 nodes, and 110 MiB for each pre-started update."""
+    memory_limit: str = "1536Mi"
+    """A burst of 500 objects runs four updates side by side."""
+
+
+class ControllerSpec(Declared):
+    """Its Deployment and what stands around it."""
+
+    image: str = Field(min_length=1)
+    replicas: int = Field(default=2, ge=1, le=5)
+    """One works, the others are warm standbys."""
+    backend: str = ""
+    """URL of the Pulumi state: s3://, gs:// or azblob://. Absent: on the volume of `state_claim`."""
+    state_claim: str = ""
+    """PersistentVolumeClaim of the state; ReadWriteMany where there is more than one replica."""
+    passphrase: SecretKey | None = None
+    passphrase_store: SecretStore | None = None
+    secrets_provider: str = "passphrase"
+    """Or the URL of a key, and no passphrase."""
+    provider: str = Field(default="plugin", pattern="^(plugin|attached)$")
+    """As the image was built."""
+    shards: int = Field(default=4, ge=1, le=64)
+    pre_started: int = Field(default=1, ge=0, le=64)
+    lease_duration: float = Field(default=15.0, gt=0)
+    lease_renew_deadline: float = Field(default=10.0, gt=0)
+    lease_retry_period: float = Field(default=5.0, gt=0)
+    env: dict[str, str] = Field(default_factory=dict)
+    """Further variables, such as AWS_REGION."""
+    pod_labels: dict[str, str] = Field(default_factory=dict)
+    """Such as `azure.workload.identity/use: "true"`."""
+    service_account_annotations: dict[str, str] = Field(default_factory=dict)
+    """Of a cloud identity, such as `eks.amazonaws.com/role-arn`."""
+    resources: ControllerResources = ControllerResources()
+    priority_class_name: str = ""
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    tolerations: tuple[dict[str, str], ...] = ()
+    termination_grace_period_seconds: int = Field(default=90, ge=30)
+    """An update that runs ends what it has begun."""
+    network_policy: bool = True
+    egress_ports: tuple[int, ...] = (443, 6443)
+    """TCP ports of the apiserver, the backend and the cloud."""
+    metrics_port: int = Field(default=9464, ge=1024, le=65535)
+
+    @field_validator("secrets_provider")
+    @classmethod
+    def _is_known(cls, provider: str) -> str:
+        if provider != "passphrase" and not provider.startswith(SECRETS_PROVIDERS):
+            raise ValueError(f"must be passphrase, or begin with one of {', '.join(SECRETS_PROVIDERS)}")
+        return provider
+
+    @model_validator(mode="after")
+    def _has_state_and_secrets(self) -> "ControllerSpec":
+        if bool(self.backend) == bool(self.state_claim):
+            raise ValueError("set either backend or stateClaim: where the Pulumi state is")
+        given = [self.passphrase is not None, self.passphrase_store is not None]
+        if sum(given) != (1 if self.secrets_provider == "passphrase" else 0):
+            raise ValueError(
+                "set passphrase or passphraseStore with the secretsProvider passphrase, and neither with a key"
+            )
+        if not self.lease_retry_period < self.lease_renew_deadline < self.lease_duration:
+            raise ValueError("leaseRetryPeriod < leaseRenewDeadline < leaseDuration must hold")
+        return self
