@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.trace import TracePod, read_nodes
 from plimsoll.errors import PlimsollError
 from plimsoll.packing.gpus import ANY
-from plimsoll.packing.nodes import Filling, NodeShape, PodNeed, group, pack_nodes
+from plimsoll.packing.nodes import NodeShape, PodNeed, best_fit_gpus, pack_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ def shape_of(text: str) -> NodeShape:
     )
 
 
-def on_nodes(pods: Iterable[TracePod], shapes: Sequence[NodeShape]) -> OnNodes:
-    """Packs the pods; the time is that of packing alone. Models do not count where the shapes have none."""
+def needs_of(pods: Iterable[TracePod], shapes: Sequence[NodeShape]) -> list[PodNeed]:
+    """What the pods need of such nodes. Models do not count where the shapes have none."""
     modelled = any(shape.kind != ANY for shape in shapes)
-    needs = [
+    return [
         PodNeed(
             pod.key,
             dict.fromkeys((modelled and pod.models) or (ANY,), pod.gpu_milli),
@@ -64,6 +64,11 @@ def on_nodes(pods: Iterable[TracePod], shapes: Sequence[NodeShape]) -> OnNodes:
         )
         for pod in pods
     ]
+
+
+def on_nodes(pods: Iterable[TracePod], shapes: Sequence[NodeShape]) -> OnNodes:
+    """Packs the pods; the time is that of packing alone. Models do not count where the shapes have none."""
+    needs = needs_of(pods, shapes)
     start = time.perf_counter()
     packing = pack_nodes(needs, shapes, clock=time.perf_counter)
     seconds = time.perf_counter() - start
@@ -71,23 +76,9 @@ def on_nodes(pods: Iterable[TracePod], shapes: Sequence[NodeShape]) -> OnNodes:
         pods=len(needs),
         unplaced=len(packing.unplaced),
         nodes=len(packing.nodes),
-        best_fit=_best_fit(needs, shapes),
+        best_fit=best_fit_gpus(needs, shapes),
         gpus=packing.gpus,
         lower_bound_gpus=packing.least,
         nodes_by_shape=dict(sorted(Counter(node.shape or "" for node in packing.nodes).items())),
         solve_seconds=round(seconds, 6),
     )
-
-
-def _best_fit(needs: Sequence[PodNeed], shapes: Sequence[NodeShape]) -> int:
-    """GPUs of nodes of the smallest shape that takes the pod that finds no room, the largest pods first."""
-    kinds = {shape.kind for shape in shapes}
-    filling = Filling()
-    each_kind = [
-        PodNeed(need.name, dict.fromkeys(kinds, need.milli[ANY]), need.devices, need.cpu_milli, need.memory_mib)
-        if ANY in need.milli
-        else need
-        for need in needs
-    ]
-    group(filling, each_kind, shapes)
-    return sum(len(node.gpus) for node in filling.nodes)

@@ -85,9 +85,9 @@ def main(
     snapshot = a_cluster(nodes, pods, waiting, Situation()).model_copy(update={"host_loads": store.loads()})
     gc.collect()
     gc.freeze()
-    planner = DemandPlanner(clock=time.perf_counter)
+    planner = DemandPlanner()
     start = time.perf_counter()
-    planner.demands(snapshot)
+    planner.plan(snapshot)
     first = time.perf_counter() - start
     updates = []
     for raw in islice(manifests(plain + _CHANGES, nodes), plain, None):
@@ -95,7 +95,7 @@ def main(
         key, entry = store.read(raw)
         store.put(key, entry)
         snapshot = snapshot.model_copy(update={"host_loads": store.loads()})
-        planner.demands(snapshot)
+        planner.plan(snapshot)
         updates.append(time.perf_counter() - start)
     row = {
         "plain": plain,

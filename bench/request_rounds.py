@@ -1,6 +1,6 @@
 """In how many rounds the demand planner requests nodes until all shares of a trace have a place."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from bench.trace import TracePod
@@ -9,7 +9,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import InstanceType, Node, Pod
 from plimsoll.model.karpenter import NodePool
-from plimsoll.plan.demand import Demand, DemandPlanner, PlannedNode, Promise
+from plimsoll.plan.demand import DemandPlanner, PlannedNode, RequestedNode
 from plimsoll.plan.requests import NodeRequest
 
 _MIB: Final = 16384
@@ -32,25 +32,20 @@ def rounds(pods: Sequence[TracePod]) -> int:
         node_pools=(_node_pool(models),),
         pods=tuple(_pod(pod) for pod in pods),
     )
-    planner, done = DemandPlanner(), 0
-    new = _requested(planner.demands(cluster))
-    came: dict[str, str] = {}
-    while new and done < _MOST:
-        done += 1
-        coming = [
-            NodeRequest.of(node).requested_node(f"{done}-{number}", demand) for number, (demand, node) in enumerate(new)
-        ]
-        new = _requested(planner.demands(cluster, coming, came=came))
+    planner, asked = DemandPlanner(), 0
+    new = planner.plan(cluster).nodes
+    while new and asked < _MOST:
+        asked += 1
+        coming = _requested(asked, new)
+        new = planner.plan(cluster, coming).nodes
         if not new:
             cluster = cluster.model_copy(update={"nodes": (*cluster.nodes, *map(_node, coming))})
-            came |= {each.name: each.demand for each in coming}
-            new = _requested(planner.demands(cluster, came=came))
-    return done
+            new = planner.plan(cluster).nodes
+    return asked
 
 
-def _requested(demands: Iterable[Demand]) -> list[tuple[str, PlannedNode]]:
-    """New nodes, with the name of their demand."""
-    return [(demand.name, node) for demand in demands for node in demand.nodes]
+def _requested(number: int, nodes: Sequence[PlannedNode]) -> list[RequestedNode]:
+    return [NodeRequest.of(node).requested_node(f"{number}-{at}") for at, node in enumerate(nodes)]
 
 
 def _type(model: str) -> str:
@@ -63,16 +58,16 @@ def _node_pool(models: Sequence[str]) -> NodePool:
     return NodePool.read({"metadata": {"name": _POOL}, "spec": {"template": {"spec": spec}}})
 
 
-def _node(promise: Promise) -> Node:
+def _node(requested: RequestedNode) -> Node:
     labels = {
-        INSTANCE_TYPE: promise.instance_types[0],
+        INSTANCE_TYPE: requested.instance_types[0],
         NODEPOOL: _POOL,
-        GPU_PRODUCT: promise.kind.replace(" ", "-"),
+        GPU_PRODUCT: requested.kind.replace(" ", "-"),
         GPU_COUNT: "1",
         GPU_MEMORY: str(_MIB),
     }
     status = {"allocatable": {GPU_RESOURCE: "1", "cpu": "9999", "memory": "99Ti"}, "conditions": [_READY]}
-    return Node.read({"metadata": {"name": promise.name, "labels": labels}, "status": status})
+    return Node.read({"metadata": {"name": requested.name, "labels": labels}, "status": status})
 
 
 def _pod(pod: TracePod) -> Pod:

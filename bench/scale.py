@@ -33,10 +33,9 @@ from bench.large_cluster import PRODUCTS, Situation, a_cluster, queue_name, wait
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
-from plimsoll.model.api import GPUDemand
 from plimsoll.model.cluster import Pod
-from plimsoll.plan.demand import Demand, DemandPlanner, Promise
-from plimsoll.plan.requests import NodeRequest, figures
+from plimsoll.plan.demand import DemandPlan, DemandPlanner, RequestedNode
+from plimsoll.plan.requests import NodeRequest
 
 _AIM_MS = 50
 _KINDS = ("one more waits", "one is gone", "one is bound")
@@ -81,11 +80,6 @@ def _change(pods: list[Pod], what: str, of_class: int, number: int, snapshot: Sn
         pods[at] = pods[at].model_copy(update={"node_name": node.name, "conditions": ()})
 
 
-def _told(demand: Demand) -> GPUDemand:
-    """The demand as the cluster keeps it."""
-    return GPUDemand.model_validate({"metadata": {"name": demand.name}, "status": figures(demand)})
-
-
 @command
 def main(
     nodes: Annotated[int, typer.Option(help="nodes with 8 GPUs", min=1)] = 10_000,
@@ -104,33 +98,32 @@ def main(
     gc.collect()
     gc.freeze()
     before = _mb()
-    planner = DemandPlanner(clock=time.perf_counter)
+    planner = DemandPlanner()
     start = time.perf_counter()
-    found = planner.demands(snapshot)
+    found = planner.plan(snapshot)
     plan = time.perf_counter() - start
     updates: dict[str, list[float]] = defaultdict(list)
     for name, changed_snapshot in changes(snapshot, situation, changed):
         seconds, _ = _timed(planner, changed_snapshot, [])
         updates[f"{name}, nothing asked"].append(seconds)
-    coming = _asked([], planner.demands(changed_snapshot))
-    planner.demands(changed_snapshot, coming)
+    coming = _requested([], planner.plan(changed_snapshot))
+    planner.plan(changed_snapshot, coming)
     asked = 0
     start_of_second = changed_snapshot
     for name, changed_snapshot in changes(start_of_second, situation, changed, seed=1):
         seconds, last = _timed(planner, changed_snapshot, coming)
         updates[f"{name}, all on its way"].append(seconds)
-        asked += sum(len(demand.nodes) for demand in last)
-        coming = _asked(coming, last)
-    told = changed_snapshot.model_copy(update={"gpu_demands": tuple(_told(demand) for demand in last)})
-    again = DemandPlanner(clock=time.perf_counter).demands(told, coming)
-    anew = DemandPlanner(clock=time.perf_counter).demands(changed_snapshot)
+        asked += len(last.nodes)
+        coming = _requested(coming, last)
+    again = DemandPlanner().plan(changed_snapshot, coming)
+    anew = DemandPlanner().plan(changed_snapshot)
     row: dict[str, Any] = {
         "nodes": nodes,
         "pods": pods,
         "waiting": waiting,
         **asdict(situation),
-        "gpus": sum(each.gpus for each in found),
-        "leastGpus": sum(each.packing.least for each in found),
+        "gpus": found.gpus,
+        "leastGpus": found.least_gpus,
         "planSeconds": round(plan, 3),
         "updateMs": {
             name: {"median": _ms(statistics.median(times)), "max": _ms(max(times)), "changes": len(times)}
@@ -139,8 +132,8 @@ def main(
         "updateAimMs": _AIM_MS,
         "askedByUpdates": asked,
         "gpusAfterUpdates": sum(each.gpus for each in coming),
-        "gpusAnew": sum(each.gpus for each in anew),
-        "askedByRestart": sum(len(demand.nodes) for demand in again),
+        "gpusAnew": anew.gpus,
+        "askedByRestart": len(again.nodes),
         "snapshotMb": before,
         "peakMb": _mb(),
     }
@@ -157,24 +150,18 @@ def main(
     Console().print(table, updates_table)
 
 
-def _timed(planner: DemandPlanner, snapshot: Snapshot, coming: list[Promise]) -> tuple[float, tuple[Demand, ...]]:
+def _timed(planner: DemandPlanner, snapshot: Snapshot, coming: list[RequestedNode]) -> tuple[float, DemandPlan]:
     start = time.perf_counter()
-    found = planner.demands(snapshot, coming)
+    found = planner.plan(snapshot, coming)
     return time.perf_counter() - start, found
 
 
-def _asked(coming: Iterable[Promise], found: Iterable[Demand]) -> list[Promise]:
-    """What is on its way once a provisioner has asked for what is new, and retired what nobody is to use."""
-    found = tuple(found)
-    wanted = {name for demand in found for name in demand.on_promises}
-    kept = [promise for promise in coming if promise.name in wanted]
-    taken = {promise.name for promise in kept}
-    numbers = (number for number in itertools.count() if f"trigger-{number}" not in taken)
-    return kept + [
-        NodeRequest.of(node).requested_node(f"trigger-{next(numbers)}", demand.name)
-        for demand in found
-        for node in demand.nodes
-    ]
+def _requested(coming: Iterable[RequestedNode], plan: DemandPlan) -> list[RequestedNode]:
+    """What is on its way once a provisioner has requested what is new, and withdrawn what nobody needs."""
+    kept = [each for each in coming if each.name in plan.needed]
+    taken = {each.name for each in kept}
+    names = (name for number in itertools.count() if (name := f"trigger-{number}") not in taken)
+    return kept + [NodeRequest.of(node).requested_node(next(names)) for node in plan.nodes]
 
 
 def _ms(seconds: float) -> float:

@@ -165,9 +165,13 @@ def _queues(teams: int, gpus: int) -> Iterator[Raw]:
         yield _queue(f"team-{team:02}", f"department-{team // 6}", gpus // teams, gpus // 2)
 
 
+_UNLIMITED = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+
+
 def _queue(name: str, parent: str, quota: int, limit: int) -> Raw:
-    amounts = {"quota": quota, "limit": limit, "overQuotaWeight": 1}
-    return {"metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": {"gpu": amounts}}}
+    gpu = {"quota": quota, "limit": limit, "overQuotaWeight": 1}
+    resources = {"gpu": gpu, "cpu": _UNLIMITED, "memory": _UNLIMITED}
+    return {"metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": resources}}
 
 
 def _environment() -> Raw:

@@ -36,7 +36,7 @@ from plimsoll.loop import Expectations, with_claims
 from plimsoll.model import Plan
 from plimsoll.plan import plan as make_plan
 from plimsoll.plan import validate
-from plimsoll.plan.demand import Demand, DemandPlanner
+from plimsoll.plan.demand import DemandPlan, DemandPlanner
 from plimsoll.policy import withhold
 from plimsoll.report import Metrics, Reporter
 
@@ -51,9 +51,9 @@ class Ticks:
     def __init__(self, cluster: StoredCluster) -> None:
         self.cluster = cluster
         self.parts: dict[str, float] = {}
-        self._planner = DemandPlanner(clock=time.perf_counter)
-        self._plain = self._planner.demands
-        self._planner.demands = self._timed  # type: ignore[method-assign]
+        self._planner = DemandPlanner()
+        self._plain = self._planner.plan
+        self._planner.plan = self._timed  # type: ignore[method-assign]
         self._reporter = Reporter(cluster)
         self._metrics = Metrics()
         self._expectations = Expectations.of((), (), NOW)
@@ -86,7 +86,7 @@ class Ticks:
     def close(self) -> None:
         self._reporter.close()
 
-    def _timed(self, *args: Any, **named: Any) -> tuple[Demand, ...]:
+    def _timed(self, *args: Any, **named: Any) -> DemandPlan:
         with self._part("planner"):
             return self._plain(*args, **named)
 

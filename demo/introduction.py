@@ -70,7 +70,8 @@ DEMAND: Final = Explained(
         (
             r" DEMAND +PHASE",
             "The pods that wait, in classes of pods that may run on the same nodes. FREE of them fit onto GPUs that "
-            "are there; for the others so many GPUS have to come, and no packing needs fewer than BOUND.",
+            "are there, REQUESTED wait for nodes that are on their way, and for NEW ones nodes are to be requested. "
+            "GPUS: their share of those nodes.",
         ),
         (r"  \+ \d+ x", "The nodes to ask Karpenter for."),
         (r"  ! \d+ pod", "A request that cannot be read is refused by name, and holds up no other."),

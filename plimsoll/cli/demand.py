@@ -1,6 +1,5 @@
 """`plimsoll demand`: the GPUs that unschedulable pods need, and the capacity that would be requested."""
 
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
@@ -56,7 +55,7 @@ def demand(
     snapshot = view.observed
     requesting = RequestRound(
         snapshot,
-        DemandPlanner(clock=time.perf_counter),
+        DemandPlanner(),
         Delta(),
         datetime.now(UTC),
         room=environment_room(view),
@@ -64,7 +63,7 @@ def demand(
     )
     warnings = (*snapshot.warnings, *rival_warnings(snapshot.pods))
     phases = {each.name: each.status.phase for each in requesting.plan() if each.status is not None}
-    found = requesting.demands
+    found = requesting.demand
     if output.document:
         print_document(as_json(found, phases, warnings), output)
     else:
@@ -76,7 +75,8 @@ def demand(
         if plot_to is not None:
             drawing = as_svg(picture) if plot_to.suffix == ".svg" else as_html(picture)
             _write(plot_to, drawing)
-    raise typer.Exit(REFUSED if any(each.refused or each.kept_out for each in found) else SETTLED)
+    kept_out = any(each.kept_out for each in found.demands)
+    raise typer.Exit(REFUSED if found.refused or kept_out else SETTLED)
 
 
 def _snapshot(file: list[str] | None, kubeconfig: Path | None, context: str | None) -> Snapshot:

@@ -1,7 +1,7 @@
 """Demands as a table and as JSON."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich import box
@@ -10,65 +10,101 @@ from rich.text import Text
 
 from plimsoll.cli.shared import OUT
 from plimsoll.model.api import DemandPhase
-from plimsoll.plan.demand import Demand, PlannedNode
+from plimsoll.packing import GPU_MILLI, Milli
+from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
 from plimsoll.plan.pods import PodShare
-from plimsoll.text import counted
+from plimsoll.text import counted, shortlist
 
 Phases = Mapping[str, DemandPhase]
 """By name of the demand."""
 
 
-def print_demands(found: Sequence[Demand], phases: Phases, warnings: Iterable[str]) -> None:
+def print_demands(plan: DemandPlan, phases: Phases, warnings: Iterable[str]) -> None:
     table = Table(Column("DEMAND", overflow="fold"), "PHASE", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("PODS", "FREE", "GPUS", "BOUND", "REFUSED", "SEEN"):
+    seen = any(each.spoken_for for each in plan.demands)
+    for column in ("PODS", "FREE", "REQUESTED", "NEW", "REFUSED", "GPUS", *(("SEEN",) if seen else ())):
         table.add_column(column, justify="right", no_wrap=True)
-    for each in found:
-        free = sum(map(len, each.on_nodes.values()))
+    for each in plan.demands:
         table.add_row(
-            each.name, phases[each.name].value, f"{len(each.pods)}", f"{free}", f"{each.gpus}",
-            f"{each.packing.least}", f"{len(each.refused)}", f"{len(each.spoken_for)}",
+            each.name, phases[each.name].value, f"{len(each.pods)}", f"{sum(map(len, each.on_nodes.values()))}",
+            f"{_on_requested(each)}", f"{len(each.on_new)}", f"{len(each.refused)}",
+            f"{each.gpu_milli / GPU_MILLI:.3g}", *([f"{len(each.spoken_for)}"] if seen else []),
         )  # fmt: skip
-    if found:
+    if plan.demands:
         OUT.print(table)
         OUT.print(
-            "FREE: pods that fit on free GPUs. GPUS: GPUs of new nodes. BOUND: lower bound of GPUS.\n"
-            "SEEN: pods that request whole GPUs, which an autoscaler provisions without Plimsoll.\n",
+            "FREE: pods that fit on free GPUs. REQUESTED: pods for which requested nodes suffice. NEW: pods on new "
+            "nodes.\nGPUS: the demand's share of the GPUs of requested and new nodes, which may serve several "
+            "demands."
+            + ("\nSEEN: pods that request whole GPUs, which an autoscaler provisions without Plimsoll." if seen else "")
+            + "\n",
             style="dim",
         )
-    for each in found:
-        for text in _nodes(each.nodes):
-            OUT.print(Text.assemble(("  + ", "green"), text, (f"  ({each.name})", "dim")), soft_wrap=True)
+    for text, demands in _nodes(plan.nodes):
+        OUT.print(Text.assemble(("  + ", "green"), text, (f"  ({demands})", "dim")), soft_wrap=True)
+    for each in plan.demands:
         for why, count in Counter(each.refused.values()).most_common():
             OUT.print(Text.assemble(("  ! ", "red"), f"{counted(count, 'pod')}: {why}"), soft_wrap=True)
         for why in each.kept_out_reasons:
             OUT.print(Text.assemble(("  ! ", "red"), why), soft_wrap=True)
-    for warning in dict.fromkeys((*warnings, *(warning for each in found for warning in each.warnings))):
+    for warning in dict.fromkeys((*warnings, *(warning for each in plan.demands for warning in each.warnings))):
         OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
-    OUT.print(Text(_summary(found), style="bold"))
+    OUT.print(Text(_summary(plan), style="bold"))
 
 
-def _nodes(nodes: Iterable[PlannedNode]) -> Iterable[str]:
-    counts = Counter((node.instance_type, node.node_pool, node.gpus, node.kind) for node in nodes)
-    for (name, pool, gpus, kind), count in counts.items():
-        yield f"{count} x {name} with {gpus} x {kind}" + (f" of NodePool {pool}" if pool else "")
+def _on_requested(demand: Demand) -> int:
+    """Pods for which requested nodes suffice."""
+    return sum(map(len, demand.on_requested.values())) + len(demand.awaiting)
 
 
-def _summary(found: Sequence[Demand]) -> str:
-    if not any(each.pods or each.refused for each in found):
-        seen = sum(len(each.spoken_for) for each in found)
+def _nodes(nodes: Iterable[PlannedNode]) -> Iterable[tuple[str, str]]:
+    """New nodes that are alike, and the demands that they serve."""
+    counts: Counter[tuple[str, str, int, str]] = Counter()
+    demands: dict[tuple[str, str, int, str], set[str]] = {}
+    for node in nodes:
+        key = node.instance_type, node.node_pool, node.gpus, node.kind
+        counts[key] += 1
+        demands.setdefault(key, set()).update(node.demands)
+    for key, count in counts.items():
+        name, pool, gpus, kind = key
+        of_pool = f" of NodePool {pool}" if pool else ""
+        yield f"{count} x {name} with {gpus} x {kind}{of_pool}", shortlist(sorted(demands[key]))
+
+
+def _summary(plan: DemandPlan) -> str:
+    if not any(each.pods or each.refused for each in plan.demands):
+        seen = sum(len(each.spoken_for) for each in plan.demands)
         return "no demand" + (
             f"; {counted(seen, 'pod')} whose GPUs an autoscaler provisions without Plimsoll" if seen else ""
         )
-    nodes = [node for each in found for node in each.nodes]
+    bound = f", at least {plan.least_gpus} are needed" if plan.nodes else ""
     return (
-        f"{counted(sum(len(each.pods) for each in found), 'pod')} in {len(found)} {_classes(len(found))}: "
-        f"{counted(len(nodes), 'node')} with {counted(sum(node.gpus for node in nodes), 'GPU')} to request"
+        f"{counted(sum(len(each.pods) for each in plan.demands), 'pod')} in {len(plan.demands)} "
+        f"{_classes(len(plan.demands))}: {counted(len(plan.nodes), 'node')} with {counted(plan.gpus, 'GPU')} to "
+        f"request{bound}"
     )
 
 
-def as_json(found: Sequence[Demand], phases: Phases, warnings: Iterable[str]) -> dict[str, Any]:
-    """`demands`, each with its pods, nodes and refusals; `warnings`."""
-    return {"demands": [_demand(each, phases[each.name]) for each in found], "warnings": list(warnings)}
+def as_json(plan: DemandPlan, phases: Phases, warnings: Iterable[str]) -> dict[str, Any]:
+    """`demands`, each with its pods and refusals; `requests`, one for each new node; `summary`; `warnings`."""
+    names = {
+        uid: f"{each.pod.namespace}/{each.pod.name}" for demand in plan.demands for uid, each in demand.pods.items()
+    }
+    return {
+        "demands": [_demand(each, phases[each.name]) for each in plan.demands],
+        "requests": [_request(each, names) for each in plan.nodes],
+        "summary": {
+            "pods": sum(len(each.pods) for each in plan.demands),
+            "nodes": len(plan.nodes),
+            "gpus": plan.gpus,
+            "leastGpus": plan.least_gpus,
+            "lowerBound": round(plan.lower_bound, 6),
+            "refused": plan.refused,
+            "waitingForRequested": sum(map(_on_requested, plan.demands)),
+            "waitingForGrace": sum(len(each.in_grace) for each in plan.demands),
+        },
+        "warnings": list(warnings),
+    }
 
 
 def _demand(demand: Demand, phase: DemandPhase) -> dict[str, Any]:
@@ -82,13 +118,13 @@ def _demand(demand: Demand, phase: DemandPhase) -> dict[str, Any]:
         "nodeAffinity": [[str(each) for each in term] for term in placement.affinity],
         "tolerations": [each.model_dump(mode="json", exclude_defaults=True) for each in placement.tolerations],
         "pods": [_pod(uid, each) for uid, each in demand.pods.items()],
-        "gpus": demand.gpus,
-        "leastGpus": demand.packing.least,
-        "lowerBound": round(demand.packing.lower_bound, 6),
-        "gap": demand.packing.gap,
-        "nodes": [_node(each) for each in demand.nodes],
-        "onPromises": {name: list(uids) for name, uids in demand.on_promises.items()},
+        "gpus": round(demand.gpu_milli / GPU_MILLI, 3),
+        "leastGpus": demand.least_gpus,
         "onNodes": {name: list(uids) for name, uids in demand.on_nodes.items()},
+        "onRequested": {name: list(uids) for name, uids in demand.on_requested.items()},
+        "waitingForRequested": list(demand.awaiting),
+        "waitingForGrace": list(demand.in_grace),
+        "onNew": dict(demand.on_new),
         "refused": dict(demand.refused),
         "blocked": demand.blocked,
         "spokenFor": [_pod(uid, each) for uid, each in demand.spoken_for.items()],
@@ -99,17 +135,23 @@ def _demand(demand: Demand, phase: DemandPhase) -> dict[str, Any]:
 
 def _pod(uid: str, each: PodShare) -> dict[str, Any]:
     share = each.share
-    asked = {"milli": share.milli} if share.milli is not None else {"memoryMib": share.memory_mib}
+    asked = {"milli": _number(share.milli)} if share.milli is not None else {"memoryMib": share.memory_mib}
     return {"uid": uid, "namespace": each.pod.namespace, "name": each.pod.name, "devices": share.devices, **asked}
 
 
-def _node(node: PlannedNode) -> dict[str, Any]:
+def _number(milli: Milli) -> int | float:
+    return milli if isinstance(milli, int) else round(float(milli), 6)
+
+
+def _request(node: PlannedNode, names: Mapping[str, str]) -> dict[str, Any]:
     return {
         "nodePool": node.node_pool,
         "instanceType": node.instance_type,
         "alternatives": list(node.alternatives),
         "gpus": node.gpus,
         "product": node.kind,
+        "demands": list(node.demands),
+        "pods": sorted(names[uid] for uid in node.pods),
         "held": [list(held) for held in node.held],
         "cpuMilli": node.cpu_milli,
         "memoryMib": node.memory_mib,

@@ -7,7 +7,7 @@ from rich import box
 from rich.table import Table
 
 from plimsoll.cli.shared import OUT
-from plimsoll.packing import GPU_MILLI
+from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.plan.ledger import GpuAccount, GpuGroup
 
 
@@ -27,7 +27,7 @@ def _node(account: GpuAccount) -> dict[str, Any]:
         "wholeGPUs": account.whole,
         "releasingWholeGPUs": account.releasing_whole,
         "freeGPUs": account.free_gpus,
-        "freeMilli": list(account.free_milli),
+        "freeMilli": [_number(free) for free in account.free_milli],
         "discrepancies": [{"reason": each.reason.value, "message": each.message} for each in account.discrepancies],
     }
 
@@ -41,8 +41,8 @@ def _group(group: GpuGroup) -> dict[str, Any]:
         "usedMiB": group.used_mib,
         "allocatedMiB": group.allocated_mib,
         "releasingMiB": group.releasing_mib,
-        "usedMilli": group.used_milli,
-        "freeMilli": group.free_milli,
+        "usedMilli": _number(group.used_milli),
+        "freeMilli": _number(group.free_milli),
         "releasing": group.releasing,
     }
 
@@ -57,8 +57,8 @@ def print_ledger(accounts: Sequence[GpuAccount]) -> None:
         for group in account.groups:
             memory = f", {group.used_mib} MiB" if group.used_mib is not None else ""
             releasing = " (releasing)" if group.releasing else ""
-            used = f"{group.used_milli / GPU_MILLI:g}{memory}{releasing}"
-            free = f"{group.free_milli / GPU_MILLI:g}"
+            used = f"{float(group.used_milli) / GPU_MILLI:.3g}{memory}{releasing}"
+            free = f"{float(group.free_milli) / GPU_MILLI:.3g}"
             table.add_row(node, product, group.gpu or f"group {group.name}", used, free, " ".join(group.pods))
             node = product = ""
         if account.whole:
@@ -72,3 +72,7 @@ def print_ledger(accounts: Sequence[GpuAccount]) -> None:
             OUT.print(
                 f"{each.node}: {each.reason.value}: {each.message}", markup=False, highlight=False, style="yellow"
             )
+
+
+def _number(milli: Milli) -> int | float:
+    return milli if isinstance(milli, int) else round(float(milli), 3)

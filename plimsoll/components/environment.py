@@ -100,6 +100,15 @@ class DemandArgs(TypedDict, total=False):
     """Schedulers whose unschedulable pods are planned for."""
     assumed_share_milli: pulumi.Input[int]
     """Thousandths of a GPU that a share in MiB counts as, if the memory of no GPU is known."""
+    surplus_gpus: pulumi.Input[int]
+    """Most GPUs that may be requested with one node beyond what smaller instance types would need, while those failed
+    to launch and are skipped."""
+    grace_seconds: pulumi.Input[int]
+    """How long a pod must be unschedulable before a node is requested for it. A rolling update that frees GPUs in the
+    meantime then requests none."""
+    wait_seconds: pulumi.Input[int]
+    """How long a pod waits for nodes that were requested after it was created, where these suffice for all pods; then
+    a node is requested for it anyway."""
     gpu_tflops: pulumi.Input[Mapping[str, pulumi.Input[float]]]
     """TFLOPS (FP16, dense) of one GPU by product, where they differ from the built-in table or are not in it. Shares
     in TFLOPS are fractions of it."""

@@ -13,8 +13,8 @@ from plimsoll.cost.prices import Prices
 from plimsoll.labels import DO_NOT_DISRUPT, NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import NAMESPACES
-from plimsoll.packing import GPU_MILLI
+from plimsoll.model.kai import NAMESPACES, GPUShare
+from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import NodePacking, NodeShape, PodNeed, pack_nodes
 from plimsoll.plan.ledger import GpuAccount, free_node, gpu_ledger
 from plimsoll.plan.pods import ASSUMED_MILLI, bound_pods, is_reservation, read_shares
@@ -101,7 +101,7 @@ def _held(account: GpuAccount, pods: Iterable[Pod], snapshot: Snapshot) -> _Held
     needs = tuple(
         PodNeed(
             name=f"{each.pod.namespace}/{each.pod.name}",
-            milli={account.kind: _milli(each.share.milli, each.share.memory_mib, account.memory_mib)},
+            milli={account.kind: _milli(each.share, account.memory_mib)},
             devices=each.share.devices,
             cpu_milli=each.pod.host.cpu_milli,
             memory_mib=each.pod.host.memory_mib,
@@ -111,10 +111,11 @@ def _held(account: GpuAccount, pods: Iterable[Pod], snapshot: Snapshot) -> _Held
     return _Held(account, needs, movable=not (owned or fixed or account.discrepancies))
 
 
-def _milli(milli: int | None, share_mib: int | None, memory_mib: int | None) -> int:
-    if milli is not None:
-        return milli
-    return min(GPU_MILLI, -(-(share_mib or 0) * GPU_MILLI // memory_mib)) if memory_mib else ASSUMED_MILLI
+def _milli(share: GPUShare, memory_mib: int | None) -> Milli:
+    """Thousandths of each of its GPUs; `memory_mib` is the shareable memory of one, None where it is not known."""
+    if share.milli is not None:
+        return share.milli
+    return min(GPU_MILLI, share.milli_of(memory_mib)) if memory_mib else ASSUMED_MILLI
 
 
 def _of_group(key: tuple[str, str, str, int], held: Sequence[_Held], prices: Prices) -> GroupSavings:
@@ -171,5 +172,5 @@ def _moves(packing: NodePacking, sources: Mapping[str, str]) -> tuple[Move, ...]
     return tuple(sorted(found, key=lambda move: (move.source, move.pod)))
 
 
-def _used(held: _Held) -> int:
+def _used(held: _Held) -> Milli:
     return held.account.gpus * GPU_MILLI - sum(held.account.likely_free_milli)

@@ -131,7 +131,7 @@ class _Round:
             signals=tuple(sorted(delta.signals, key=lambda each: _order(each.key))),
             demands=reports,
             leaving=tuple(self._leaving()),
-            lifts=lifts(self._snapshot, requesting.demands, requesting.reserved),
+            lifts=lifts(self._snapshot, requesting.demand.demands, requesting.reserved),
             warnings=(*delta.warnings, *rival_warnings(marked_pods(self._snapshot.pods))),
             next_deadline=min(delta.deadlines, default=None),
         )

@@ -9,7 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from bench import ledger, openb, plain_pods, plan, rounds, scale, tick, trace
+from bench import ablation, ledger, openb, plain_pods, plan, rounds, scale, tick, trace
+from plimsoll.packing.nodes import Heuristic
 
 Main = Callable[..., None]
 SHARES = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + "".join(f"pod-{n},1000,1024,1,{n}00\n" for n in range(1, 10))
@@ -140,3 +141,10 @@ def test_a_trace_without_shares_has_no_burst(tmp_path: Path) -> None:
 
     assert result.exit_code == 1
     assert "no pod asks for a share of a GPU" in result.stderr
+
+
+def test_what_each_heuristic_gains(tmp_path: Path) -> None:
+    path = tmp_path / "pods.csv"
+    path.write_text(SHARES)
+    [row] = figures(ablation.main, str(path), "--shape", "2:8000:65536")
+    assert row["bound"] <= row["all"]["gpus"] <= min(row[each.value]["gpus"] for each in Heuristic)

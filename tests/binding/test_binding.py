@@ -247,3 +247,28 @@ def test_a_pod_that_cannot_be_given_its_gpu_gives_its_place_back() -> None:
     cluster.settle()
     assert cluster.bound == ["b"]
     assert SELECTED_NODE not in cluster.pod("a").annotations
+
+
+@pytest.mark.parametrize(
+    ("count", "fraction", "gpus"),
+    [(16, "0.0625", 1), (17, "0.0625", 2), (3, "0.3333", 1), (3, "0.3334", 2)],
+)
+def test_fractions_are_exact(count: int, fraction: str, gpus: int) -> None:
+    cluster = Cluster([a_gpu_node(gpus=2)])
+    cluster.add(*(a_share(f"share-{number:02}", fraction) for number in range(count)))
+    cluster.settle()
+    assert len(cluster.bound) == count
+    assert len(cluster.reservations()) == gpus
+
+
+def test_two_shares_of_more_than_half_of_the_whole_hundreds_of_mib_have_a_gpu_each() -> None:
+    """KAI divides 81900 of 81920 MiB."""
+    for mib, gpus in (("40960", 2), ("40950", 1)):
+        cluster = Cluster([a_gpu_node(gpus=2, memory=81920)])
+        cluster.add(a_share("a", None, memory=mib), a_share("b", None, memory=mib))
+        cluster.settle()
+        assert len(cluster.reservations()) == gpus
+    full = Cluster([a_gpu_node(gpus=2, memory=81920)])
+    full.add(a_share("a", None, memory="81920"))
+    full.settle()
+    assert not full.bound

@@ -8,7 +8,7 @@ from plimsoll.model import Lift, ObjectKey
 from plimsoll.model.api import CAPACITY_GATE, LIFTED
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup, Queue
-from plimsoll.plan.demand import demands
+from plimsoll.plan.demand import plan_demand
 from plimsoll.plan.requests import lifts
 from tests.builders import NC24, a_node, a_node_pool, a_snapshot, a_waiting_pod
 from tests.queues.manifests import amounts, queue
@@ -24,7 +24,7 @@ def a_gated_pod(name: str = "p", *, gates: tuple[str, ...] = (CAPACITY_GATE,), *
 
 def lifted(*objects: Any) -> list[str]:
     snapshot = a_snapshot(*objects, nap=True)
-    return [lift.key.name for lift in lifts(snapshot, demands(snapshot))]
+    return [lift.key.name for lift in lifts(snapshot, plan_demand(snapshot).demands)]
 
 
 def gpu_node(name: str = "n", **fields: Any) -> Any:
@@ -33,15 +33,17 @@ def gpu_node(name: str = "n", **fields: Any) -> Any:
 
 def test_a_gated_pod_is_demand() -> None:
     snapshot = a_snapshot(POOL, a_gated_pod(), nap=True)
-    [demand] = demands(snapshot)
-    assert len(demand.nodes) == 1
-    assert lifts(snapshot, [demand]) == ()
+    plan = plan_demand(snapshot)
+    assert len(plan.nodes) == 1
+    assert lifts(snapshot, plan.demands) == ()
 
 
 def test_it_is_lifted_once_its_gpu_is_there() -> None:
     snapshot = a_snapshot(POOL, gpu_node(), a_gated_pod(), nap=True)
     key = ObjectKey(api_version="v1", kind="Pod", namespace="team", name="p")
-    assert lifts(snapshot, demands(snapshot)) == (Lift(key=key, uid="uid-p", message="its GPUs are free on n"),)
+    assert lifts(snapshot, plan_demand(snapshot).demands) == (
+        Lift(key=key, uid="uid-p", message="its GPUs are free on n"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_whole_gpus_are_lifted_when_the_queue_admits_them_and_kept_out_otherwise
     team = Queue.read(queue("team", gpu=amounts(0, 4)))
     fits, fits_not = a_whole_pod("fits", 3, priority=75), a_whole_pod("fits-not", 2)
     snapshot = a_snapshot(POOL, team, fits, fits_not, nap=True)
-    [demand] = demands(snapshot)
+    [demand] = plan_demand(snapshot).demands
     assert list(demand.kept_out) == ["uid-fits-not"]
     assert demand.kept_out["uid-fits-not"].startswith("OverLimit")
     assert "wholeGpus" in demand.kept_out_reasons[0]

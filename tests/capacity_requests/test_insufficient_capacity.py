@@ -171,7 +171,7 @@ def test_without_another_type_the_rest_is_awaited_all_the_same() -> None:
     cluster.tick(at(40))
     assert requested_types(cluster) == [TYPE] * 2
     assert cluster.phase() == "Scheduled"
-    assert "blocked for a while" in " ".join(cluster.status().reasons)
+    assert "recently failed to launch" in " ".join(cluster.status().reasons)
     assert cluster.tick(at(41)).empty
 
 

@@ -3,7 +3,7 @@
 import json
 
 from plimsoll.model.api import GPUDemand, GPUDemandStatus
-from tests.capacity_requests.cluster import Cluster, at, pool, share_pod
+from tests.capacity_requests.cluster import Cluster, at, node, pool, share_pod
 
 
 def status_of(*fractions: str) -> GPUDemandStatus:
@@ -16,9 +16,39 @@ def status_of(*fractions: str) -> GPUDemandStatus:
 def test_what_is_needed() -> None:
     status = status_of("0.6", "0.6", "0.4", "0.6")
     assert (status.pod_count, status.gpus, status.object_count) == (4, 8, 1), "the node has 8 GPUs"
-    assert [(each.gpus, each.shares) for each in status.patterns] == [(2, (600,)), (1, (600, 400))]
+    assert (status.free_pods, status.requested_pods, status.new_pods, status.refused_pods) == (0, 0, 4, 0)
+    assert (status.gpu_milli, status.least_gpus) == (8000, 3), "the node serves this demand alone"
     assert status.objects[0].kind == "Pod"
     assert status.deadline == "2026-01-01T00:15:00Z"
+
+
+def test_where_its_pods_are_is_counted() -> None:
+    cluster = Cluster(pool(), share_pod("a", "0.9"))
+    cluster.tick(at(0))
+    cluster.objects += [share_pod(f"later-{number}", "0.9") for number in range(8)]
+    huge = share_pod("huge", "0.5").model_copy(update={"annotations": {"gpu-memory": "99999"}})
+    cluster.objects.append(huge)
+    cluster.tick(at(1))
+    status = cluster.status()
+    assert (status.free_pods, status.requested_pods, status.new_pods, status.refused_pods) == (0, 8, 1, 1)
+    cluster.objects.append(node("n1", at(30)))
+    cluster.tick(at(31))
+    status = cluster.status()
+    assert (status.free_pods, status.requested_pods, status.new_pods, status.refused_pods) == (8, 1, 0, 1)
+    assert status.gpu_milli == 8000, "of the node that is still requested"
+
+
+def test_a_demand_has_its_share_of_a_node_that_serves_several() -> None:
+    pods = [
+        share_pod("one", "0.9"),
+        share_pod("other", "0.3", priorityClassName="x", nodeSelector={"kubernetes.io/os": "linux"}),
+    ]
+    cluster = Cluster(pool(), *pods)
+    plan = cluster.tick(at(0))
+    assert len(plan.creations) == 1
+    shares = sorted(demand.status.gpu_milli for demand in cluster.demands.values())
+    assert shares == [2000, 6000]
+    assert len({demand.status.objects for demand in cluster.demands.values()}) == 1, "both name the request"
 
 
 def test_two_thousand_pods_stay_far_below_the_limit_of_an_object() -> None:

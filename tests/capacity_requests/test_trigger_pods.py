@@ -10,6 +10,7 @@ from plimsoll.labels import SELECTED_NODE
 from plimsoll.model import SignalReason
 from plimsoll.model.cluster import Pod
 from tests.capacity_requests.cluster import (
+    PRODUCT,
     TYPE,
     Cluster,
     at,
@@ -180,12 +181,45 @@ def test_a_type_that_does_not_come_gives_way_to_the_next() -> None:
     assert [(each.node_pool, each.instance_type) for each in demand.status.blocked] == [("gpu", TYPE)]
 
 
-def test_two_demands_have_names_of_their_own() -> None:
+def test_two_demands_share_a_trigger_that_names_both() -> None:
     selecting = share_pod("other", nodeSelector={labels.INSTANCE_TYPE: TYPE})
     cluster = Cluster(pool(), *pods(1), selecting)
+    (creation,) = cluster.tick(at(0)).creations
+    named = orjson.loads(creation.manifest["metadata"]["annotations"]["plimsoll.dev/demands"])
+    assert sorted(named) == sorted(cluster.demands)
+    assert creation.manifest["metadata"]["labels"][labels.DEMAND] == named[0]
+    assert {demand.status.phase for demand in cluster.demands.values()} == {"Scheduled"}
+    assert cluster.tick(at(1)).empty
+    cluster.objects.remove(selecting)
+    assert cluster.tick(at(2)).empty, "the other one still needs it"
+    cluster.remove(Pod)
+    assert len(cluster.tick(at(3)).deletions) == 1
+
+
+def test_triggers_of_one_demand_have_names_of_their_own() -> None:
+    cluster = Cluster(pool(), *pods(33))
     plan = cluster.tick(at(0))
-    assert len({creation.key.name for creation in plan.creations}) == 2
-    assert len({creation.owner.name for creation in plan.creations}) == 2
+    assert len({creation.key.name for creation in plan.creations}) == 3
+    assert len({creation.owner.name for creation in plan.creations}) == 1
+
+
+def test_a_trigger_asks_for_what_the_type_leaves_open_alone() -> None:
+    """The selector of the type and the pool is the trigger's own; a zone is the pods'."""
+    zone = {"topology.kubernetes.io/zone": "a"}
+    selector = {**zone, "nvidia.com/gpu.product": PRODUCT, labels.NODEPOOL: "gpu", "kubernetes.io/os": "linux"}
+    (creation,) = Cluster(pool(), share_pod("a", nodeSelector=selector)).tick(at(0)).creations
+    spec = creation.manifest["spec"]
+    assert spec["nodeSelector"].items() >= {labels.INSTANCE_TYPE: TYPE, labels.NODEPOOL: "gpu", **zone}.items()
+    assert "nvidia.com/gpu.product" not in spec["nodeSelector"], "no autoscaler knows it before the node is there"
+
+
+def test_pods_of_different_zones_have_triggers_of_their_own() -> None:
+    zones = [share_pod(zone, nodeSelector={"topology.kubernetes.io/zone": zone}) for zone in "ab"]
+    cluster = Cluster(pool(), *zones, share_pod("any"))
+    cluster.tick(at(0))
+    selected = [manifest["spec"]["nodeSelector"]["topology.kubernetes.io/zone"] for manifest in triggers(cluster)]
+    assert sorted(selected) == ["a", "b"]
+    assert cluster.tick(at(1)).empty
 
 
 def test_pods_with_our_labels_elsewhere_are_nobodys() -> None:

@@ -1,14 +1,16 @@
 """A cluster as a provisioner and a scheduler change it: pods come, are bound and go, nodes come or fail to."""
 
+from dataclasses import replace
+
 from plimsoll.model import Snapshot
-from plimsoll.model.api import GPUDemand
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import Queue
-from plimsoll.plan.demand import Demand, DemandPlanner, Promise
+from plimsoll.packing import Milli
+from plimsoll.plan.demand import DemandPlan, DemandPlanner, RequestedNode, plan_demand
 from plimsoll.plan.pools import allocatable_cpu_milli
-from plimsoll.plan.requests import figures
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot
-from tests.demand.test_properties import MEMORY, TYPES, check, milli_of, promises_of
+from tests.demand.plans import requests_of
+from tests.demand.test_properties import MEMORY, TYPES, check, devices_of, milli_of
 
 VCPUS = {"g6.xlarge": 4, "g6.12xlarge": 48, "g5.xlarge": 4, "g5.48xlarge": 192}
 
@@ -20,15 +22,15 @@ class Cluster:
         self.nodes = {node.name: node for node in nodes}
         self.waiting: dict[str, Pod] = {}
         self.bound: list[Pod] = []
-        self.promises: list[Promise] = []
-        self.came: dict[str, str] = {}
+        self.requested: list[RequestedNode] = []
         self.blocked: set[tuple[str, str]] = set()
         self.planner = DemandPlanner()
-        self.found: tuple[Demand, ...] = ()
+        self.found = DemandPlan()
         self._limit, self._queues, self._roomy = limit, queues, roomy
-        self._taken = {name: [0] * int(node.allocatable["nvidia.com/gpu"]) for name, node in self.nodes.items()}
+        self._taken: dict[str, list[Milli]] = {
+            name: [0] * int(node.allocatable["nvidia.com/gpu"]) for name, node in self.nodes.items()
+        }
         self._made = 0
-        self._told: tuple[GPUDemand, ...] = ()
 
     @property
     def snapshot(self) -> Snapshot:
@@ -36,65 +38,57 @@ class Cluster:
         used = sum(len(self._taken[name]) for name in of_pool)
         limits = {"nvidia.com/gpu": self._limit} if self._limit is not None else None
         pool = a_node_pool("pool", TYPES, limits=limits, used={"nvidia.com/gpu": used})
-        return a_snapshot(*self.waiting.values(), *self.bound, *self.nodes.values(), *self._queues, pool, *self._told)
+        return a_snapshot(*self.waiting.values(), *self.bound, *self.nodes.values(), *self._queues, pool)
 
-    def planned(self, planner: DemandPlanner) -> tuple[Demand, ...]:
-        """What a planner says of the cluster as it is; every plan has to be right."""
-        found = planner.demands(self.snapshot, self.promises, self.blocked, came=self.came)
-        free = {name: sum(1000 - taken for taken in gpus) for name, gpus in self._taken.items()}
-        check(found, self.waiting.values(), free)
-        gpus = {promise.name: promise.gpus for promise in self.promises}
-        for demand in found:
-            for name, uids in demand.on_promises.items():
-                assert sum(milli_of(self.waiting[uid]) for uid in uids) <= 1000 * gpus[name]
-        return found
+    def planned(self) -> DemandPlan:
+        """The plan of the cluster as it is: the same of an engine that lived on and of one that starts anew."""
+        plan = self.planner.plan(self.snapshot, self.requested, self.blocked)
+        assert plan == plan_demand(self.snapshot, self.requested, self.blocked)
+        check(plan, self.waiting.values(), self.free, self.requested)
+        return plan
 
-    def plan(self) -> list[Promise]:
-        """Plans, asks for what is new, and retires what nobody is to use; what was asked for."""
-        self.found = self.planned(self.planner)
-        self._told = tuple(told(demand) for demand in self.found)
-        wanted = {name for demand in self.found for name in demand.on_promises}
-        busy = {name for demand in self.found for name in demand.on_nodes}
-        self.promises = [promise for promise in self.promises if promise.name in wanted]
-        self.came = {name: demand for name, demand in self.came.items() if name in busy}
-        new = []
-        for promise in promises_of(self.found):
-            self._made += 1
-            names = {field: getattr(promise, field) for field in Promise.__dataclass_fields__}
-            new.append(Promise(**{**names, "name": f"trigger-{self._made:03}"}))
-        self.promises += new
+    @property
+    def free(self) -> dict[str, Milli]:
+        """Thousandths of GPUs by node."""
+        return {name: sum(1000 - taken for taken in gpus) for name, gpus in self._taken.items()}
+
+    def plan(self) -> list[RequestedNode]:
+        """Plans, withdraws requests that nobody needs, and requests new nodes, which it gives."""
+        self.found = self.planned()
+        self.requested = [node for node in self.requested if node.name in self.found.needed]
+        self._made += 1
+        new = requests_of(self.found.nodes, f"trigger-{self._made:03}")
+        self.requested += new
         return new
 
-    def unused(self, found: tuple[Demand, ...]) -> set[str]:
-        """What was asked for and nobody is to use."""
-        used = {name for demand in found for name in (*demand.on_nodes, *demand.on_promises)}
-        return {*self.came, *(promise.name for promise in self.promises)} - used
-
-    def come(self, promise: Promise, instance_type: str) -> None:
-        self.promises.remove(promise)
-        name = f"new-{promise.name}"
+    def come(self, node: RequestedNode, instance_type: str) -> None:
+        self.requested.remove(node)
+        name = f"new-{node.name}"
         self.nodes[name] = a_gpu_node(
             name,
             "NVIDIA-L4" if instance_type.startswith("g6") else "NVIDIA-A10G",
-            gpus=promise.gpus,
+            gpus=node.gpus,
             memory=MEMORY,
             cpu="512" if self._roomy else f"{allocatable_cpu_milli(VCPUS[instance_type] * 1000)}m",
             instance_type=instance_type,
-            more_labels={"karpenter.sh/nodepool": promise.node_pool},
+            more_labels={"karpenter.sh/nodepool": node.node_pool},
         )
-        self._taken[name] = [0] * promise.gpus
-        self.came[name] = promise.demand
+        self._taken[name] = [0] * node.gpus
 
-    def fail(self, promise: Promise) -> None:
-        self.promises.remove(promise)
-        self.blocked |= {(each, promise.node_pool) for each in promise.instance_types}
+    def claim(self, node: RequestedNode) -> None:
+        """The autoscaler has a NodeClaim for it."""
+        self.requested[self.requested.index(node)] = replace(node, claimed=True)
+
+    def fail(self, node: RequestedNode) -> None:
+        self.requested.remove(node)
+        self.blocked |= {(each, node.node_pool) for each in node.instance_types}
 
     def bind(self, uid: str, node: str) -> bool:
         """Onto the first GPU that has room, as a scheduler might; False where none has."""
         pod, taken = self.waiting[uid], self._taken[node]
         milli = milli_of(pod)
         gpu = next((gpu for gpu, used in enumerate(taken) if used + milli <= 1000), None)
-        if gpu is None or pod.annotations["gpu-fraction-num-devices"] != "1":
+        if gpu is None or devices_of(pod) != 1 or not self._allows(pod, node):
             return False
         del self.waiting[uid]
         taken[gpu] += milli
@@ -104,17 +98,10 @@ class Cluster:
         )
         return True
 
-    def places(self) -> list[tuple[str, str]]:
-        """(UID, node) of pods that the last plan puts on nodes that are there."""
-        return [
-            (uid, node)
-            for demand in self.found
-            for node, uids in demand.on_nodes.items()
-            for uid in uids
-            if uid in self.waiting and node in self.nodes
-        ]
-
-
-def told(demand: Demand) -> GPUDemand:
-    """Its object, as it is read back."""
-    return GPUDemand.read({"metadata": {"name": demand.name}, "status": figures(demand).as_manifest()})
+    def _allows(self, pod: Pod, node: str) -> bool:
+        """Whether labels allow it, and the CPU of the others on the node."""
+        used = sum(each.host.cpu_milli for each in self.bound if each.node_name == node)
+        there = self.nodes[node]
+        cpu = there.allocatable["cpu"]
+        room = int(cpu[:-1]) if cpu.endswith("m") else 1000 * int(cpu)
+        return pod.placement.allows(there.labels, node) and used + pod.host.cpu_milli <= room

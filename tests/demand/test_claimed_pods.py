@@ -8,8 +8,9 @@ from plimsoll.labels import GPU_GROUP, SELECTED_NODE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import Queue
-from plimsoll.plan.demand import DemandPlanner, demands
+from plimsoll.plan.demand import DemandPlanner, plan_demand
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod
+from tests.demand.plans import only
 from tests.queues.manifests import amounts, queue
 
 POOL = a_node_pool("pool", ("g6.xlarge",))
@@ -33,22 +34,21 @@ def snapshot(*objects: Any) -> Snapshot:
 
 @pytest.mark.parametrize("reservations", [(), (RESERVATION,)])
 def test_a_claimed_pod_asks_for_nothing_and_has_taken_its_gpu(reservations: tuple[Pod, ...]) -> None:
-    assert demands(snapshot(claimed("a", "0.6"), *reservations)) == ()
-    (demand,) = demands(snapshot(claimed("a", "0.6"), share("b", "0.6"), share("c", "0.4"), *reservations))
-    assert set(demand.pods) == {"uid-b", "uid-c"}
-    assert sum(node.gpus for node in demand.nodes) == 1
+    assert plan_demand(snapshot(claimed("a", "0.6"), *reservations)).demands == ()
+    plan = plan_demand(snapshot(claimed("a", "0.6"), share("b", "0.6"), share("c", "0.4"), *reservations))
+    assert set(only(plan).pods) == {"uid-b", "uid-c"}
+    assert plan.gpus == 1
 
 
 def test_the_claim_of_another_pod_that_it_is_a_copy_of_is_none() -> None:
     copy = claimed("a", "0.6").model_copy(update={"name": "copy", "uid": "uid-copy"})
-    (demand,) = demands(snapshot(copy))
-    assert set(demand.pods) == {"uid-copy"}
+    assert set(only(plan_demand(snapshot(copy))).pods) == {"uid-copy"}
 
 
 def test_a_pod_that_kai_has_labelled_and_not_bound_yet_finds_its_place_in_its_group() -> None:
     labelled, running = share("a", "0.6", more_labels=GROUP), share("b", "0.4", node="node", more_labels=GROUP)
-    (demand,) = demands(snapshot(labelled, running, RESERVATION))
-    assert (demand.on_nodes, demand.nodes) == ({"node": ("uid-a",)}, ())
+    plan = plan_demand(snapshot(labelled, running, RESERVATION))
+    assert (only(plan).on_nodes, plan.nodes) == ({"node": ("uid-a",)}, ())
 
 
 def test_nothing_more_is_asked_for_on_the_way_from_waiting_to_bound() -> None:
@@ -60,11 +60,10 @@ def test_nothing_more_is_asked_for_on_the_way_from_waiting_to_bound() -> None:
         (share("a", "0.6", node="node", phase="Running", more_labels=GROUP), RESERVATION),
     ]
     for stage in stages:
-        assert not any(demand.nodes for demand in planner.demands(snapshot(*stage)))
+        assert not planner.plan(snapshot(*stage)).nodes
 
 
 def test_its_queue_counts_it() -> None:
     pods = [claimed("a", "0.6", queue="q"), share("b", "0.6", queue="q")]
     limited = Queue.read(queue("q", gpu=amounts(1, 1)))
-    (demand,) = demands(snapshot(limited, *pods))
-    assert "OverLimit" in demand.refused["uid-b"]
+    assert "OverLimit" in only(plan_demand(snapshot(limited, *pods))).refused["uid-b"]

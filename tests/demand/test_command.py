@@ -24,17 +24,27 @@ def run(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_json_says_what_each_class_needs() -> None:
+def test_json_says_what_each_demand_needs() -> None:
     code, output = run("-f", EXAMPLES, "-o", "json")
-    found: list[dict[str, Any]] = json.loads(output)["demands"]
+    found: dict[str, Any] = json.loads(output)
     assert code == REFUSED
-    assert [(each["gpus"], each["leastGpus"], each["gap"]) for each in found] == [(3, 3, 0), (8, 8, 0)]
-    assert [(node["nodePool"], node["instanceType"]) for each in found for node in each["nodes"]] == [
-        *[("l4", "g6.xlarge")] * 3,
-        ("a100", "p4d.24xlarge"),
+    demands = found["demands"]
+    assert {"name", "queue", "pods", "refused", "blocked"} <= demands[0].keys()
+    assert [(each["gpus"], each["queue"]) for each in demands] == [(3, "default-queue"), (8, "default-queue")]
+    assert list(demands[0]["onNodes"]) == ["gpu-1"]
+    assert "typo" in demands[0]["refused"]["uid-typo"]
+    requests = found["requests"]
+    assert [(each["nodePool"], each["instanceType"], each["gpus"]) for each in requests] == [
+        ("a100", "p4d.24xlarge", 8),
+        *[("l4", "g6.xlarge", 1)] * 3,
     ]
-    assert list(found[0]["onNodes"]) == ["gpu-1"]
-    assert "typo" in found[0]["refused"]["uid-typo"]
+    assert [each["demands"] for each in requests] == [[demands[1]["name"]], *[[demands[0]["name"]]] * 3]
+    assert requests[0]["pods"] == ["team-a/train-0", "team-a/train-1"]
+    assert sorted(pod for each in requests[1:] for pod in each["pods"]) == [
+        "team-a/chat-0", "team-a/chat-1", "team-a/chat-2", "team-a/embed-1"
+    ]  # fmt: skip
+    expected = {"pods": 7, "nodes": 4, "gpus": 11, "leastGpus": 11, "refused": 1, "waitingForRequested": 0}
+    assert found["summary"].items() >= expected.items()
 
 
 def test_text_names_nodes_and_refusals() -> None:

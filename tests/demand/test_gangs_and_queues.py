@@ -6,8 +6,8 @@ import pytest
 
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
-from plimsoll.plan.demand import Demand, demands
-from tests.builders import a_node_pool, a_queue, a_snapshot, a_waiting_pod
+from tests.builders import a_node_pool, a_queue, a_waiting_pod
+from tests.demand.plans import on_new, only, planned, refused
 
 L4 = "g6.xlarge"
 POOL = a_node_pool("pool", (L4,), limits={"nvidia.com/gpu": 3})
@@ -25,36 +25,33 @@ def a_group(least: int, name: str = "job") -> PodGroup:
 ROOT = a_queue("root", parent="")
 
 
-def only(*objects: Any) -> Demand:
-    (demand,) = demands(a_snapshot(*objects))
-    return demand
-
-
 @pytest.mark.parametrize(
     ("pods", "least", "nodes"),
     [(3, 3, 3), (4, 4, 0), (4, 3, 3), (4, 2, 3), (2, 4, 2), (4, 1, 3)],
 )
 def test_a_pod_group_has_its_least_or_nothing(pods: int, least: int, nodes: int) -> None:
-    demand = only(*members(pods), a_group(least), POOL)
-    assert len(demand.nodes) == nodes
+    plan = planned(*members(pods), a_group(least), POOL)
+    demand = only(plan)
+    assert len(plan.nodes) == nodes
     assert len(demand.refused) == pods - nodes
     if not nodes:
         assert "PodGroup team/job starts as a whole" in demand.refused["uid-job-0"]
-        assert demand.reasons[0].startswith("a gang starts as a whole, and 1 more of its pods")
+        assert demand.reasons[0].startswith("a gang starts as a whole, and")
         assert "team/job" not in str(demand.reasons)
 
 
 def test_members_that_run_count() -> None:
     running = a_waiting_pod("running", gpu_fraction="0.9", pod_group_name="job", node="elsewhere")
-    assert len(only(*members(4), running, a_group(4), POOL).nodes) == 3
-    assert not only(*members(4), running, a_group(5), POOL).nodes
+    assert len(planned(*members(4), running, a_group(4), POOL).nodes) == 3
+    assert not planned(*members(4), running, a_group(5), POOL).nodes
 
 
 @pytest.mark.parametrize(("least", "asked"), [(3, 0), (2, 2)])
 def test_a_member_whose_request_cannot_be_read_has_no_place(least: int, asked: int) -> None:
     typo = a_waiting_pod("typo", gpu_fraction="half", pod_group_name="job")
-    demand = only(*members(2), typo, a_group(least), POOL)
-    assert len(demand.nodes) == asked
+    plan = planned(*members(2), typo, a_group(least), POOL)
+    demand = only(plan)
+    assert len(plan.nodes) == asked
     assert "half" in demand.refused["uid-typo"]
     if not asked:
         assert demand.refused["uid-job-0"].startswith("PodGroup team/job starts as a whole, and 1 more of its pods")
@@ -66,29 +63,28 @@ def test_a_gang_that_cannot_start_leaves_what_its_queue_may_have() -> None:
     typo = a_waiting_pod("typo", gpu_fraction="half", pod_group_name="job", queue="team")
     alone = a_waiting_pod("alone", gpu_fraction="0.9", queue="team", priority=-1)
     gang = members(1, queue="team")
-    demand = only(*gang, typo, a_group(2), alone, a_queue("team", limit=1), ROOT, POOL)
-    assert [node.pods for node in demand.nodes] == [("uid-alone",)]
+    plan = planned(*gang, typo, a_group(2), alone, a_queue("team", limit=1), ROOT, POOL)
+    assert on_new(plan) == {"uid-alone"}
 
 
 @pytest.mark.parametrize(("least", "asked"), [(2, 2), (3, 0), (1, 2)])
 def test_a_queue_admits_as_many_of_a_gang_as_it_may_have_from_its_least_on(least: int, asked: int) -> None:
     queue = a_queue("team", limit=2)
-    demand = only(*members(3, queue="team"), a_group(least), queue, ROOT, POOL)
-    assert len(demand.nodes) == asked
-    assert len(demand.refused) == 3 - asked
-    assert all("OverLimit" in why for why in demand.refused.values())
+    plan = planned(*members(3, queue="team"), a_group(least), queue, ROOT, POOL)
+    assert len(plan.nodes) == asked
+    assert len(refused(plan)) == 3 - asked
+    assert all("OverLimit" in why for why in refused(plan).values())
 
 
 def test_a_gang_that_cannot_start_leaves_room_for_others() -> None:
     alone = a_waiting_pod("alone", gpu_fraction="0.9")
-    demand = only(*members(4), a_group(4), alone, POOL)
-    assert [node.pods for node in demand.nodes] == [("uid-alone",)]
+    assert on_new(planned(*members(4), a_group(4), alone, POOL)) == {"uid-alone"}
 
 
 def test_of_two_gangs_that_do_not_both_fit_one_starts() -> None:
-    demand = only(*members(2, "one"), *members(2, "two"), a_group(2, "one"), a_group(2, "two"), POOL)
-    assert len(demand.nodes) == 2
-    assert len({node.pods[0].rsplit("-", 1)[0] for node in demand.nodes}) == 1
+    plan = planned(*members(2, "one"), *members(2, "two"), a_group(2, "one"), a_group(2, "two"), POOL)
+    assert len(plan.nodes) == 2
+    assert len({node.pods[0].rsplit("-", 1)[0] for node in plan.nodes}) == 1
 
 
 @pytest.mark.parametrize(
@@ -101,41 +97,50 @@ def test_of_two_gangs_that_do_not_both_fit_one_starts() -> None:
 )
 def test_labels_of_workloads_make_gangs(labels: dict[str, str]) -> None:
     pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.9", more_labels=labels) for n in range(4)]
-    assert not only(*pods, POOL).nodes
-    assert len(only(*pods[:3], POOL).nodes) == 3
+    assert not planned(*pods, POOL).nodes
+    assert len(planned(*pods[:3], POOL).nodes) == 3
 
 
 def test_a_gang_over_several_classes_is_one() -> None:
     pods = [*members(2), a_waiting_pod("other", gpu_fraction="0.9", pod_group_name="job", selector={"no": "where"})]
-    found = demands(a_snapshot(*pods, a_group(3), POOL))
-    assert not [node for demand in found for node in demand.nodes]
+    plan = planned(*pods, a_group(3), POOL)
+    assert not plan.nodes
+    assert len(refused(plan)) == 3
+
+
+def test_a_gang_over_several_classes_that_share_a_node_is_one_too() -> None:
+    """The one that selects the type is of another class, and of the same nodes."""
+    type_of = {"node.kubernetes.io/instance-type": L4}
+    pods = [*members(3), a_waiting_pod("other", gpu_fraction="0.1", pod_group_name="job", selector=type_of)]
+    assert len(planned(*pods, a_group(4), POOL).nodes) == 3
+    assert not planned(*pods, a_waiting_pod("fifth", gpu_fraction="0.9", pod_group_name="job"), a_group(5), POOL).nodes
 
 
 def test_demand_over_the_limit_of_its_queue_is_blocked() -> None:
     queue = a_queue("team", limit=0)
-    demand = only(a_waiting_pod(gpu_fraction="0.5", queue="team"), queue, ROOT, POOL)
-    assert demand.blocked.startswith("OverLimit")
-    assert not demand.nodes
+    plan = planned(a_waiting_pod(gpu_fraction="0.5", queue="team"), queue, ROOT, POOL)
+    assert only(plan).blocked.startswith("OverLimit")
+    assert not plan.nodes
 
 
 def test_the_part_that_a_queue_admits_is_asked_for() -> None:
     queue = a_queue("team", limit=1)
     pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.4", queue="team", priority=n) for n in range(3)]
-    demand = only(*pods, queue, ROOT, POOL)
-    assert not demand.blocked
-    assert [node.pods for node in demand.nodes] == [("uid-pod-1", "uid-pod-2")]
-    assert "OverLimit" in demand.refused["uid-pod-0"]
+    plan = planned(*pods, queue, ROOT, POOL)
+    assert not only(plan).blocked
+    assert [node.pods for node in plan.nodes] == [("uid-pod-1", "uid-pod-2")]
+    assert "OverLimit" in refused(plan)["uid-pod-0"]
 
 
 def test_work_that_is_not_preemptible_must_fit_the_quota() -> None:
     queue = a_queue("team", quota=0.5)
-    assert only(a_waiting_pod(gpu_fraction="0.6", queue="team", priority=125), queue, ROOT, POOL).blocked
-    assert only(a_waiting_pod(gpu_fraction="0.6", queue="team", priority=50), queue, ROOT, POOL).nodes
+    firm = planned(a_waiting_pod(gpu_fraction="0.6", queue="team", priority=125), queue, ROOT, POOL)
+    assert only(firm).blocked
+    assert planned(a_waiting_pod(gpu_fraction="0.6", queue="team", priority=50), queue, ROOT, POOL).nodes
 
 
 def test_classes_of_one_queue_share_what_it_may_have() -> None:
     queue = a_queue("team", limit=1)
     pods = [a_waiting_pod("a", gpu_fraction="0.7", queue="team"), a_waiting_pod("b", gpu_fraction="0.7", queue="team")]
     other = pods[1].model_copy(update={"scheduler_name": "default-scheduler"})
-    found = demands(a_snapshot(pods[0], other, queue, ROOT, POOL))
-    assert sum(len(demand.nodes) for demand in found) == 1
+    assert len(planned(pods[0], other, queue, ROOT, POOL).nodes) == 1

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from plimsoll.model.cluster import IDLE, DaemonSet, Pod
 from plimsoll.model.karpenter import NodeClaim, NodePool
-from plimsoll.plan.demand import Demand, DemandPlanner, Promise, demands
+from plimsoll.plan.demand import DemandPlan, DemandPlanner
 from plimsoll.plan.pools import DaemonOverhead, PoolShapes
 from tests.builders import a_daemon_set, a_gpu_node, a_node_pool, a_plain_pod, a_snapshot, a_waiting_pod
+from tests.demand.plans import only, planned, refused, requests_of
 
 L4 = "g6.xlarge"
 """4 vCPUs"""
@@ -24,14 +25,9 @@ def share(name: str = "pod", fraction: str = "0.5", **more: Any) -> Pod:
     return a_waiting_pod(name, gpu_fraction=fraction, **more)
 
 
-def only(found: tuple[Demand, ...]) -> Demand:
-    (demand,) = found
-    return demand
-
-
-def types(demand: Demand) -> list[set[str]]:
+def types(plan: DemandPlan) -> list[set[str]]:
     """What each new node may be."""
-    return [{node.instance_type, *node.alternatives} for node in demand.nodes]
+    return [{node.instance_type, *node.alternatives} for node in plan.nodes]
 
 
 def overhead(*objects: Any) -> tuple[int, int, int]:
@@ -42,53 +38,53 @@ def overhead(*objects: Any) -> tuple[int, int, int]:
 
 def test_pods_without_gpus_take_what_shares_cannot_have() -> None:
     full = [a_plain_pod("batch", cpu="62"), a_plain_pod("more", cpu="1500m")]
-    demand = only(demands(a_snapshot(share(cpu="1"), a_gpu_node(), POOL, *full)))
-    assert not demand.on_nodes
-    assert types(demand) == [{L4, L4_LARGE}]
-    assert only(demands(a_snapshot(share(cpu="500m"), a_gpu_node(), POOL, *full))).on_nodes == {"node": ("uid-pod",)}
+    plan = planned(share(cpu="1"), a_gpu_node(), POOL, *full)
+    assert not only(plan).on_nodes
+    assert types(plan) == [{L4, L4_LARGE}]
+    assert only(planned(share(cpu="500m"), a_gpu_node(), POOL, *full)).on_nodes == {"node": ("uid-pod",)}
     memory = a_plain_pod("cache", memory="256Gi")
-    assert not only(demands(a_snapshot(share(memory="1Gi"), a_gpu_node(), POOL, memory))).on_nodes
+    assert not only(planned(share(memory="1Gi"), a_gpu_node(), POOL, memory)).on_nodes
 
 
 def test_a_planner_that_remembers_sees_them_come_and_go() -> None:
     planner = DemandPlanner()
     pod, node = share(cpu="2"), a_gpu_node()
     empty = a_snapshot(pod, node, POOL)
-    assert only(planner.demands(empty)).on_nodes
+    assert only(planner.plan(empty)).on_nodes
     for plain, room in ((a_plain_pod(cpu="63"), False), (a_plain_pod(cpu="62"), True), (a_plain_pod(cpu="63"), False)):
         loads = a_snapshot(plain).host_loads
-        assert bool(only(planner.demands(empty.model_copy(update={"host_loads": loads}))).on_nodes) is room
+        assert bool(only(planner.plan(empty.model_copy(update={"host_loads": loads}))).on_nodes) is room
     agents = (a_daemon_set(cpu="63"),)
-    assert not only(planner.demands(empty.model_copy(update={"daemon_sets": agents}))).on_nodes
-    assert only(planner.demands(empty)).on_nodes
+    assert not only(planner.plan(empty.model_copy(update={"daemon_sets": agents}))).on_nodes
+    assert only(planner.plan(empty)).on_nodes
 
 
 def test_a_daemon_set_that_is_still_to_come_has_its_part_of_a_node() -> None:
     agent = a_daemon_set("agent", cpu="63")
     came = a_plain_pod("agent-x", cpu="63", daemon_set="agent")
-    assert not only(demands(a_snapshot(share(cpu="2"), a_gpu_node(), POOL, agent))).on_nodes
+    assert not only(planned(share(cpu="2"), a_gpu_node(), POOL, agent)).on_nodes
     elsewhere = a_daemon_set("elsewhere", cpu="63", selector={"tier": "web"})
-    room_for_one = a_snapshot(share(cpu="1"), a_gpu_node(), POOL, agent, elsewhere, came)
-    assert only(demands(room_for_one)).on_nodes, "a pod that is there is not counted twice"
+    plan = planned(share(cpu="1"), a_gpu_node(), POOL, agent, elsewhere, came)
+    assert only(plan).on_nodes, "a pod that is there is not counted twice"
 
 
 def test_new_nodes_have_room_beside_daemon_sets() -> None:
     """Karpenter adds what DaemonSets ask to what the trigger asks: what is left of a type must be enough for both."""
-    assert types(only(demands(a_snapshot(share(cpu="3500m"), POOL)))) == [{L4, L4_LARGE}]
-    beside = only(demands(a_snapshot(share(cpu="3500m"), POOL, a_daemon_set(cpu="500m"))))
+    assert types(planned(share(cpu="3500m"), POOL)) == [{L4, L4_LARGE}]
+    beside = planned(share(cpu="3500m"), POOL, a_daemon_set(cpu="500m"))
     assert types(beside) == [{L4_LARGE}]
     (node,) = beside.nodes
     assert node.cpu_milli == 3500, "a trigger asks for the pods of the plan alone"
     two = [share("a", cpu="1500m"), share("b", cpu="1500m")]
     small = a_node_pool("pool", (L4,))
-    assert len(only(demands(a_snapshot(*two, small))).nodes) == 1
-    assert len(only(demands(a_snapshot(*two, small, a_daemon_set(cpu="1")))).nodes) == 2
+    assert len(planned(*two, small).nodes) == 1
+    assert len(planned(*two, small, a_daemon_set(cpu="1")).nodes) == 2
 
 
 def test_what_fits_beside_no_daemon_set_is_refused() -> None:
-    demand = only(demands(a_snapshot(share(cpu="3"), a_node_pool("pool", (L4,)), a_daemon_set(cpu="1"))))
-    assert not demand.nodes
-    assert set(demand.refused) == {"uid-pod"}
+    plan = planned(share(cpu="3"), a_node_pool("pool", (L4,)), a_daemon_set(cpu="1"))
+    assert not plan.nodes
+    assert set(refused(plan)) == {"uid-pod"}
 
 
 def test_limits_of_a_node_pool_count_whole_nodes() -> None:
@@ -96,7 +92,7 @@ def test_limits_of_a_node_pool_count_whole_nodes() -> None:
     pool = a_node_pool("pool", (L4,), limits={"cpu": "6"})
     pods = [share("a", "0.9"), share("b", "0.9")]
     agents = a_daemon_set(cpu="2")
-    assert len(only(demands(a_snapshot(*pods, pool, agents))).nodes) == 1
+    assert len(planned(*pods, pool, agents).nodes) == 1
 
 
 @pytest.mark.parametrize(
@@ -166,23 +162,23 @@ def test_nodes_on_their_way_have_it_counted_once() -> None:
     agent = a_daemon_set(cpu="20", memory="1Gi")
     (shape,) = PoolShapes(a_snapshot(pool, agent)).shapes
     left = shape.node_cpu_milli - 21_000
-    fits = only(demands(a_snapshot(share(cpu=f"{left}m"), claim, pool, agent)))
+    fits = only(planned(share(cpu=f"{left}m"), claim, pool, agent))
     assert fits.on_nodes == {"claim": ("uid-pod",)}
-    assert not only(demands(a_snapshot(share(cpu=f"{left + 1}m"), claim, pool, agent))).on_nodes
+    assert not only(planned(share(cpu=f"{left + 1}m"), claim, pool, agent)).on_nodes
 
 
 def test_without_node_pools_a_node_like_those_there_has_it_too() -> None:
     node = a_gpu_node(gpus=1, instance_type=L4, cpu="4").model_copy(update={"unschedulable": True})
     agent, there = a_daemon_set(cpu="1"), a_plain_pod("agent-x", cpu="1", daemon_set="agent")
-    assert types(only(demands(a_snapshot(share(cpu="3"), node, agent, there)))) == [{L4}]
-    assert only(demands(a_snapshot(share(cpu="3500m"), node, agent, there))).refused
+    assert types(planned(share(cpu="3"), node, agent, there)) == [{L4}]
+    assert only(planned(share(cpu="3500m"), node, agent, there)).refused
 
 
 def test_devices_of_daemon_sets_are_counted_where_they_run() -> None:
     """The pod of one that asks for a GPU is a pod like others: its DaemonSet does not count beside it."""
     agent = a_daemon_set(cpu="63", gpus=1)
     running = a_waiting_pod("agent-x", gpus=1, cpu="63", namespace="kube-system", node="node", phase="Running")
-    found = demands(a_snapshot(share(cpu="1"), a_gpu_node(gpus=2), running, agent))
+    found = planned(share(cpu="1"), a_gpu_node(gpus=2), running, agent)
     assert only(found).on_nodes == {"node": ("uid-pod",)}
 
 
@@ -251,12 +247,12 @@ def test_no_new_node_is_planned_fuller_than_it_will_be(
     (shape,) = PoolShapes(snapshot).shapes
     (bare,) = PoolShapes(a_snapshot(pool)).shapes
     assert shape.node_cpu_milli == bare.cpu_milli or shape.cpu_milli == 0
-    demand = only(demands(snapshot))
-    for node in demand.nodes:
+    plan = planned(*pods, pool, *sets)
+    for node in plan.nodes:
         assert node.cpu_milli + shape.overhead.cpu_milli <= bare.cpu_milli
-    assert {uid for node in demand.nodes for uid in node.pods} | set(demand.refused) == {pod.uid for pod in pods}
+    assert {uid for node in plan.nodes for uid in node.pods} | set(refused(plan)) == {pod.uid for pod in pods}
     random.shuffle(sets)
-    assert only(demands(a_snapshot(*pods, pool, *sets))).nodes == demand.nodes
+    assert planned(*pods, pool, *sets).nodes == plan.nodes
 
 
 A100 = "p4d.24xlarge"
@@ -272,10 +268,10 @@ def small_shares(count: int) -> list[Pod]:
 @pytest.mark.parametrize(
     ("shares", "objects", "nodes"),
     [
-        pytest.param(102, (), 1, id="110, with a reservation for each GPU"),
-        pytest.param(103, (), 2, id="one more"),
-        pytest.param(102, (a_daemon_set(),), 2, id="a DaemonSet that asks for nothing is a pod"),
-        pytest.param(101, (a_daemon_set(),), 1, id="one less"),
+        pytest.param(104, (), 1, id="110, with a reservation for each of 6 GPUs"),
+        pytest.param(105, (), 2, id="one more"),
+        pytest.param(104, (a_daemon_set(),), 2, id="a DaemonSet that asks for nothing is a pod"),
+        pytest.param(103, (a_daemon_set(),), 1, id="one less"),
         pytest.param(
             160,
             (
@@ -289,40 +285,36 @@ def small_shares(count: int) -> list[Pod]:
     ],
 )
 def test_a_new_node_gets_no_more_pods_than_it_takes(shares: int, objects: tuple[Any, ...], nodes: int) -> None:
-    demand = only(demands(a_snapshot(*small_shares(shares), EIGHT, *objects)))
-    assert len(demand.nodes) == nodes
-    assert not demand.refused
+    plan = planned(*small_shares(shares), EIGHT, *objects)
+    assert len(plan.nodes) == nodes
+    assert not refused(plan)
 
 
 def test_a_node_that_is_there_gets_no_more_pods_than_it_takes() -> None:
     node = a_gpu_node("node", gpus=8)
     node = node.model_copy(update={"allocatable": ROOMY | {"pods": "16"}})
     plain = [a_plain_pod(f"plain-{number}", cpu="1m") for number in range(3)]
-    found = only(demands(a_snapshot(*small_shares(9), node, *plain, EIGHT)))
-    assert len(found.on_nodes["node"]) == 5, "16 less 3 that run and 8 reservations"
+    found = only(planned(*small_shares(20), node, *plain, EIGHT))
+    assert len(found.on_nodes["node"]) == 12, "16 less 3 that run and the reservation of one GPU"
     full = [a_plain_pod(f"plain-{number}") for number in range(16)]
-    assert not only(demands(a_snapshot(*small_shares(1), node, *full, EIGHT))).on_nodes
+    assert not only(planned(*small_shares(1), node, *full, EIGHT)).on_nodes
 
 
-def test_what_was_asked_for_holds_its_pods() -> None:
+def test_what_was_requested_holds_its_pods() -> None:
     """The same pods ask for nothing more, and a node that has come is filled with as many as were planned."""
-    snapshot = a_snapshot(*small_shares(130), EIGHT)
-    first = only(demands(snapshot))
-    promises = [
-        Promise(f"promise-{number}", first.name, (A100,), "pool", 8, node.kind, node.cpu_milli, node.memory_mib)
-        for number, node in enumerate(first.nodes)
-    ]
-    assert len(promises) == 2
-    again = only(demands(snapshot, promises))
+    first = planned(*small_shares(130), EIGHT)
+    requested = requests_of(first.nodes)
+    assert len(requested) == 2
+    again = planned(*small_shares(130), EIGHT, requested=requested)
     assert not again.nodes
-    assert sorted(len(uids) for uids in again.on_promises.values()) == sorted(len(node.pods) for node in first.nodes)
+    assert again.needed == {each.name for each in requested}
     labels = {"karpenter.sh/nodepool": "pool"}
     came = a_gpu_node("came", first.nodes[0].kind, gpus=8, instance_type=A100, more_labels=labels)
     came = came.model_copy(update={"allocatable": ROOMY | {"pods": "110"}})
-    with_one = a_snapshot(*small_shares(130), EIGHT, came)
-    later = only(demands(with_one, promises[1:], came={"came": first.name}))
+    later = planned(*small_shares(130), EIGHT, came, requested=requested[1:])
     assert not later.nodes
-    assert len(later.on_nodes["came"]) <= 102
+    assert later.needed == {requested[1].name}
+    assert len(only(later).on_nodes["came"]) <= 104
 
 
 def test_what_a_claim_leaves_free_is_a_number_of_pods_too() -> None:
@@ -331,35 +323,23 @@ def test_what_a_claim_leaves_free_is_a_number_of_pods_too() -> None:
     claim = NodeClaim.read(
         {"metadata": {"name": "claim", "labels": labels}, "spec": {"resources": {"requests": requests}}}
     )
-    found = only(demands(a_snapshot(*small_shares(20), claim, EIGHT)))
-    assert len(found.on_nodes["claim"]) == 10
-
-
-def test_a_node_that_came_and_that_others_fill_holds_fewer() -> None:
-    labels = {"karpenter.sh/nodepool": "pool"}
-    came = a_gpu_node("came", gpus=8, instance_type=A100, more_labels=labels)
-    came = came.model_copy(update={"allocatable": ROOMY | {"pods": "110"}})
-    others = [a_plain_pod(f"plain-{number}", "came") for number in range(60)]
-    snapshot = a_snapshot(*small_shares(100), EIGHT, came, *others)
-    name = only(demands(a_snapshot(*small_shares(1)))).name
-    found = only(demands(snapshot, came={"came": name}))
-    assert len(found.on_nodes.get("came", ())) <= 42
-    assert found.nodes
+    found = only(planned(*small_shares(20), claim, EIGHT))
+    assert len(found.on_nodes["claim"]) == 17, "110 less 92 and one reservation"
 
 
 def test_two_classes_do_not_take_the_same_places() -> None:
-    node = a_gpu_node("node", gpus=8).model_copy(update={"allocatable": ROOMY | {"pods": "14"}})
+    node = a_gpu_node("node", gpus=8).model_copy(update={"allocatable": ROOMY | {"pods": "7"}})
     pods = [share(f"{queue}-{number}", "0.05", queue=queue) for queue in "ab" for number in range(4)]
-    found = demands(a_snapshot(*pods, node, EIGHT))
-    assert sum(len(each.on_nodes.get("node", ())) for each in found) == 6
+    found = planned(*pods, node, EIGHT)
+    assert sum(len(each.on_nodes.get("node", ())) for each in found.demands) == 6
 
 
-def test_a_plan_that_is_repaired_holds_the_number_of_pods_too() -> None:
+def test_a_planner_that_has_planned_before_counts_the_pods_of_a_node_too() -> None:
     planner = DemandPlanner()
-    node = a_gpu_node("node", gpus=8).model_copy(update={"allocatable": ROOMY | {"pods": "20"}})
-    for count in (100, 113, 114, 115, 216, 217, 140):
-        found = only(planner.demands(a_snapshot(*small_shares(count), node, EIGHT)))
-        assert len(found.on_nodes["node"]) <= 12
-        assert all(len(planned.pods) <= 102 for planned in found.nodes)
-        assert not found.refused
-        assert len(found.nodes) == -(-(count - 12) // 102)
+    node = a_gpu_node("node", gpus=8).model_copy(update={"allocatable": ROOMY | {"pods": "13"}})
+    for count in (100, 116, 117, 220, 221, 140):
+        plan = planner.plan(a_snapshot(*small_shares(count), node, EIGHT))
+        assert len(only(plan).on_nodes["node"]) == 12
+        assert all(len(new.pods) <= 104 for new in plan.nodes)
+        assert not refused(plan)
+        assert len(plan.nodes) == -(-(count - 12) // 104)

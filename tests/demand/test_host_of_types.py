@@ -4,9 +4,9 @@ import pytest
 
 from plimsoll.packing.nodes import UNBOUNDED
 from plimsoll.plan.catalog import Catalog
-from plimsoll.plan.demand import demands
 from plimsoll.plan.pools import Allocatable, allocatable
-from tests.builders import a_gpu_node, a_node_pool, a_snapshot, a_waiting_pod
+from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod
+from tests.demand.plans import only, planned, types
 
 SIZES = ("g6.xlarge", "g6.2xlarge", "g6.8xlarge", "p4d.24xlarge")
 
@@ -24,8 +24,7 @@ SIZES = ("g6.xlarge", "g6.2xlarge", "g6.8xlarge", "p4d.24xlarge")
 )
 def test_a_share_goes_to_the_smallest_type_that_has_its_memory(cpu: str, memory: str, wanted: str) -> None:
     pod = a_waiting_pod(gpu_fraction="0.5", cpu=cpu, memory=memory)
-    (demand,) = demands(a_snapshot(pod, a_node_pool("pool", SIZES)))
-    (node,) = demand.nodes
+    (node,) = planned(pod, a_node_pool("pool", SIZES)).nodes
     others = set(SIZES[: SIZES.index(wanted)])
     assert not others & {node.instance_type, *node.alternatives}
     assert wanted in {node.instance_type, *node.alternatives}
@@ -33,23 +32,21 @@ def test_a_share_goes_to_the_smallest_type_that_has_its_memory(cpu: str, memory:
 
 def test_shares_that_one_node_cannot_hold_by_memory_get_two() -> None:
     pods = [a_waiting_pod(f"pod-{number}", gpu_fraction="0.5", memory="10Gi") for number in range(2)]
-    (demand,) = demands(a_snapshot(*pods, a_node_pool("pool", ["g6.xlarge"])))
-    assert [node.instance_type for node in demand.nodes] == ["g6.xlarge"] * 2
+    assert types(planned(*pods, a_node_pool("pool", ["g6.xlarge"]))) == ["g6.xlarge"] * 2
 
 
 def test_a_pod_that_no_type_has_the_memory_for_is_told() -> None:
     pod = a_waiting_pod(gpu_fraction="0.5", memory="900Gi")
-    (demand,) = demands(a_snapshot(pod, a_node_pool("pool", ["g6.xlarge"])))
-    assert not demand.nodes
-    assert "memory" in " ".join(demand.reasons)
+    plan = planned(pod, a_node_pool("pool", ["g6.xlarge"]))
+    assert not plan.nodes
+    assert "memory" in " ".join(only(plan).reasons)
 
 
 def test_what_a_live_node_says_counts() -> None:
     pod = a_waiting_pod(gpu_fraction="0.5", memory="15Gi")
     node = a_gpu_node("live", "NVIDIA-L4", memory=23034, host_memory="15500Mi", instance_type="g6.xlarge")
     busy = a_waiting_pod("busy", gpus=1, node="live", phase="Running")
-    (demand,) = demands(a_snapshot(pod, busy, node, a_node_pool("pool", ["g6.xlarge"])))
-    assert [each.instance_type for each in demand.nodes] == ["g6.xlarge"]
+    assert types(planned(pod, busy, node, a_node_pool("pool", ["g6.xlarge"]))) == ["g6.xlarge"]
 
 
 def test_what_nodes_keep() -> None:

@@ -3,8 +3,9 @@
 import pytest
 
 from plimsoll.model.cluster import Pod
-from plimsoll.plan.demand import Demand, demands
-from tests.builders import a_node_pool, a_snapshot, a_waiting_pod
+from plimsoll.plan.demand import DemandPlan
+from tests.builders import a_node_pool, a_waiting_pod
+from tests.demand.plans import only, planned, types
 
 A100 = "p4d.24xlarge"
 """8 x A100 of 40 GiB."""
@@ -21,12 +22,12 @@ def shares(*fractions: str, devices: str = "") -> list[Pod]:
     return [a_waiting_pod(f"pod-{n:03}-{devices}", gpu_fraction=each, **more) for n, each in enumerate(fractions)]
 
 
-def planned(*pods: Pod, types: tuple[str, ...] = (L4, L4_4)) -> tuple[Demand, ...]:
-    return demands(a_snapshot(*pods, a_node_pool("pool", types)))
+def plan_of(*pods: Pod, offered: tuple[str, ...] = (L4, L4_4)) -> DemandPlan:
+    return planned(*pods, a_node_pool("pool", offered))
 
 
-def used_gpus(found: tuple[Demand, ...]) -> int:
-    return sum(len(node.held) for demand in found for node in demand.nodes)
+def used_gpus(plan: DemandPlan) -> int:
+    return sum(len(node.held) for node in plan.nodes)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def used_gpus(found: tuple[Demand, ...]) -> int:
     ],
 )
 def test_gpus_for_unschedulable_shares(pods: list[Pod], gpus: int) -> None:
-    assert used_gpus(planned(*pods)) == gpus
+    assert used_gpus(plan_of(*pods)) == gpus
 
 
 def test_shares_of_different_products_never_share_a_gpu() -> None:
@@ -61,26 +62,29 @@ def test_shares_of_different_products_never_share_a_gpu() -> None:
         a_waiting_pod("on-l4", gpu_fraction="0.5", selector={"nvidia.com/gpu.product": "NVIDIA-L4"}),
         a_waiting_pod("on-a10g", gpu_fraction="0.5", selector={"nvidia.com/gpu.product": "NVIDIA-A10G"}),
     ]
-    found = planned(*pods, types=(L4, A10G))
-    assert [(len(demand.nodes), demand.nodes[0].instance_type) for demand in found] == [(1, A10G), (1, L4)]
+    found = plan_of(*pods, offered=(L4, A10G))
+    assert types(found) == [A10G, L4]
+    assert [len(node.demands) for node in found.nodes] == [1, 1]
 
 
 def test_an_unreadable_annotation_is_told_with_pod_and_value() -> None:
-    (demand,) = planned(a_waiting_pod("bad", gpu_fraction="much"), a_waiting_pod("good", gpu_fraction="0.5"))
+    plan = plan_of(a_waiting_pod("bad", gpu_fraction="much"), a_waiting_pod("good", gpu_fraction="0.5"))
+    demand = only(plan)
     assert "team/bad" in demand.refused["uid-bad"]
     assert "'much'" in demand.refused["uid-bad"]
     assert demand.reasons[0].startswith("Pod with UID uid-bad: gpu-fraction 'much'")
     assert "team/bad" not in str(demand.reasons)
-    assert [node.pods for node in demand.nodes] == [("uid-good",)]
+    assert [node.pods for node in plan.nodes] == [("uid-good",)]
 
 
 def test_whole_gpus_are_spoken_for() -> None:
-    (demand,) = planned(a_waiting_pod("whole", gpus=2, scheduler="default-scheduler"))
+    plan = plan_of(a_waiting_pod("whole", gpus=2, scheduler="default-scheduler"))
+    demand = only(plan)
     assert list(demand.spoken_for) == ["uid-whole"]
-    assert not demand.nodes
+    assert not plan.nodes
     assert not demand.pods
 
 
 def test_eight_shares_of_one_gpu_each_are_one_node_where_only_large_ones_are_sold() -> None:
-    found = planned(*shares(*["0.9"] * 8), types=(A100,))
-    assert [(node.gpus, len(node.held)) for demand in found for node in demand.nodes] == [(8, 8)]
+    found = plan_of(*shares(*["0.9"] * 8), offered=(A100,))
+    assert [(node.gpus, len(node.held)) for node in found.nodes] == [(8, 8)]

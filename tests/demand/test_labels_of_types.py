@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.plan.demand import demands
-from tests.builders import a_node_pool, a_snapshot, a_waiting_pod
+from tests.builders import a_node_pool, a_waiting_pod
+from tests.demand.plans import planned
 
 AWS = "karpenter.k8s.aws"
 AZURE = "karpenter.azure.com"
@@ -30,8 +30,7 @@ CHOICES = [
 
 
 def types(*objects: Any) -> set[str]:
-    found = [node for demand in demands(a_snapshot(*objects)) for node in demand.nodes]
-    return {name for node in found for name in (node.instance_type, *node.alternatives)}
+    return {name for node in planned(*objects).nodes for name in (node.instance_type, *node.alternatives)}
 
 
 @pytest.mark.parametrize(("group", "offered", "key", "value", "wanted"), CHOICES)

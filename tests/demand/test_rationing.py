@@ -1,14 +1,17 @@
 """Room under a limit goes by priority, then by age, whatever packs best; what is left goes to those that need less."""
 
+from collections import Counter
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.model.cluster import Pod
-from plimsoll.plan.demand import Demand, demands
+from plimsoll.model.kai import PodGroup
+from plimsoll.plan.demand import DemandPlan
 from plimsoll.plan.pools import Room
-from tests.builders import a_node_pool, a_snapshot, a_waiting_pod
+from tests.builders import a_node_pool, a_waiting_pod
+from tests.demand.plans import on_new, planned, refused
 
 L4 = "g6.xlarge"
 """One GPU."""
@@ -26,20 +29,20 @@ def share(name: str, fraction: str, *, priority: int = 0, age: int = 0, **more: 
     return pod.model_copy(update={"creation_timestamp": created})
 
 
-def served(*found: Demand) -> set[str]:
-    return {uid.removeprefix("uid-") for demand in found for node in demand.nodes for uid in node.pods}
+def served(plan: DemandPlan) -> set[str]:
+    return {uid.removeprefix("uid-") for uid in on_new(plan)}
 
 
 def test_the_most_urgent_go_first() -> None:
     pods = [share(f"low-{n}", "0.9") for n in range(4)] + [share(f"high-{n}", "0.6", priority=10) for n in range(2)]
-    found = demands(a_snapshot(*pods, a_pool(2)))
-    assert served(*found) == {"high-0", "high-1"}
-    assert {"limits.nvidia.com/gpu of NodePool pool is 2" in why for why in found[0].refused.values()} == {True}
+    found = planned(*pods, a_pool(2))
+    assert served(found) == {"high-0", "high-1"}
+    assert {"limits.nvidia.com/gpu of NodePool pool is 2" in why for why in refused(found).values()} == {True}
 
 
 def test_then_the_oldest() -> None:
     pods = [share(f"pod-{n}", "0.6", age=n) for n in range(5)]
-    assert served(*demands(a_snapshot(*pods, a_pool(2)))) == {"pod-3", "pod-4"}
+    assert served(planned(*pods, a_pool(2))) == {"pod-3", "pod-4"}
 
 
 def test_between_classes_too() -> None:
@@ -47,34 +50,33 @@ def test_between_classes_too() -> None:
     pods = [share("a-high", "0.6", priority=10, queue="a")]
     pods += [share(f"a-low-{n}", "0.6", queue="a") for n in range(3)]
     pods += [share(f"b-{n}", "0.6", priority=5, queue="b") for n in range(2)]
-    assert served(*demands(a_snapshot(*pods, a_pool(3)))) == {"a-high", "b-0", "b-1"}
+    assert served(planned(*pods, a_pool(3))) == {"a-high", "b-0", "b-1"}
 
 
 def test_what_is_left_goes_to_those_that_need_less() -> None:
     pods = [share("first", "0.6", age=3), share("too-large", "0.5", age=2), share("small", "0.4", age=1)]
-    assert served(*demands(a_snapshot(*pods, a_pool(1)))) == {"first", "small"}
+    assert served(planned(*pods, a_pool(1))) == {"first", "small"}
 
 
 def test_the_limit_of_the_environment_is_rationed_alike() -> None:
     pods = [share(f"low-{n}", "0.9") for n in range(4)] + [share("high", "0.2", priority=1)]
     room = Room({"gpus": 5}, {"gpus": 1})
-    found = demands(a_snapshot(*pods, a_node_pool("pool", (L4,))), room=room)
-    assert served(*found) == {"high"}
-    assert "limits.gpus of the Environment is 5" in next(iter(found[0].refused.values()))
+    found = planned(*pods, a_node_pool("pool", (L4,)), room=room)
+    assert served(found) == {"high"}
+    assert "limits.gpus of the Environment is 5" in next(iter(refused(found).values()))
 
 
 def test_pools_without_a_limit_serve_the_rest() -> None:
     pods = [share(f"pod-{n}", "0.9", age=n) for n in range(4)]
-    found = demands(a_snapshot(*pods, a_pool(1), a_node_pool("free", (L4,))))
-    assert len(served(*found)) == 4
+    assert len(served(planned(*pods, a_pool(1), a_node_pool("free", (L4,))))) == 4
 
 
 def test_a_gang_goes_as_a_whole_or_not_at_all() -> None:
     jobset = {"jobset.sigs.k8s.io/jobset-name": "train"}
     gang = [share(f"gang-{n}", "0.9", priority=5, more_labels=jobset) for n in range(3)]
-    found = demands(a_snapshot(*gang, share("single", "0.9"), a_pool(2)))
-    assert served(*found) == {"single"}
-    assert served(*demands(a_snapshot(*gang, share("single", "0.9"), a_pool(3)))) == {f"gang-{n}" for n in range(3)}
+    found = planned(*gang, share("single", "0.9"), a_pool(2))
+    assert served(found) == {"single"}
+    assert served(planned(*gang, share("single", "0.9"), a_pool(3))) == {f"gang-{n}" for n in range(3)}
 
 
 @given(
@@ -89,11 +91,54 @@ def test_nobody_goes_before_a_more_urgent_pod_that_needs_no_more(
         share(f"pod-{n:02}", f"{size / 10}", priority=priority, queue=f"q{n % queues}")
         for n, (size, priority) in enumerate(sizes)
     ]
-    found = demands(a_snapshot(*pods, a_pool(gpus, L4, L4_4)))
-    going = served(*found)
-    assert sum(node.gpus for demand in found for node in demand.nodes) <= gpus
-    by_name = {f"pod-{n:02}": (size, priority, n % queues) for n, (size, priority) in enumerate(sizes)}
+    found = planned(*pods, a_pool(gpus, L4, L4_4))
+    going = served(found)
+    assert found.gpus <= gpus
+    by_name = {f"pod-{n:02}": each for n, each in enumerate(sizes)}
     for name in by_name.keys() - going:
-        size, priority, queue = by_name[name]
-        later = [each for each in going if by_name[each][1] < priority and by_name[each][2] == queue]
+        size, priority = by_name[name]
+        later = [each for each in going if by_name[each][1] < priority]
         assert not [each for each in later if by_name[each][0] >= size], (name, later)
+
+
+def test_three_hundred_pods_are_rationed_alike() -> None:
+    """Of so many, who has room is found pod by pod."""
+    pods = [share(f"pod-{n:03}", "0.5", priority=n % 3, age=n % 50, queue=f"q{n % 4}") for n in range(300)]
+    going = served(planned(*pods, a_pool(40)))
+    assert len(going) == 80
+    order = sorted(pods, key=lambda pod: (-pod.priority, pod.creation_timestamp, pod.uid))
+    assert going == {pod.name for pod in order[:80]}
+
+
+def test_an_elastic_gang_has_its_least_before_others_and_the_rest_after_them() -> None:
+    group = PodGroup.read({"metadata": {"name": "job", "namespace": "team"}, "spec": {"minMember": 2}})
+    gang = [share(f"gang-{n}", "0.9", pod_group_name="job", age=9) for n in range(4)]
+    pods = [*gang, *(share(f"single-{n}", "0.9", age=5) for n in range(2))]
+    assert len([name for name in served(planned(*pods, group, a_pool(2))) if name.startswith("gang")]) == 2
+    assert served(planned(*pods, group, a_pool(1))) <= {"single-0", "single-1"}, "one of the gang alone starts nothing"
+    assert len(served(planned(*pods, group, a_pool(6)))) == 6
+
+
+@given(
+    gangs=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 2)), min_size=1, max_size=4),
+    gpus=st.integers(0, 8),
+)
+def test_no_gang_has_a_part_of_its_least(gangs: list[tuple[int, int, int]], gpus: int) -> None:
+    """Gangs of (pods, least, priority)."""
+    objects: list[Any] = [a_pool(gpus)]
+    for number, (count, least, priority) in enumerate(gangs):
+        spec = {"minMember": least}
+        objects.append(PodGroup.read({"metadata": {"name": f"g{number}", "namespace": "team"}, "spec": spec}))
+        objects += [
+            share(f"g{number}-{n}", "0.9", priority=priority, pod_group_name=f"g{number}") for n in range(count)
+        ]
+    plan = planned(*objects)
+    assert plan.gpus <= gpus
+    going = Counter(name.partition("-")[0] for name in served(plan))
+    for number, (count, least, priority) in enumerate(gangs):
+        placed = going[f"g{number}"]
+        assert placed == 0 or placed >= min(count, least)  # members that do not exist are not awaited
+        if not placed and count >= least:
+            spare = gpus - plan.gpus
+            less_urgent = sum(going[f"g{other}"] for other, (_, _, others) in enumerate(gangs) if others < priority)
+            assert spare + less_urgent < least, "its least would have had room"

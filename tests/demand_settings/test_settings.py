@@ -17,7 +17,7 @@ def read(**demand: Any) -> Environment:
 def test_nothing_is_asked_for_by_default() -> None:
     settings = Environment.default().spec.demand
     assert settings.provisioner == "none"
-    assert settings.schedulers == ("kai-scheduler", "default-scheduler")
+    assert settings.schedulers == ("kai-scheduler", "default-scheduler", "tensor-fusion-scheduler")
 
 
 def test_headroom_goes_with_buffers() -> None:

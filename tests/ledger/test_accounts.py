@@ -1,5 +1,7 @@
 """What is taken and free of the GPUs of one node."""
 
+from fractions import Fraction
+
 import pytest
 
 from plimsoll.labels import UNKNOWN_GPU
@@ -7,8 +9,11 @@ from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import FORMER_NAMESPACE
 from plimsoll.packing.nodes import UNBOUNDED
 from plimsoll.plan.ledger import DiscrepancyReason, GpuAccount, GpuLedger
-from tests.builders import A100, A100_MIB, a_pod
+from tests.builders import A100, a_pod
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share, a_whole
+
+SHAREABLE_MIB = 81900
+"""Of an A100 with 81920: KAI divides whole hundreds."""
 
 
 def account(*objects: Node | Pod, node: str = "n1") -> GpuAccount:
@@ -33,16 +38,16 @@ def test_shares_of_one_group_lie_on_one_gpu() -> None:
     found = account(a_reservation("g"), a_share("a", "n1", "g"), a_share("b", "n1", "g", fraction="0.25"))
     assert found.free_milli == (250, 1000)
     (group,) = found.groups
-    assert (group.allocated_milli, group.allocated_mib, group.releasing_mib) == (750, A100_MIB * 3 // 4, 0)
+    assert (group.allocated_milli, group.allocated_mib, group.releasing_mib) == (750, SHAREABLE_MIB * 3 // 4, 0)
     assert (group.gpu, group.pods, group.reservations) == (
         "GPU-1", ("team/a", "team/b"), ("kai-resource-reservation/gpu-reservation-g",),
     )  # fmt: skip
     assert not found.discrepancies
 
 
-def test_mib_are_a_part_of_the_gpu_s_real_memory() -> None:
+def test_mib_are_a_part_of_the_memory_in_whole_hundreds_of_mib() -> None:
     found = account(a_reservation("g"), a_share("a", "n1", "g", fraction=None, memory="20480"))
-    assert found.free_milli == (750, 1000)
+    assert found.free_milli == (1000 - Fraction(20480 * 1000, SHAREABLE_MIB), 1000)
     assert found.groups[0].used_mib == 20480
 
 
@@ -51,7 +56,7 @@ def test_what_terminates_is_releasing_and_not_free() -> None:
         a_reservation("g"), a_share("a", "n1", "g"), a_share("b", "n1", "g", fraction="0.25", deleting=True)
     )
     (group,) = found.groups
-    assert (group.allocated_mib, group.releasing_mib, group.used_mib) == (61440, 20480, 61440)
+    assert (group.allocated_mib, group.releasing_mib, group.used_mib) == (61425, 20475, 61425)
     assert not group.releasing
     assert found.free_milli == (250, 1000)
     only = account(a_reservation("g"), a_share("b", "n1", "g", deleting=True)).groups[0]
@@ -210,3 +215,33 @@ def test_two_groups_with_one_gpu_are_told() -> None:
     assert [each.reason for each in account(*pods).discrepancies] == [DiscrepancyReason.SHARED_GPU]
     apart = (a_reservation("g"), a_reservation("h", gpu="GPU-2"), *pods[2:])
     assert account(*apart).discrepancies == ()
+
+
+@pytest.mark.parametrize(
+    ("fraction", "count", "free"),
+    [
+        pytest.param("0.0625", 16, 0, id="sixteenths fill it"),
+        pytest.param("0.3333", 3, Fraction(1, 10), id="0.3333"),
+        pytest.param("0.00001", 1, Fraction(99_999, 100), id="next to nothing"),
+    ],
+)
+def test_fractions_are_exact(fraction: str, count: int, free: Fraction | int) -> None:
+    shares = [a_share(f"share-{number}", "n1", "g", fraction=fraction) for number in range(count)]
+    found = account(a_reservation("g"), *shares)
+    assert found.free_milli == (free, 1000)
+    assert not found.discrepancies
+
+
+def test_more_than_the_whole_hundreds_of_mib_is_too_much() -> None:
+    """Two of 40960 are more than 81900 MiB, and two of 40950 are not."""
+    for mib, overbooked in (("40960", True), ("40950", False)):
+        shares = [a_share(name, "n1", "g", fraction=None, memory=mib) for name in "ab"]
+        found = account(a_reservation("g"), *shares)
+        assert reasons(found) == ({"Overbooked"} if overbooked else set())
+        assert found.free_milli == (0, 1000)
+
+
+def test_thirds_of_the_mib_fill_a_gpu() -> None:
+    shares = [a_share(name, "n1", "g", fraction=None, memory="27300") for name in "abc"]
+    found = account(a_reservation("g"), *shares)
+    assert (found.free_milli, found.discrepancies) == ((0, 1000), ())

@@ -58,7 +58,7 @@ def test_json_has_each_group_in_mib(folder: Path) -> None:
     done = CliRunner().invoke(app, ["-f", str(folder), "--output", "json"])
     assert done.exit_code == 0, done.output
     (node,) = json.loads(done.stdout)["nodes"]
-    assert (node["name"], node["freeGPUs"], node["freeMilli"]) == ("n1", 1, [750, 1000])
+    assert (node["name"], node["freeGPUs"], node["freeMilli"]) == ("n1", 1, [749.939, 1000])
     (group,) = node["groups"]
     assert (group["usedMiB"], group["allocatedMiB"], group["releasingMiB"]) == (20480, 20480, 0)
     assert (group["gpu"], group["pods"]) == ("GPU-1", ["team/a"])

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.gpus import FreeGPU, Item
 from plimsoll.packing.nodes import FreeNode, NodeShape, PodNeed
 from tests.packing.checking import taken
+from tests.packing.checking_nodes import empty, is_shared
 
 Masks = list[int]
 """Sets of pods as bits: those that one node or GPU can hold together."""
@@ -21,12 +23,8 @@ def fewest_gpus_of_nodes(
     needs: Sequence[PodNeed], shapes: Sequence[NodeShape], nodes: Iterable[FreeNode] = ()
 ) -> int | None:
     """GPUs of new nodes that the pods need beside the free ones; None: they cannot all be placed."""
-    opened = [(shape.gpus, _on_node(needs, _empty(shape))) for shape in shapes]
+    opened = [(shape.gpus, _on_node(needs, empty(shape))) for shape in shapes]
     return _fewest(len(needs), opened, [_on_node(needs, node) for node in nodes])
-
-
-def _empty(shape: NodeShape) -> FreeNode:
-    return FreeNode("", shape.kind, (1000,) * shape.gpus, shape.cpu_milli, shape.memory_mib, shape.pods)
 
 
 def _fewest(count: int, opened: Sequence[tuple[int, Masks]], free: Iterable[Masks]) -> int | None:
@@ -70,32 +68,42 @@ def _on_node(needs: Sequence[PodNeed], node: FreeNode) -> Masks:
     for mask in range(1, 1 << len(needs)):
         held = [number for number in range(len(needs)) if mask >> number & 1]
         if (
-            all(0 < sizes[number] <= 1000 for number in held)
+            all(0 < sizes[number] <= GPU_MILLI for number in held)
             and len(held) <= node.pods
             and sum(needs[number].cpu_milli for number in held) <= node.cpu_milli
             and sum(needs[number].memory_mib for number in held) <= node.memory_mib
-            and _on_gpus([(sizes[number], needs[number].devices) for number in held], node.gpus)
+            and _on_gpus(
+                [(sizes[number], needs[number].devices, is_shared(needs[number])) for number in held],
+                node.gpus,
+                node.pods - len(held),
+            )
         ):
             fitting.append(mask)
     return _maximal(fitting)
 
 
-def _on_gpus(asked: Sequence[tuple[int, int]], free: Sequence[int]) -> bool:
-    """Whether pods of (thousandths, devices) can all stand on GPUs with so much free."""
-    states = {tuple(sorted(free))}
-    for size, devices in sorted(asked, reverse=True):
-        states = {tuple(sorted(left)) for gpus in states for left in _without(gpus, size, devices)}
-    return bool(states)
+_State = tuple[tuple[Milli, bool], ...]
+"""Of each GPU: what is left, and whether it was wholly free and is shared now."""
 
 
-def _without(gpus: tuple[int, ...], size: int, devices: int) -> Iterator[tuple[int, ...]]:
+def _on_gpus(asked: Sequence[tuple[Milli, int, bool]], free: Sequence[Milli], reservations: int) -> bool:
+    """Whether pods of (thousandths, devices, shared) can all stand on GPUs with so much free, beside so many
+    reservations at most."""
+    states: set[_State] = {tuple(sorted((each, False) for each in free))}
+    for size, devices, shared in sorted(asked, reverse=True):
+        states = {tuple(sorted(left)) for gpus in states for left in _without(gpus, size, devices, shared)}
+    return any(sum(reserved for _, reserved in gpus) <= reservations for gpus in states)
+
+
+def _without(gpus: _State, size: Milli, devices: int, shared: bool) -> Iterator[_State]:
     """What can be left of GPUs after one share of a size on so many different ones of them."""
     if not devices:
         yield gpus
     elif len(gpus) >= devices:
-        first, rest = gpus[0], gpus[1:]
-        if first >= size:
-            for left in _without(rest, size, devices - 1):
-                yield first - size, *left
-        for left in _without(rest, size, devices):
-            yield first, *left
+        (left, reserved), rest = gpus[0], gpus[1:]
+        if left >= size:
+            now = reserved or (shared and left == GPU_MILLI)
+            for others in _without(rest, size, devices - 1, shared):
+                yield (left - size, now), *others
+        for others in _without(rest, size, devices, shared):
+            yield gpus[0], *others

@@ -1,15 +1,16 @@
 """Pods on nodes: free parts first, then the fewest GPUs of new nodes, with CPU and memory."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from plimsoll.packing import Milli, exact_milli
 from plimsoll.packing.gpus import ANY
-from plimsoll.packing.nodes import FreeNode, NodePacking, NodeShape, PodNeed, pack_nodes
+from plimsoll.packing.nodes import FreeNode, Limit, NodeShape, PodNeed, Unit, left_out_in_order, pack_nodes
+from tests.packing.checking_nodes import check
 
 T4 = NodeShape("t4-1", "T4", 1, 16_000, 65_536, price=1.0)
 T4X4 = NodeShape("t4-4", "T4", 4, 64_000, 262_144, price=3.5)
@@ -17,49 +18,15 @@ A100X8 = NodeShape("a100-8", "A100", 8, 96_000, 1_048_576, price=30.0)
 SHAPES = (T4, T4X4, A100X8)
 
 
-def a_need(name: str, milli: int | dict[str, int], devices: int = 1, cpu: int = 1000, memory: int = 1024) -> PodNeed:
+def a_need(
+    name: str, milli: Milli | dict[str, Milli], devices: int = 1, cpu: int = 1000, memory: int = 1024
+) -> PodNeed:
     """A pod; a number of thousandths is the same on every kind."""
-    return PodNeed(name, {ANY: milli} if isinstance(milli, int) else milli, devices, cpu, memory)
+    return PodNeed(name, milli if isinstance(milli, dict) else {ANY: milli}, devices, cpu, memory)
 
 
-def needs_of(*asked: tuple[int | dict[str, int], int]) -> list[PodNeed]:
+def needs_of(*asked: tuple[Milli | dict[str, Milli], int]) -> list[PodNeed]:
     return [a_need(f"pod-{number}", milli, devices) for number, (milli, devices) in enumerate(asked)]
-
-
-def check(
-    packing: NodePacking, needs: Iterable[PodNeed], shapes: Sequence[NodeShape], free: Iterable[FreeNode] = ()
-) -> None:
-    """Each pod once, on its number of GPUs of one node; no GPU, CPU or memory over what the node has."""
-    named = {need.name: need for need in needs}
-    existing = {node.name: node for node in free}
-    by_name = {shape.name: shape for shape in shapes}
-    placed = [name for node in packing.nodes for name in node.pods] + [name for name, _ in packing.unplaced]
-    assert Counter(placed) == Counter(named.keys())
-    taken = [node.node for node in packing.nodes if node.node is not None]
-    assert len(taken) == len(set(taken))
-    for node in packing.nodes:
-        if node.node is not None:
-            offered = existing[node.node]
-            capacity, cpu, memory = offered.gpus, offered.cpu_milli, offered.memory_mib
-        else:
-            shape = by_name[node.shape or ""]
-            capacity, cpu, memory = (1000,) * shape.gpus, shape.cpu_milli, shape.memory_mib
-        assert len(node.gpus) == len(capacity)
-        for pods, most in zip(node.gpus, capacity, strict=True):
-            assert len(pods) == len(set(pods))
-            assert sum(_size(named[name], node.kind) for name in pods) <= most
-        assert node.pods
-        for name in node.pods:
-            assert sum(name in pods for pods in node.gpus) == named[name].devices
-        assert sum(named[name].cpu_milli for name in node.pods) <= cpu
-        assert sum(named[name].memory_mib for name in node.pods) <= memory
-    assert packing.least <= packing.gpus
-
-
-def _size(need: PodNeed, kind: str) -> int:
-    size = need.milli.get(kind, need.milli.get(ANY))
-    assert size is not None, f"{need} may not be on {kind}"
-    return size
 
 
 @pytest.mark.parametrize(
@@ -77,12 +44,53 @@ def _size(need: PodNeed, kind: str) -> int:
         (((500, 2), (500, 2)), 4),
     ],
 )
-def test_fewest_gpus_of_shapes(asked: tuple[tuple[int | dict[str, int], int], ...], gpus: int) -> None:
+def test_fewest_gpus_of_shapes(asked: tuple[tuple[Milli | dict[str, Milli], int], ...], gpus: int) -> None:
     """T4 nodes have 1 or 4 GPUs, A100 nodes 8; several devices are on one node."""
     needs = needs_of(*asked)
     packing = pack_nodes(needs, SHAPES)
     check(packing, needs, SHAPES)
     assert packing.gpus == packing.least == gpus
+
+
+@pytest.mark.parametrize(
+    ("count", "milli", "gpus"),
+    [
+        pytest.param(16, exact_milli(Fraction("0.0625")), 1, id="sixteenths"),
+        pytest.param(3, exact_milli(Fraction("0.3333")), 1, id="0.3333"),
+        pytest.param(3, exact_milli(Fraction("0.3334")), 2, id="0.3334"),
+        pytest.param(3, exact_milli(27300, 81900), 1, id="thirds of the MiB of a GPU"),
+        pytest.param(7, Fraction(1000, 7), 1, id="sevenths"),
+        pytest.param(8, Fraction(1000, 7), 2, id="one seventh more"),
+    ],
+)
+def test_fractions_are_exact(count: int, milli: Milli, gpus: int) -> None:
+    needs = needs_of(*[({"T4": milli}, 1)] * count)
+    packing = pack_nodes(needs, [T4])
+    check(packing, needs, [T4])
+    assert (packing.gpus, packing.least) == (gpus, gpus)
+
+
+def test_fractions_fill_what_is_left_exactly() -> None:
+    third = Fraction(1000, 3)
+    free = [FreeNode("node-a", "T4", (1000 - 2 * third, 1000 - third), 8_000, 32_768)]
+    needs = needs_of(*[({"T4": third}, 1)] * 3)
+    packing = pack_nodes(needs, [], free)
+    check(packing, needs, [], free)
+    assert packing.unplaced == ()
+
+
+def test_shares_of_other_sizes_on_each_kind_choose_by_gpus_then_price() -> None:
+    """20000 MiB twice are 0.49 of an A100-40 each, and 0.25 of an A100-80."""
+    needs = needs_of(*[({"A100-40": exact_milli(20000, 40900), "A100-80": exact_milli(20000, 81900)}, 1)] * 2)
+    small = NodeShape("small", "A100-40", 1, 16_000, 65_536, price=6.52)
+    large = NodeShape("large", "A100-80", 1, 16_000, 65_536, price=30.0)
+    packing = pack_nodes(needs, [small, large])
+    check(packing, needs, [small, large])
+    assert [node.shape for node in packing.new_nodes] == ["small"]
+    three = [*needs, a_need("pod-2", dict(needs[0].milli))]
+    packing = pack_nodes(three, [small, large])
+    check(packing, three, [small, large])
+    assert [node.shape for node in packing.new_nodes] == ["large"], "one GPU rather than two"
 
 
 def test_gpus_of_a_node_of_its_size() -> None:
@@ -133,7 +141,7 @@ def test_an_existing_node_without_cpu_is_not_used() -> None:
 def test_what_no_node_can_take_is_said_and_hides_no_other() -> None:
     needs = [a_need("huge", 1000, devices=1024), a_need("heavy", 500, cpu=10**6), a_need("other", {"H100": 500})]
     packing = pack_nodes([*needs, a_need("good", 500)], SHAPES)
-    assert {name for name, _ in packing.unplaced} == {"huge", "heavy", "other"}
+    assert packing.unplaced == ("heavy", "huge", "other")
     assert packing.gpus == 1
 
 
@@ -141,7 +149,7 @@ def test_nothing_to_buy() -> None:
     free = [FreeNode("node-a", "T4", (300,), 8_000, 32_768)]
     packing = pack_nodes(needs_of((300, 1), (300, 1)), [], free)
     check(packing, needs_of((300, 1), (300, 1)), [], free)
-    assert [name for name, _ in packing.unplaced] == ["pod-1"]
+    assert packing.unplaced == ("pod-1",)
 
 
 NEEDS = st.lists(
@@ -197,7 +205,7 @@ def test_order_does_not_matter(asked: Any, free: Any, random: Any) -> None:
 def test_only_what_fits_an_empty_node_is_placed(asked: Any) -> None:
     needs, _ = _built(asked, [])
     packing = pack_nodes(needs, SHAPES)
-    refused = {name for name, _ in packing.unplaced}
+    refused = set(packing.unplaced)
     for need in needs:
         fits = any(
             0 < need.milli.get(shape.kind, need.milli.get(ANY, 0)) <= 1000
@@ -222,3 +230,74 @@ def test_a_small_share_of_several_gpus_leaves_room_for_a_larger_one() -> None:
     ]
     packing = pack_nodes(pods, [NodeShape("new", "L4", 1, 4000, 16384)], free)
     assert (packing.gpus, packing.unplaced) == (0, ())
+
+
+def test_limits_bind_all_shapes_together() -> None:
+    needs = needs_of(*[(1000, 1)] * 6)
+    limits = [Limit(4, {"t4-1": 1, "t4-4": 4, "a100-8": 8})]
+    packing = pack_nodes(needs, SHAPES, limits=limits)
+    check(packing, needs, SHAPES, limits=limits)
+    assert (packing.gpus, len(packing.unplaced)) == (4, 2)
+
+
+def test_a_limit_of_one_resource_leads_to_another_shape() -> None:
+    """Four nodes of one GPU would be as few GPUs, and their price is higher."""
+    needs = needs_of(*[({"T4": 1000}, 1)] * 4)
+    limits = [Limit(63_999, {"t4-4": 64_000, "t4-1": 15_000})]
+    packing = pack_nodes(needs, SHAPES, limits=limits)
+    check(packing, needs, SHAPES, limits=limits)
+    assert [node.shape for node in packing.new_nodes] == ["t4-1"] * 4
+
+
+def test_a_limit_of_nothing_leaves_free_nodes() -> None:
+    free = [FreeNode("node-a", "T4", (500,), 8_000, 32_768)]
+    needs, limits = needs_of((500, 1), (500, 1)), [Limit(-3, dict.fromkeys(("t4-1", "t4-4", "a100-8"), 1))]
+    packing = pack_nodes(needs, SHAPES, free, limits=limits)
+    check(packing, needs, SHAPES, free, limits)
+    assert (packing.gpus, packing.unplaced) == (0, ("pod-1",))
+
+
+LIMITS = st.lists(
+    st.builds(
+        Limit,
+        st.integers(-2, 24),
+        st.fixed_dictionaries(
+            {}, optional={"t4-1": st.integers(0, 2), "t4-4": st.integers(0, 5), "a100-8": st.integers(0, 9)}
+        ),
+    ),
+    min_size=1,
+    max_size=2,
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(NEEDS, FREE, LIMITS, st.randoms(use_true_random=False))
+def test_limits_are_kept(asked: Any, free: Any, limits: list[Limit], random: Any) -> None:
+    needs, nodes = _built(asked, free)
+    packing = pack_nodes(needs, SHAPES, nodes, limits=limits)
+    check(packing, needs, SHAPES, nodes, limits)
+    random.shuffle(needs)
+    random.shuffle(limits)
+    assert pack_nodes(needs, SHAPES, nodes, limits=limits) == packing
+
+
+def test_pods_in_order_are_left_out_beside_those_before_them_alone() -> None:
+    free = [FreeNode("node-a", "T4", (1000,), 8_000, 32_768)]
+    first, large, second = needs_of((400, 1), (700, 1), (600, 1))
+    assert left_out_in_order([Unit([first]), Unit([large]), Unit([second])], [], free) == {"pod-1"}
+    assert left_out_in_order([Unit([large]), Unit([first]), Unit([second])], [], free) == {"pod-0", "pod-2"}
+
+
+def test_pods_of_a_unit_have_room_together_or_not_at_all() -> None:
+    free = [FreeNode("node-a", "T4", (1000,), 8_000, 32_768)]
+    one, other, third = needs_of((600, 1), (600, 1), (500, 1))
+    assert left_out_in_order([Unit([one, other]), Unit([third])], [], free) == {"pod-0", "pod-1"}
+    limits = [Limit(1, {"t4-1": 1})]
+    assert left_out_in_order([Unit([one, other]), Unit([third])], [T4], free, limits) == {"pod-2"}
+
+
+def test_pods_after_one_that_has_no_room_have_none() -> None:
+    free = [FreeNode("node-a", "T4", (1000,), 8_000, 32_768)]
+    one, other, third = needs_of((600, 1), (600, 1), (300, 1))
+    units = [Unit([one, other]), Unit([third], after="pod-0")]
+    assert left_out_in_order(units, [], free) == {"pod-0", "pod-1", "pod-2"}

@@ -1,5 +1,6 @@
 """Requests for parts of GPUs beside KAI's annotations: TensorFusion's, and those by container of KAI 0.18."""
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare
-from plimsoll.plan.demand import demands
+from plimsoll.packing import exact_milli
+from plimsoll.plan.demand import plan_demand
 from plimsoll.plan.ledger import gpu_ledger
-from plimsoll.plan.pods import UnreadableShareError, read_share, size_by_kind, tflops_milli
+from plimsoll.plan.pods import GpuKind, UnreadableShareError, read_share, size_by_kind, tflops_milli
 from tests.builders import a_gpu_node
 
 TF = "tensor-fusion.ai/"
@@ -34,6 +36,11 @@ def a_pod(annotations: dict[str, str], *, gpus: int = 0, node: str = "", **more:
     )
 
 
+def some_kinds(*of: tuple[str, int]) -> dict[str, GpuKind]:
+    """Kinds of (GPU product, shareable MiB)."""
+    return {product: GpuKind(product, memory) for product, memory in of}
+
+
 def tf(**annotations: str) -> dict[str, str]:
     return {f"{TF}{key.replace('_', '-')}": value for key, value in annotations.items()}
 
@@ -48,7 +55,7 @@ def tf(**annotations: str) -> dict[str, str]:
         (tf(tflops_request="1"), GPUShare(tflops_milli=1000)),
         (tf(vram_request="4Gi", gpu_count="3"), GPUShare(memory_mib=4096, devices=3)),
         (tf(vram_request="4Gi", gpu_model="A100_SXM_80G"), GPUShare(memory_mib=4096, model="A100_SXM_80G")),
-        (tf(dedicated_gpu="true", gpu_count="2"), GPUShare(milli=1000, devices=2, rounded=True)),
+        (tf(dedicated_gpu="true", gpu_count="2"), GPUShare(milli=1000, devices=2, by_annotation=True)),
         (tf(vram_request="0"), None),
         (tf(gpu_count="2"), None),
         ({f"{NV}request": "4Gi"}, GPUShare(memory_mib=4096)),
@@ -112,16 +119,24 @@ def test_the_gpus_of_a_client_are_those_of_its_worker() -> None:
 
 
 def test_the_larger_part_counts() -> None:
-    kinds = {"Tesla-T4": 15360, "NVIDIA-A100-SXM4-80GB": 81920, "NVIDIA L4": 24576}
-    by_memory = size_by_kind(GPUShare(memory_mib=7680, tflops_milli=6500), kinds).milli
+    kinds = some_kinds(("Tesla-T4", 15300), ("NVIDIA-A100-SXM4-80GB", 81900), ("NVIDIA L4", 24500))
+    by_memory = size_by_kind(GPUShare(memory_mib=7650, tflops_milli=6500), kinds).milli
     by_tflops = size_by_kind(GPUShare(memory_mib=100, tflops_milli=32_500), kinds).milli
-    assert by_memory == {"Tesla-T4": 500, "NVIDIA-A100-SXM4-80GB": 94, "NVIDIA L4": 313}
-    assert by_tflops == {"Tesla-T4": 500, "NVIDIA-A100-SXM4-80GB": 105, "NVIDIA L4": 269}
+    assert by_memory == {
+        "Tesla-T4": 500,
+        "NVIDIA-A100-SXM4-80GB": exact_milli(7650, 81900),
+        "NVIDIA L4": exact_milli(7650, 24500),
+    }
+    assert by_tflops == {
+        "Tesla-T4": 500,
+        "NVIDIA-A100-SXM4-80GB": Fraction(32_500, 312),
+        "NVIDIA L4": Fraction(32_500, 121),
+    }
     assert size_by_kind(GPUShare(tflops_milli=100_000), kinds).milli.keys() == {"NVIDIA-A100-SXM4-80GB", "NVIDIA L4"}
 
 
 def test_a_model_leaves_the_other_kinds_out() -> None:
-    kinds = {"Tesla-T4": 15360, "NVIDIA-A100-SXM4-80GB": 81920, "NVIDIA-H100-80GB-HBM3": 81559}
+    kinds = some_kinds(("Tesla-T4", 15300), ("NVIDIA-A100-SXM4-80GB", 81900), ("NVIDIA-H100-80GB-HBM3", 81500))
     for model, kind in (
         ("T4", "Tesla-T4"),
         ("A100_SXM_80G", "NVIDIA-A100-SXM4-80GB"),
@@ -134,9 +149,9 @@ def test_tflops_are_those_of_the_environment_where_it_has_some() -> None:
     assert tflops_milli("NVIDIA-L40S") == 365_000
     assert tflops_milli("NVIDIA-L40S", {"NVIDIA-L40S": 362.0}) == 362_000
     assert tflops_milli("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb") is None
-    unknown = size_by_kind(GPUShare(tflops_milli=1000), {"Own-GPU": 1000})
+    unknown = size_by_kind(GPUShare(tflops_milli=1000), some_kinds(("Own-GPU", 1000)))
     assert unknown.assumed == ("Own-GPU",)
-    assert size_by_kind(GPUShare(tflops_milli=1000), {"Own-GPU": 1000}, tflops={"Own-GPU": 10.0}).milli == {
+    assert size_by_kind(GPUShare(tflops_milli=1000), some_kinds(("Own-GPU", 1000)), tflops={"Own-GPU": 10.0}).milli == {
         "Own-GPU": 100
     }
 
@@ -144,7 +159,9 @@ def test_tflops_are_those_of_the_environment_where_it_has_some() -> None:
 def test_a_tensor_fusion_pod_is_demand() -> None:
     node = a_gpu_node("n1", "NVIDIA-L4", gpus=1, memory=23034)
     fits, fits_not = (
-        demands(Snapshot(environment=Environment.default(), nodes=(node,), pods=(a_pod(tf(tflops_request=each)),)))
+        plan_demand(
+            Snapshot(environment=Environment.default(), nodes=(node,), pods=(a_pod(tf(tflops_request=each)),))
+        ).demands
         for each in ("100", "150")
     )
     assert [list(each.on_nodes) for each in fits] == [["n1"]]

@@ -1,4 +1,4 @@
-"""How many pods a node takes: it is held where GPUs would have room for more."""
+"""How many pods a node takes, with one reservation for each GPU that is shared."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.packing.gpus import ANY
-from plimsoll.packing.nodes import FreeNode, NodePacking, NodeShape, PodNeed, pack_nodes
-from tests.packing.test_nodes import check
+from plimsoll.packing.nodes import FreeNode, NodeShape, PodNeed, pack_nodes
+from tests.packing.checking_nodes import check, is_shared
 
-EIGHT = NodeShape("a100-8", "A100", 8, 96_000, 1_048_576, price=30.0, pods=102)
+EIGHT = NodeShape("a100-8", "A100", 8, 96_000, 1_048_576, price=30.0, pods=110)
 ONE = NodeShape("a100-1", "A100", 1, 12_000, 131_072, price=4.0, pods=4)
 
 
@@ -18,28 +18,21 @@ def shares(count: int, milli: int = 50, devices: int = 1) -> list[PodNeed]:
     return [PodNeed(f"pod-{number:03}", {ANY: milli}, devices, 10, 10) for number in range(count)]
 
 
-def check_pods(
-    packing: NodePacking, needs: list[PodNeed], shapes: list[NodeShape], free: tuple[FreeNode, ...] = ()
-) -> None:
-    check(packing, needs, shapes, free)
-    most = {each.name: each.pods for each in (*shapes, *free)}
-    for node in packing.nodes:
-        assert len(node.pods) <= most[node.node or node.shape or ""]
-
-
 @pytest.mark.parametrize(
     ("count", "nodes"),
     [
-        pytest.param(102, 1, id="as many as one takes"),
-        pytest.param(103, 2, id="one more"),
+        pytest.param(103, 1, id="six GPUs are shared"),
+        pytest.param(104, 1, id="as many as one takes"),
+        pytest.param(105, 2, id="one more"),
         pytest.param(160, 2, id="as many as its GPUs would hold"),
-        pytest.param(510, 5, id="five full ones"),
+        pytest.param(520, 5, id="five full ones"),
     ],
 )
 def test_shares_of_five_percent_fill_nodes_by_their_number(count: int, nodes: int) -> None:
+    """20 stand on a GPU, which has one reservation: 104 on 6 GPUs are 110 pods."""
     needs = shares(count)
     packing = pack_nodes(needs, [EIGHT])
-    check_pods(packing, needs, [EIGHT])
+    check(packing, needs, [EIGHT])
     assert not packing.unplaced
     assert (packing.gpus, packing.least) == (8 * nodes, 8 * nodes)
 
@@ -48,7 +41,7 @@ def test_small_shares_and_large_ones_stand_together() -> None:
     """Where small ones would fill a node alone, large ones take the GPUs that these leave."""
     needs = [*shares(200, 10), *[PodNeed(f"large-{number}", {ANY: 900}, 1, 10, 10) for number in range(14)]]
     packing = pack_nodes(needs, [EIGHT])
-    check_pods(packing, needs, [EIGHT])
+    check(packing, needs, [EIGHT])
     assert not packing.unplaced
     assert packing.gpus <= 24
 
@@ -56,9 +49,9 @@ def test_small_shares_and_large_ones_stand_together() -> None:
 def test_a_node_without_room_for_a_pod_is_none() -> None:
     needs = shares(3)
     full = FreeNode("full", "A100", (1000,), 96_000, 1_048_576, 0)
-    little = FreeNode("little", "A100", (1000,), 96_000, 1_048_576, 2)
+    little = FreeNode("little", "A100", (1000,), 96_000, 1_048_576, 3)
     packing = pack_nodes(needs, [ONE], [full, little])
-    check_pods(packing, needs, [ONE], (full, little))
+    check(packing, needs, [ONE], (full, little))
     assert sorted(len(node.pods) for node in packing.nodes) == [1, 2]
     assert [node.node for node in packing.nodes if node.node] == ["little"]
 
@@ -69,12 +62,42 @@ def test_a_shape_that_takes_no_pod_is_none() -> None:
     assert len(packing.unplaced) == 1
 
 
-def test_pods_with_several_gpus_count_once() -> None:
+@pytest.mark.parametrize(("pods", "gpus"), [(6, 2), (5, 4), (4, 4), (3, 8)])
+def test_pods_with_several_gpus_count_once(pods: int, gpus: int) -> None:
+    """Four pods on the same two GPUs are six pods with the reservations."""
     needs = shares(4, 100, devices=2)
-    two = NodeShape("a100-2", "A100", 2, 12_000, 131_072, pods=4)
+    two = NodeShape("a100-2", "A100", 2, 12_000, 131_072, pods=pods)
     packing = pack_nodes(needs, [two])
-    check_pods(packing, needs, [two])
-    assert packing.gpus == 2
+    check(packing, needs, [two])
+    assert not packing.unplaced
+    assert packing.gpus == gpus
+
+
+def test_whole_gpus_have_no_reservations() -> None:
+    needs = [PodNeed(f"pod-{number}", {ANY: 1000}, 1, 10, 10) for number in range(4)]
+    four = NodeShape("a100-4", "A100", 4, 12_000, 131_072, pods=4)
+    packing = pack_nodes(needs, [four])
+    check(packing, needs, [four])
+    assert (packing.gpus, packing.unplaced) == (4, ())
+
+
+def test_a_gpu_that_is_shared_has_its_reservation() -> None:
+    """One pod more joins a shared GPU, and none a free one."""
+    joined = FreeNode("joined", "A100", (500, 0), 96_000, 1_048_576, 1)
+    fresh = FreeNode("fresh", "A100", (1000, 0), 96_000, 1_048_576, 1)
+    for node, unplaced in ((joined, ()), (fresh, ("pod-000",))):
+        packing = pack_nodes(shares(1), [], [node])
+        check(packing, shares(1), [], [node])
+        assert packing.unplaced == unplaced
+
+
+def test_shares_move_to_fewer_gpus_where_pods_are_scarce() -> None:
+    """Three GPUs of two shares each are nine pods; all of a GPU on one, and two reservations, are eight."""
+    needs = [*shares(4, 250), *[PodNeed(f"half-{number}", {ANY: 500}, 1, 10, 10) for number in range(2)]]
+    three = NodeShape("a100-3", "A100", 3, 12_000, 131_072, pods=8)
+    packing = pack_nodes(needs, [three])
+    check(packing, needs, [three])
+    assert (packing.gpus, packing.unplaced) == (3, ())
 
 
 NEEDS = st.lists(
@@ -82,6 +105,7 @@ NEEDS = st.lists(
     max_size=30,
 )
 PODS = st.sampled_from((1, 2, 3, 5, 12))
+"""Of which one is too few for a share and its reservation."""
 
 
 @settings(max_examples=40, deadline=None)
@@ -102,8 +126,11 @@ def test_no_node_has_more_pods_than_it_takes(
         for number, (milli, pods) in enumerate(there)
     )
     packing = pack_nodes(needs, shapes, free)
-    check_pods(packing, needs, shapes, free)
-    assert not packing.unplaced, "each pod alone has room on an empty node of four GPUs"
+    check(packing, needs, shapes, free)
+    for need in needs:
+        alone = 1 + need.devices * is_shared(need)
+        room = any(each.gpus >= need.devices and each.pods >= alone for each in shapes)
+        assert need.name not in packing.unplaced or not room, "an empty node takes it"
     random.shuffle(needs)
     assert pack_nodes(needs, shapes, free) == packing
 
@@ -113,5 +140,5 @@ def test_a_smaller_shape_that_takes_fewer_pods_is_not_enough() -> None:
     small = NodeShape("a100-1", "A100", 1, 12_000, 131_072, price=1.0, pods=2)
     large = NodeShape("a100-4", "A100", 4, 12_000, 131_072, price=14.0, pods=12)
     packing = pack_nodes(needs, [small, large])
-    check_pods(packing, needs, [small, large])
+    check(packing, needs, [small, large])
     assert [node.shape for node in packing.new_nodes] == ["a100-4"]

@@ -1,13 +1,13 @@
 """What pods ask of GPUs, as people write it."""
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import GPUShare
-from plimsoll.plan.pods import UnreadableShareError, read_share, read_shares, size_by_kind
+from plimsoll.model.kai import GPUShare, shareable_memory_mib
+from plimsoll.plan.pods import GpuKind, UnreadableShareError, read_share, read_shares, size_by_kind
 
 
 def a_share_pod(name: str = "pod", gpus: Any = None, **annotations: str) -> Pod:
@@ -34,8 +34,9 @@ def a_share_pod(name: str = "pod", gpus: Any = None, **annotations: str) -> Pod:
         (a_share_pod(gpu_fraction=".2", gpu_fraction_num_devices="2"), GPUShare(milli=200, devices=2)),
         (a_share_pod(gpu_fraction="5e-1"), GPUShare(milli=500)),
         (a_share_pod(gpu_fraction="0.333"), GPUShare(milli=333)),
-        (a_share_pod(gpu_fraction="0.3331"), GPUShare(milli=334)),
-        (a_share_pod(gpu_fraction="0.00001"), GPUShare(milli=1)),
+        (a_share_pod(gpu_fraction="0.3331"), GPUShare(milli=Fraction(3331, 10))),
+        (a_share_pod(gpu_fraction="0.0625"), GPUShare(milli=Fraction(125, 2))),
+        (a_share_pod(gpu_fraction="0.00001"), GPUShare(milli=Fraction(1, 100))),
         (a_share_pod(gpu_memory="2000"), GPUShare(memory_mib=2000)),
         (a_share_pod(gpu_memory="2000", gpu_fraction_num_devices="3"), GPUShare(memory_mib=2000, devices=3)),
     ],
@@ -103,41 +104,66 @@ def test_the_resource_name_is_configurable() -> None:
     assert read_share(pod, "amd.com/gpu") == GPUShare(milli=1000, devices=4)
 
 
-def test_a_fraction_that_rounds_up_to_a_gpu_is_still_a_share() -> None:
-    """No autoscaler sees it, and it has its GPU to itself."""
+def test_a_fraction_just_below_a_gpu_is_a_share() -> None:
+    """No autoscaler sees it, and it leaves room for nearly nothing."""
     share = read_share(a_share_pod(gpu_fraction="0.9999"))
     assert share is not None
-    assert (share.milli, share.whole) == (1000, False)
+    assert (share.milli, share.whole) == (Fraction(9999, 10), False)
 
 
-def test_memory_is_a_part_of_the_real_memory() -> None:
-    sizes = size_by_kind(GPUShare(memory_mib=20000), {"A100-40": 40960, "A100-80": 81920, "T4": 15360, "new": None})
-    assert sizes.milli == {"A100-40": 489, "A100-80": 245}
+def kinds(**memory_mib: int | None) -> dict[str, GpuKind]:
+    """Kinds of GPU, each of the product of its name, with MiB of the label of its nodes."""
+    return {name: GpuKind(name, None if mib is None else shareable_memory_mib(mib)) for name, mib in memory_mib.items()}
+
+
+def test_memory_is_an_exact_part_of_the_memory_that_is_shared() -> None:
+    of = kinds(A100=40960, H100=81920, T4=15360, new=None)
+    sizes = size_by_kind(GPUShare(memory_mib=20000), of)
+    assert sizes.milli == {"A100": Fraction(200_000, 409), "H100": Fraction(200_000, 819)}
     assert not sizes.assumed
+
+
+@pytest.mark.parametrize(
+    ("label", "shareable"),
+    [
+        (81920, 81900),
+        (40960, 40900),
+        (15360, 15300),
+        (24576, 24500),
+        (16200, 16200),
+        (99, 0),
+        (2**20 - 1, 1_048_500),
+        (80 * 2**30, 81900),
+    ],
+)
+def test_kai_shares_whole_hundreds_of_mib(label: int, shareable: int) -> None:
+    """A label of 2^20 and more is in bytes."""
+    assert shareable_memory_mib(label) == shareable
+
+
+def test_memory_beyond_the_whole_hundreds_fits_none() -> None:
+    of = kinds(H100=81920)
+    assert size_by_kind(GPUShare(memory_mib=81900), of).milli == {"H100": 1000}
+    assert size_by_kind(GPUShare(memory_mib=81901), of).milli == {}
 
 
 def test_memory_is_assumed_only_where_nothing_is_known() -> None:
     share = GPUShare(memory_mib=20000)
-    assert size_by_kind(share, {"new": None}).milli == {"new": 100}
-    assert size_by_kind(share, {"new": None}, assumed_milli=250).milli == {"new": 250}
-    assert size_by_kind(share, {"new": None, "T4": 15360}).assumed == ("new",)
-    assert size_by_kind(share, {"T4": 15360}).milli == {}
+    assert size_by_kind(share, kinds(new=None)).milli == {"new": 100}
+    assert size_by_kind(share, kinds(new=None), assumed_milli=250).milli == {"new": 250}
+    assert size_by_kind(share, kinds(new=None, T4=15360)).assumed == ("new",)
+    assert size_by_kind(share, kinds(T4=15360)).milli == {}
 
 
 def test_a_fraction_is_the_same_part_everywhere() -> None:
-    assert size_by_kind(GPUShare(milli=300), {"T4": 15360, "new": None}).milli == {"T4": 300, "new": 300}
-
-
-def test_a_share_is_either_part_or_memory() -> None:
-    for fields in ({}, {"milli": 1, "memory_mib": 1}, {"milli": 1001}, {"milli": 0}):
-        with pytest.raises(ValidationError):
-            GPUShare(**fields)
+    assert size_by_kind(GPUShare(milli=300), kinds(T4=15360, new=None)).milli == {"T4": 300, "new": 300}
 
 
 @pytest.mark.parametrize(
     ("share", "text"),
     [
         (GPUShare(milli=500), "0.5 of a GPU"),
+        (GPUShare(milli=Fraction(125, 2)), "0.0625 of a GPU"),
         (GPUShare(milli=200, devices=2), "0.2 of each of 2 GPUs"),
         (GPUShare(memory_mib=2000), "2000 MiB of a GPU"),
         (GPUShare(milli=1000), "1 GPU"),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.packing.nodes import Filling, NodeShape, PodNeed, group, pack_nodes
-from tests.packing.test_nodes import check
+from plimsoll.packing.nodes import FreeNode, NodeShape, PodNeed, best_fit_gpus, pack_nodes
+from tests.packing.checking_nodes import check
 
 EIGHT = NodeShape("eight", "A100", 8, 96_000, 98_304)
 FOUR = NodeShape("four", "A100", 4, 32_000, 131_072, price=3.0)
@@ -22,13 +22,6 @@ def needs_of(*asked: tuple[int, int, int, int]) -> list[PodNeed]:
         PodNeed(f"pod-{number:04}", {"A100": milli, "T4": milli}, 1, cpu, memory)
         for number, (milli, cpu, memory) in enumerate(each)
     ]
-
-
-def best_fit_gpus(needs: list[PodNeed], shapes: list[NodeShape]) -> int:
-    filling = Filling()
-    left = group(filling, needs, shapes)
-    assert not left
-    return sum(len(node.gpus) for node in filling.nodes)
 
 
 @pytest.mark.parametrize(
@@ -155,3 +148,25 @@ def test_those_with_a_choice_make_room() -> None:
     packing = pack_nodes(needs, [EIGHT, TWO, one])
     check(packing, needs, [EIGHT, TWO, one])
     assert packing.gpus == packing.least == 34
+
+
+@pytest.mark.parametrize("resource", ["cpu", "memory"])
+def test_free_nodes_are_filled_as_well_as_new_ones(resource: str) -> None:
+    """Ten nodes of 8 GPUs, of which a heavy and a light share fill each: best fit puts heavy ones together."""
+    heavy, light = (11_000, 1_000), (1_000, 1_000)
+    if resource == "memory":
+        heavy = heavy[::-1]
+    needs = needs_of((80, 500, *heavy), (80, 500, *light))
+    free = [FreeNode(f"node-{number}", "A100", (1000,) * 8, 96_000, 98_304) for number in range(10)]
+    packing = pack_nodes(needs, [EIGHT], free)
+    check(packing, needs, [EIGHT], free)
+    assert (packing.gpus, packing.unplaced) == (0, ())
+
+
+def test_free_parts_without_new_nodes_leave_nobody_out() -> None:
+    """The same where nothing can be bought, and each GPU has a half left."""
+    needs = needs_of((8, 500, 20_000, 0), (8, 500, 4_000, 0))
+    free = [FreeNode(f"node-{number}", "A100", (500,) * 8, 96_000, 98_304) for number in range(2)]
+    packing = pack_nodes(needs, [], free)
+    check(packing, needs, [], free)
+    assert packing.unplaced == ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare, ReservationSettings
-from plimsoll.packing import GPU_MILLI
+from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.plan.ledger import GpuAccount
 from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
 
@@ -54,7 +54,7 @@ class SharePlacement:
 
     def place(self, pod: Pod, share: GPUShare) -> ShareSpot | NoSpot:
         """Best fit: on as few GPUs that nobody shares yet as it can be, then where least is left over."""
-        best: tuple[tuple[int, int, int, str], tuple[str, ...]] | None = None
+        best: tuple[tuple[int, Milli, int, str], tuple[str, ...]] | None = None
         lacks: Counter[str] = Counter()
         for account in self._accounts.values():
             lack = keeps_away(account, pod)
@@ -72,7 +72,7 @@ class SharePlacement:
 
     def _fit(
         self, account: GpuAccount, pod: Pod, share: GPUShare
-    ) -> tuple[tuple[int, int, int, str], tuple[str, ...]] | None:
+    ) -> tuple[tuple[int, Milli, int, str], tuple[str, ...]] | None:
         """How well the node suits, less being better, with the groups; None where it does not."""
         if account.memory_mib is None and share.memory_mib is not None:
             return None

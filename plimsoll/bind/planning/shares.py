@@ -141,7 +141,7 @@ class ShareBinding:
         memory = account.memory_mib if account is not None else None
         if share is None or (share.memory_mib is not None and not memory):
             return ""
-        return f"{share.milli_of(memory or 0) / GPU_MILLI:g}"
+        return f"{float(share.milli_of(memory or 0)) / GPU_MILLI:g}"
 
     def _is_late(self, group: ReservedGroup) -> bool:
         return any(each.uid in self._late for each in group.reservations)

@@ -1,11 +1,11 @@
 """GPUs as bars filled with shares, before and after the demand is met; equal ones as one row."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from plimsoll.packing import GPU_MILLI
-from plimsoll.plan.demand import Demand
+from plimsoll.packing import GPU_MILLI, Milli
+from plimsoll.plan.demand import DemandPlan
 from plimsoll.plan.ledger import GpuAccount, GpuLedger
 from plimsoll.plan.pods import PodShare
 from plimsoll.text import counted, shortlist
@@ -22,7 +22,7 @@ class Part(StrEnum):
 class Segment:
     """A segment of one GPU."""
 
-    milli: int
+    milli: Milli
     what: Part
     label: str
     """Pods or group, for people."""
@@ -58,26 +58,20 @@ class NodeBars:
         return any(bar.changed for bar in self.bars)
 
 
-def gpu_picture(ledger: GpuLedger, demands: Iterable[Demand]) -> tuple[NodeBars, ...]:
+def gpu_picture(ledger: GpuLedger, plan: DemandPlan) -> tuple[NodeBars, ...]:
     """Nodes that get pods first, then those in use, then new ones; without nodes that are entirely free."""
-    demands = tuple(demands)
-    placed: dict[str, list[list[Segment]]] = {}
-    new: list[NodeBars] = []
-    for demand in demands:
-        for node in demand.packing.nodes:
-            memory = demand.gpu_memory_mib.get(node.kind)
-            added = [[_planned(demand.pods[uid], memory) for uid in pods] for pods in node.gpus]
-            if node.node is not None:
-                known = placed.setdefault(node.node, [[] for _ in added])
-                for gpu, segments in zip(known, added, strict=True):
-                    gpu.extend(segments)
-            else:
-                bars = tuple(GpuBar((), tuple(segments)) for segments in added)
-                new.append(NodeBars(f"new {len(new) + 1}", node.kind, bars, node.shape or node.kind))
+    pods = {uid: each for demand in plan.demands for uid, each in demand.pods.items()}
+    placed = {node.node: node.gpus for node in plan.places}
     existing = [
-        _of_account(account, placed.get(account.node.name, [])) for account in ledger.accounts() if account.gpus
+        _of_account(account, placed.get(account.node.name, ()), pods) for account in ledger.accounts() if account.gpus
     ]
     shown = [each for each in existing if each.changed or any(bar.before for bar in each.bars)]
+    new = []
+    for number, node in enumerate(plan.nodes, start=1):
+        held = [*node.held, *[()] * (node.gpus - len(node.held))]
+        bars = tuple(GpuBar((), tuple(_planned(pods[uid], node.gpu_memory_mib) for uid in uids)) for uids in held)
+        shape = f"{node.node_pool}/{node.instance_type}"
+        new.append(NodeBars(f"new {number}", node.kind, bars, shape))
     return (*sorted(shown, key=lambda each: (not each.changed, each.name)), *new)
 
 
@@ -86,7 +80,7 @@ def _planned(each: PodShare, memory_mib: int | None) -> Segment:
     return Segment(milli or 0, Part.PLANNED, f"{each.pod.namespace}/{each.pod.name}")
 
 
-def _of_account(account: GpuAccount, placed: list[list[Segment]]) -> NodeBars:
+def _of_account(account: GpuAccount, placed: Sequence[Sequence[str]], pods: Mapping[str, PodShare]) -> NodeBars:
     """In the order of the account's free thousandths: GPU groups, free GPUs, allocated whole GPUs."""
     before: list[tuple[Segment, ...]] = [
         (Segment(group.used_milli, Part.USED, ", ".join(group.pods) or f"group {group.name}"),)
@@ -94,7 +88,8 @@ def _of_account(account: GpuAccount, placed: list[list[Segment]]) -> NodeBars:
     ]
     before += [()] * account.free_gpus
     before += [(Segment(GPU_MILLI, Part.USED, "whole"),)] * account.whole
-    added = placed or [[] for _ in before]
+    planned = [[_planned(pods[uid], account.memory_mib) for uid in uids if uid in pods] for uids in placed]
+    added = planned or [[] for _ in before]
     bars = tuple(GpuBar(was, (*was, *more)) for was, more in zip(before, added, strict=False))
     return NodeBars(account.node.name, account.kind, bars)
 
@@ -143,7 +138,7 @@ class GpuRow:
 
     def title(self, number: int) -> str:
         """The title of a segment after: its pods, and its fraction of each GPU."""
-        return f"{shortlist(self.labels[number])}: {self.bar.after[number].milli / GPU_MILLI:g}"
+        return f"{shortlist(self.labels[number])}: {float(self.bar.after[number].milli) / GPU_MILLI:.3g}"
 
 
 def gpu_rows(nodes: Iterable[NodeBars]) -> tuple[GpuRow, ...]:

@@ -46,9 +46,9 @@ def print_picture(nodes: Sequence[NodeBars]) -> None:
 def drawn(segments: Sequence[Segment]) -> Text:
     """A bar as wide as a whole GPU."""
     text = Text()
-    done, filled = 0, 0
+    done, filled = 0.0, 0
     for number, segment in enumerate(segments):
-        done += segment.milli
+        done += float(segment.milli)
         end = min(_WIDTH, max(filled + 1, round(done * _WIDTH / GPU_MILLI)))
         text.append("█" * (end - filled), style=_STYLES[segment.what][number % 2])
         filled = end
@@ -59,4 +59,4 @@ def drawn(segments: Sequence[Segment]) -> Text:
 def _figures(bar: GpuBar) -> str:
     """The fractions of the new segments."""
     added = [segment.milli for segment in bar.after if segment.what is Part.PLANNED]
-    return " + ".join(f"{milli / GPU_MILLI:g}" for milli in added)
+    return " + ".join(f"{float(milli) / GPU_MILLI:.3g}" for milli in added)

@@ -72,7 +72,7 @@ def _row(row: GpuRow, left: dict[str, int], top: int) -> Iterator[str]:
     yield f'<text x="{_GAP}" y="{base}">{escape(name)}<title>{escape(of)}</title></text>'
     yield f'<text x="{_NAME + _COUNT}" y="{base}" text-anchor="end">{row.gpus}</text>'
     if not row.new:
-        titles = (f"{each.label}: {each.milli / GPU_MILLI:g}" for each in row.bar.before)
+        titles = (f"{each.label}: {float(each.milli) / GPU_MILLI:.3g}" for each in row.bar.before)
         yield from _bar(left["before"], top, row.bar.before, titles)
     titles = (row.title(number) for number in range(len(row.bar.after)))
     yield from _bar(left["after"], top, row.bar.after, titles)
@@ -80,9 +80,9 @@ def _row(row: GpuRow, left: dict[str, int], top: int) -> Iterator[str]:
 
 def _bar(x: int, y: int, segments: Iterable[Segment], titles: Iterable[str]) -> Iterator[str]:
     yield f'<rect x="{x}" y="{y}" width="{_BAR}" height="{_THICK}" fill="#eef0f2"/>'
-    done = 0
+    done = 0.0
     for number, (segment, title) in enumerate(zip(segments, titles, strict=True)):
-        start, done = done, min(GPU_MILLI, done + segment.milli)
+        start, done = done, min(float(GPU_MILLI), done + float(segment.milli))
         left, width = x + start * _BAR / GPU_MILLI, (done - start) * _BAR / GPU_MILLI
         drawn = max(0.0, width - 1)
         yield (
@@ -90,7 +90,7 @@ def _bar(x: int, y: int, segments: Iterable[Segment], titles: Iterable[str]) -> 
             f'fill="{_COLOURS[segment.what][number % 2]}"><title>{escape(title)}</title></rect>'
         )
         if drawn >= _LABELLED:
-            figure = f"{segment.milli / GPU_MILLI:g}"
+            figure = f"{float(segment.milli) / GPU_MILLI:.3g}"
             yield (
                 f'<text x="{left + drawn / 2:.1f}" y="{y + 13}" text-anchor="middle" font-size="11" fill="#ffffff" '
                 f'pointer-events="none">{figure}</text>'

@@ -24,15 +24,12 @@ from plimsoll.model.api.environment import (
 )
 from plimsoll.model.api.estimator_settings import EstimatorSettings
 from plimsoll.model.api.gpu_demand import (
-    MAX_HELD,
     MAX_LISTED,
     BlockedType,
     ClaimStage,
     DemandClaim,
     DemandObject,
-    DemandPattern,
     DemandPhase,
-    DemandPlace,
     DemandPod,
     DemandReport,
     GPUDemand,
@@ -106,7 +103,6 @@ __all__ = [
     "LABEL_SELECTOR_IMMUTABLE",
     "LIFTED",
     "MAX_CHANGES",
-    "MAX_HELD",
     "MAX_LISTED",
     "MAX_NAMES",
     "MAX_RECORDS",
@@ -143,9 +139,7 @@ __all__ = [
     "DeltaRecord",
     "DemandClaim",
     "DemandObject",
-    "DemandPattern",
     "DemandPhase",
-    "DemandPlace",
     "DemandPod",
     "DemandProvisioner",
     "DemandReport",

@@ -60,6 +60,15 @@ class DemandSettings(Declared):
     gpu_tflops: dict[str, Annotated[float, Field(gt=0, le=1_000_000)]] = Field(default_factory=dict)
     """TFLOPS (FP16, dense) of one GPU by product, where they differ from the built-in table or are not in it. Shares
     in TFLOPS are fractions of it."""
+    surplus_gpus: int = Field(default=0, ge=0, le=1024)
+    """Most GPUs that may be requested with one node beyond what smaller instance types would need, while those failed
+    to launch and are skipped."""
+    grace_seconds: int = Field(default=0, ge=0, le=86400)
+    """How long a pod must be unschedulable before a node is requested for it. A rolling update that frees GPUs in the
+    meantime then requests none."""
+    wait_seconds: int = Field(default=300, ge=0, le=86400)
+    """How long a pod waits for nodes that were requested after it was created, where these suffice for all pods; then
+    a node is requested for it anyway."""
     namespace: TriggerNamespace = TRIGGER_NAMESPACE
     """Namespace of trigger pods and of the other provisioners' objects; the foundation creates it with its admission
     rules."""

@@ -7,16 +7,13 @@ names pods by UID only, because readers of the object may have no access to the 
 from enum import StrEnum
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from plimsoll.model.meta import Observed, ObservedObject
 
 MAX_LISTED: Final = 500
-"""Maximum number of pods, patterns, places and objects in a status; the counts beside them are complete. Limits the
-status to 200 kB."""
-MAX_HELD: Final = 5000
-"""Maximum number of shares in all places of a status."""
+"""Maximum number of pods and objects in a status; the counts beside them are complete. Limits the status to 200 kB."""
 
 
 class _Written(BaseModel):
@@ -49,32 +46,6 @@ class DemandPod(_Written):
     uid: str
     share: str
     """The request, such as `0.5 of a GPU`."""
-
-
-class DemandPattern(_Written):
-    """GPUs with the same planned shares."""
-
-    gpus: int = Field(ge=1)
-    shares: tuple[int, ...]
-    """Thousandths of each share, largest first."""
-    kinds: tuple[str, ...] = ()
-    """Kinds of GPU that can hold them; empty: every kind."""
-
-
-class DemandPlace(_Written):
-    """What is planned on a node: an existing one, or each of several equal requested nodes."""
-
-    node: str = ""
-    """Name of the Node, or of the NodeClaim until it exists; empty for a requested node."""
-    node_pool: str = ""
-    """NodePool of a requested node."""
-    instance_type: str = ""
-    """Instance type of a requested node."""
-    nodes: int = Field(default=1, ge=1)
-    """Number of equal nodes."""
-    holds: tuple[tuple[int, ...], ...]
-    """For each GPU, the shares on it, as indexes into `requests` from 0; a request for several GPUs is listed on each.
-    """
 
 
 class DemandObject(_Written):
@@ -120,19 +91,20 @@ class GPUDemandStatus(_Written):
     pod_count: int = 0
     pods: tuple[DemandPod, ...] = ()
     """By UID, at most 500."""
+    free_pods: int = 0
+    """Pods that fit free GPUs of existing nodes."""
+    requested_pods: int = 0
+    """Pods for which requested nodes that have not registered yet suffice."""
+    new_pods: int = 0
+    """Pods for which nodes are requested now."""
+    refused_pods: int = 0
+    """Pods for which no capacity is requested; `reasons` says why."""
     gpus: int = 0
-    """New GPUs that the pods need."""
+    """This demand's share of the GPUs of new and requested nodes, rounded up. Nodes may serve several demands."""
+    gpu_milli: int = 0
+    """The same in thousandths of a GPU."""
     least_gpus: int = 0
-    """Minimum number of new GPUs for any packing; the difference to `gpus` is the gap."""
-    lower_bound_milli: int = 0
-    """Lower bound of the linear program over patterns, in thousandths of a GPU."""
-    patterns: tuple[DemandPattern, ...] = ()
-    """Planned content of the new GPUs, at most 500."""
-    requests: tuple[str, ...] = ()
-    """The distinct requests in `places`, at most 500."""
-    places: tuple[DemandPlace, ...] = ()
-    """Where pods are planned, by their requests: at most 500, with at most 5000 shares. A restarted controller
-    continues from it."""
+    """GPUs that its shares on these nodes add up to: no plan needs fewer."""
     object_count: int = 0
     objects: tuple[DemandObject, ...] = ()
     """At most 500."""

@@ -1,6 +1,6 @@
 """KAI's API: Queue, PodGroup, GPU shares and reservations."""
 
-from plimsoll.model.kai.pod_group import POD_GROUP_NAME, PodGroup
+from plimsoll.model.kai.pod_group import POD_GROUP_NAME, SUB_GROUP_NAME, PodGroup, SubGroup
 from plimsoll.model.kai.queue import UNLIMITED, Queue, QueueName, QueueResource, QueueResources, QueueSpec
 from plimsoll.model.kai.reservation import (
     APP,
@@ -21,6 +21,7 @@ from plimsoll.model.kai.share import (
     SHARE_ANNOTATIONS,
     GPUShare,
     is_share_annotation,
+    shareable_memory_mib,
 )
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "POD_GROUP_NAME",
     "RESERVATION_APP",
     "SHARE_ANNOTATIONS",
+    "SUB_GROUP_NAME",
     "UNLIMITED",
     "GPUShare",
     "PodGroup",
@@ -47,5 +49,7 @@ __all__ = [
     "QueueResources",
     "QueueSpec",
     "ReservationSettings",
+    "SubGroup",
     "is_share_annotation",
+    "shareable_memory_mib",
 ]

@@ -1,34 +1,50 @@
 """KAI's PodGroup (scheduling.run.ai/v2alpha2): pods that are scheduled together, as created by KAI's podgrouper."""
 
-from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.model.meta import ObservedObject
+from plimsoll.model.meta import Observed, ObservedObject
 
 POD_GROUP_NAME: Final = "pod-group-name"
 """Annotation of a pod: the PodGroup in its namespace that it belongs to."""
+SUB_GROUP_NAME: Final = "kai.scheduler/subgroup-name"
+"""Label of a pod: the subgroup of its PodGroup that it belongs to."""
 
 
-def _least(spec: Any) -> Any:
-    """Minimum members of the group, else the sum of its subgroups'; nested subgroups do not count."""
-    if not isinstance(spec, dict):
-        return spec
-    own = spec.get("minMember")
-    return own if own is not None else sum(_of_subgroups(spec.get("subGroups") or ()))
+def _readable(groups: Any) -> Any:
+    return [each for each in groups if isinstance(each, dict)] if isinstance(groups, list) else ()
 
 
-def _of_subgroups(groups: Iterable[Any]) -> Iterable[int]:
-    return (int(each.get("minMember") or 0) for each in groups if isinstance(each, dict))
+class SubGroup(Observed):
+    """A part of a PodGroup, which starts from its own minimum."""
+
+    name: str = ""
+    parent: str = ""
+    """Name of the subgroup that it is a part of; empty: the PodGroup."""
+    min_member: int | None = Field(default=None, validation_alias="minMember")
+    """Pods that start together."""
+    min_sub_group: int | None = Field(default=None, validation_alias="minSubGroup")
+    """Subgroups of it that start together; None: all of them."""
 
 
 class PodGroup(ObservedObject):
-    min_member: Annotated[int, BeforeValidator(_least)] = Field(default=0, validation_alias=AliasPath("spec"))
-    """Pods that start together or not at all; 0: each starts alone."""
+    own_min_member: int | None = Field(default=None, validation_alias=AliasPath("spec", "minMember"))
+    min_sub_group: int | None = Field(default=None, validation_alias=AliasPath("spec", "minSubGroup"))
+    """Subgroups without a parent that start together; None: all of them."""
+    sub_groups: Annotated[tuple[SubGroup, ...], BeforeValidator(_readable)] = Field(
+        default=(), validation_alias=AliasPath("spec", "subGroups")
+    )
     queue: str = Field(default="", validation_alias=AliasPath("spec", "queue"))
     """The Queue of all its pods when the group was created."""
     preemptibility: str = Field(default="", validation_alias=AliasPath("spec", "preemptibility"))
     """`preemptible` or `non-preemptible`; empty: by its priority class."""
     priority_class: str = Field(default="", validation_alias=AliasPath("spec", "priorityClassName"))
+
+    @property
+    def min_member(self) -> int:
+        """Pods that start together or not at all; 0: each starts alone."""
+        if self.own_min_member is not None:
+            return self.own_min_member
+        return sum(each.min_member or 0 for each in self.sub_groups)

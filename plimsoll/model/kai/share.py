@@ -1,12 +1,10 @@
 """GPU share: the GPU request of a pod, a part of a GPU or whole GPUs."""
 
+from dataclasses import dataclass
 from typing import Final
 
-from pydantic import Field, model_validator
-
 from plimsoll.model import tensor_fusion
-from plimsoll.model.meta import Observed
-from plimsoll.packing import GPU_MILLI
+from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 
 GPU_FRACTION: Final = "gpu-fraction"
 """KAI's annotation: fraction of one GPU, such as `0.5`, above 0 and below 1."""
@@ -27,6 +25,8 @@ _KNOWN: Final = frozenset({*SHARE_ANNOTATIONS, GPU_FRACTION_CONTAINER, MPS, *ten
 
 MAX_DEVICES: Final = 1024
 """Maximum devices of a request; larger values are errors, and must not use memory."""
+_STEP_MIB: Final = 100
+_BYTES_FROM: Final = 2**20
 
 
 def is_share_annotation(key: str) -> bool:
@@ -34,44 +34,49 @@ def is_share_annotation(key: str) -> bool:
     return key in _KNOWN or key.startswith(CONTAINER_PREFIXES)
 
 
-class GPUShare(Observed):
+def shareable_memory_mib(memory: int) -> int:
+    """MiB of a GPU that KAI divides into shares: the memory of the node's label, rounded down to whole hundreds.
+
+    KAI reads a label of 2^20 or more as bytes. So two pods with `gpu-memory: 40960` do not fit a GPU of 81920 MiB.
+    """
+    mib = memory // 2**20 if memory >= _BYTES_FROM else memory
+    return mib // _STEP_MIB * _STEP_MIB
+
+
+@dataclass(frozen=True, slots=True)
+class GPUShare:
     """On each of `devices` different GPUs of one node: a fraction of it, or MiB and TFLOPS of it."""
 
-    milli: int | None = Field(default=None, ge=1, le=GPU_MILLI)
+    milli: Milli | None = None
     """Thousandths of one GPU; 1000: whole GPUs, which are not shared."""
-    memory_mib: int | None = Field(default=None, ge=1)
+    memory_mib: int | None = None
     """MiB of one GPU."""
-    tflops_milli: int | None = Field(default=None, ge=1)
+    tflops_milli: int | None = None
     """Thousandths of a TFLOPS (FP16, dense) of one GPU."""
     model: str = ""
     """Model that the GPUs must have, as TensorFusion writes it; empty: any."""
-    devices: int = Field(default=1, ge=1, le=MAX_DEVICES)
-    rounded: bool = False
-    """Whether it is a request by annotation, which no autoscaler sees, for 1000 thousandths."""
-
-    @model_validator(mode="after")
-    def _one_amount(self) -> "GPUShare":
-        if (self.milli is None) == (self.memory_mib is None and self.tflops_milli is None):
-            raise ValueError("a share is either thousandths, or MiB and TFLOPS, of a GPU")
-        return self
+    devices: int = 1
+    by_annotation: bool = False
+    """Whether it is a request for whole GPUs by annotation, which no autoscaler sees."""
 
     @property
     def whole(self) -> bool:
-        return self.milli == GPU_MILLI and not self.rounded
+        """Whether an autoscaler sees the request by itself."""
+        return self.milli == GPU_MILLI and not self.by_annotation
 
-    def milli_of(self, gpu_memory_mib: int, gpu_tflops_milli: int = 0) -> int:
-        """Thousandths of a GPU with that memory and that many thousandths of a TFLOPS, rounded up; above 1000 if it
-        does not fit. What the share does not request is not read; an unknown figure (0) counts as unlimited."""
+    def milli_of(self, gpu_memory_mib: int, gpu_tflops_milli: int = 0) -> Milli:
+        """Thousandths of a GPU with that shareable memory and that many thousandths of a TFLOPS; above 1000 if it does
+        not fit. What the share does not request is not read; an unknown figure (0) counts as unlimited."""
         if self.milli is not None:
             return self.milli
         requests = ((self.memory_mib, gpu_memory_mib), (self.tflops_milli, gpu_tflops_milli))
-        return max([1, *(-(-amount * GPU_MILLI // total) for amount, total in requests if amount and total)])
+        return max((exact_milli(amount, total) for amount, total in requests if amount and total), default=1)
 
     def __str__(self) -> str:
         if self.whole:
             return f"{self.devices} GPU{'s' if self.devices > 1 else ''}"
         parts = [f"{self.memory_mib} MiB"] if self.memory_mib else []
         parts += [f"{self.tflops_milli / 1000:g} TFLOPS"] if self.tflops_milli else []
-        amount = " and ".join(parts) if self.milli is None else f"{self.milli / GPU_MILLI:g}"
+        amount = " and ".join(parts) if self.milli is None else f"{float(self.milli) / GPU_MILLI:g}"
         kind = f"{self.model} GPU" if self.model else "GPU"
         return f"{amount} of {f'each of {self.devices} {kind}s' if self.devices > 1 else f'a {kind}'}"

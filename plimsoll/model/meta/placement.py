@@ -58,6 +58,8 @@ class Placement:
     """`requiredDuringSchedulingIgnoredDuringExecution`."""
     tolerations: tuple[Toleration, ...] = ()
     """Without those for not-ready and unreachable nodes, which every pod has."""
+    preferred: tuple[tuple[int, tuple[NodeRequirement, ...]], ...] = ()
+    """`preferredDuringSchedulingIgnoredDuringExecution`: (weight, conditions). Nodes need not meet them."""
 
     @classmethod
     def read(cls, spec: Mapping[str, Any]) -> "Placement":
@@ -68,6 +70,7 @@ class Placement:
             spec.get("nodeSelector") or {},
             node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {},
             [each for each in spec.get("tolerations") or () if not _given_to_all(each)],
+            node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or [],
         ]
         if not any(stated):
             return ANYWHERE
@@ -92,12 +95,18 @@ ANYWHERE: Final = Placement()
 
 @lru_cache(maxsize=16_384)
 def _shared(text: str) -> Placement:
-    selector, required, tolerations = json.loads(text)
+    selector, required, tolerations, preferred = json.loads(text)
     terms = required.get("nodeSelectorTerms") or ()
     return Placement(
         tuple(sorted((str(key), str(value)) for key, value in selector.items())),
         tuple(sorted({tuple(sorted(_requirements(term))) for term in terms})),
         tuple(sorted((Toleration.model_validate(each) for each in tolerations), key=repr)),
+        tuple(
+            sorted(
+                (int(each.get("weight") or 0), tuple(sorted(_requirements(each.get("preference") or {}))))
+                for each in preferred
+            )
+        ),
     )
 
 

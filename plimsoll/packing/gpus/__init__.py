@@ -2,23 +2,23 @@
 
 from plimsoll.packing.gpus.effort import Clock, Effort
 from plimsoll.packing.gpus.integer_program import Program
-from plimsoll.packing.gpus.knapsack import Knapsack, Values
-from plimsoll.packing.gpus.packing import ANY, Bin, FreeGPU, Item, Milli, Packing, Price, pack, pack_within, size_on
+from plimsoll.packing.gpus.packing import ANY, Bin, FreeGPU, Item, Packing, pack, size_on
+from plimsoll.packing.gpus.problem import ShareCounts
+from plimsoll.packing.gpus.search import Found, pack_counts, prove
 
 __all__ = [
     "ANY",
     "Bin",
     "Clock",
     "Effort",
+    "Found",
     "FreeGPU",
     "Item",
-    "Knapsack",
-    "Milli",
     "Packing",
-    "Price",
     "Program",
-    "Values",
+    "ShareCounts",
     "pack",
-    "pack_within",
+    "pack_counts",
+    "prove",
     "size_on",
 ]

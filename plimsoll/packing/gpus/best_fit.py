@@ -2,8 +2,9 @@
 
 from bisect import bisect_left, insort
 from collections import Counter
+from dataclasses import dataclass, replace
 
-from plimsoll.packing.gpus.problem import Counts, Pattern, Patterns, Problem
+from plimsoll.packing.gpus.problem import Counts, Patterns, Problem
 
 
 def best_fit(
@@ -25,23 +26,21 @@ def best_fit(
     for pattern, count in sorted((onto or Counter()).items()):
         untouched[pattern[0]] -= 0 if problem.bin_types[pattern[0]].new else count
         if smallest and problem.rest(pattern) >= smallest:
-            for _ in range(count):
-                existing.add(pattern[0], problem.rest(pattern), dict(pattern[1]))
+            existing.add(_Group(pattern[0], problem.rest(pattern), pattern[1], count))
         else:
             done[pattern] += count
     for bin_type, count in sorted(untouched.items()):
-        for _ in range(count):
-            existing.add(bin_type, problem.bin_types[bin_type].capacity, {})
+        existing.add(_Group(bin_type, problem.bin_types[bin_type].capacity, (), count))
     size = [-_least(problem, item) for item in range(len(demand))]
     kinds = [_kinds(problem, item) for item in range(len(demand))]
     by = (kinds, size) if choosy_first else (size, kinds)
-    order = sorted(range(len(demand)), key=lambda item: (by[0][item], by[1][item], item))
-    for item in order:
-        for _ in range(int(demand[item])):
-            if not existing.place(item) and not new.place(item):
-                bin_type = _opened_for(problem, item)
-                new.add(bin_type, problem.bin_types[bin_type].capacity, {})
-                new.place(item)
+    for item in sorted(range(len(demand)), key=lambda item: (by[0][item], by[1][item], item)):
+        left = new.place(item, existing.place(item, int(demand[item])))
+        if left:
+            bin_type = _opened_for(problem, item)
+            new.add(_Group(bin_type, problem.bin_types[bin_type].capacity, (), left))
+            new.place(item, left)
+            new.drop_empty()
     return done + existing.patterns() + new.patterns()
 
 
@@ -59,41 +58,70 @@ def _opened_for(problem: Problem, item: int) -> int:
     return min(fitting, key=lambda t: (problem.sizes[problem.bin_types[t].kind, item], t))
 
 
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """GPUs that hold the same."""
+
+    bin_type: int
+    free: int
+    held: tuple[tuple[int, int], ...]
+    count: int
+
+
 class _Open:
-    """Open GPUs, by kind in order of what is still free."""
+    """Open GPUs, by kind in order of what is still free; alike ones are one group."""
 
     def __init__(self, problem: Problem) -> None:
         self._sizes = problem.sizes.tolist()
         self._kind = [each.kind for each in problem.bin_types]
         self._free: list[list[tuple[int, int]]] = [[] for _ in self._sizes]
-        self._held: list[tuple[int, dict[int, int]]] = []
+        """(free units, number of the group)"""
+        self._groups: list[_Group] = []
 
-    def add(self, bin_type: int, free: int, held: dict[int, int]) -> None:
-        insort(self._free[self._kind[bin_type]], (free, len(self._held)))
-        self._held.append((bin_type, held))
+    def add(self, group: _Group) -> None:
+        if group.count:
+            insort(self._free[self._kind[group.bin_type]], (group.free, len(self._groups)))
+            self._groups.append(group)
 
-    def place(self, item: int) -> bool:
-        best: tuple[int, int, int, int] | None = None
+    def drop_empty(self) -> None:
+        """Takes the last group that was added out, as far as nothing was placed on it."""
         for kind, free in enumerate(self._free):
-            size = self._sizes[kind][item]
-            if not size or not free:
-                continue
-            at = bisect_left(free, (size, 0))
-            if at < len(free) and (best is None or (free[at][0] - size, kind) < best[:2]):
-                best = (free[at][0] - size, kind, at, free[at][1])
-        if best is None:
-            return False
-        rest, kind, at, index = best
-        del self._free[kind][at]
-        insort(self._free[kind], (rest, index))
-        held = self._held[index][1]
-        held[item] = held.get(item, 0) + 1
-        return True
+            self._free[kind] = [each for each in free if self._groups[each[1]].held]
+
+    def place(self, item: int, count: int) -> int:
+        """Places so many of an item, each where it leaves the least; how many found no place."""
+        while count:
+            best: tuple[int, int, int, int] | None = None
+            for kind, free in enumerate(self._free):
+                size = self._sizes[kind][item]
+                if not size or not free:
+                    continue
+                at = bisect_left(free, (size, 0))
+                if at < len(free) and (best is None or (free[at][0] - size, kind) < best[:2]):
+                    best = (free[at][0] - size, kind, at, free[at][1])
+            if best is None:
+                break
+            _, kind, at, _ = best
+            count -= self._put(item, count, kind, at)
+        return count
+
+    def _put(self, item: int, count: int, kind: int, at: int) -> int:
+        """As many copies as fit on one GPU, on as many alike as are needed; how many."""
+        number = self._free[kind][at][1]
+        group, size = self._groups[number], int(self._sizes[kind][item])
+        copies = min(count, group.free // size)
+        gpus = min(group.count, count // copies)
+        if gpus == group.count:
+            del self._free[kind][at]
+        self._groups[number] = replace(group, count=group.count - gpus)
+        held = dict(group.held)
+        held[item] = held.get(item, 0) + copies
+        self.add(_Group(group.bin_type, group.free - copies * size, tuple(sorted(held.items())), gpus))
+        return copies * gpus
 
     def patterns(self) -> Patterns:
         found: Patterns = Counter()
-        for bin_type, held in self._held:
-            if held:
-                pattern: Pattern = (bin_type, tuple(sorted(held.items())))
-                found[pattern] += 1
+        for group in self._groups:
+            if group.held and group.count:
+                found[group.bin_type, group.held] += group.count
         return found

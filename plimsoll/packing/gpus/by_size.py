@@ -28,12 +28,16 @@ class Sizes:
         kinds = [problem.bin_types[index].kind for index in problem.new_types]
         sizes = problem.sizes[kinds]
         largest = sizes.max(axis=0)
-        if len(kinds) < 2 or problem.supply_types or ((sizes > 0) & (sizes != largest)).any():
+        same = len({problem.grids[kind].gpu for kind in kinds}) == 1
+        if len(kinds) < 2 or not same or problem.supply_types or ((sizes > 0) & (sizes != largest)).any():
             return None
         distinct, size_of = np.unique(-largest, return_inverse=True)
         demand = np.bincount(size_of, weights=problem.demand).astype(np.int64)
         bin_type = BinType(0, problem.bin_types[problem.new_types[0]].capacity)
-        return cls(Problem(-distinct[None, :], demand, (bin_type,), problem.unit), tuple(int(each) for each in size_of))
+        return cls(
+            Problem(-distinct[None, :], demand, (bin_type,), problem.grids[kinds[0] : kinds[0] + 1]),
+            tuple(int(each) for each in size_of),
+        )
 
     def duals(self, of_sizes: Values) -> Values:
         """Of shares: what any GPU can hold is worth no more than of sizes."""

@@ -28,8 +28,11 @@ class Program:
             self.integers.append(self.columns - 1)
         return self.columns - 1
 
-    def minimise(self, cost: Mapping[int, float]) -> tuple[list[float], float] | None:
-        """The columns of the best solution that was found, and a bound on the cost of every one; None: none found."""
+    def minimise(self, cost: Mapping[int, float], nodes: int = _NODES) -> tuple[list[float], float] | None:
+        """The columns of the best solution that was found, and a bound on the cost of every one; None: none found.
+
+        `nodes` limits the search tree.
+        """
         import highspy  # lazily, as in `solver`
 
         lp = highspy.HighsLp()
@@ -45,7 +48,7 @@ class Program:
         integer = set(self.integers)
         kinds = highspy.HighsVarType
         lp.integrality_ = [kinds.kInteger if column in integer else kinds.kContinuous for column in range(self.columns)]
-        highs = solver(time_limit=_SECONDS, mip_max_nodes=_NODES, mip_rel_gap=0.0)
+        highs = solver(time_limit=_SECONDS, mip_max_nodes=nodes, mip_rel_gap=0.0)
         highs.passModel(lp)
         highs.run()
         info = highs.getInfo()

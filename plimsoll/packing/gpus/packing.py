@@ -11,14 +11,14 @@ from typing import Final
 
 from plimsoll.packing.gpus.column_generation import Bound
 from plimsoll.packing.gpus.effort import Clock, Effort
-from plimsoll.packing.gpus.problem import Patterns, Problem
-from plimsoll.packing.gpus.search import prove, search
-from plimsoll.packing.units import GPU_MILLI
+from plimsoll.packing.gpus.problem import Patterns, ShareCounts
+from plimsoll.packing.gpus.search import pack_counts, prove
+from plimsoll.packing.units import GPU_MILLI, Milli, exact_milli
 
 ANY: Final = ""
 """The kind that stands for GPUs of whatever kind."""
 
-Milli = tuple[tuple[str, int], ...]
+Sizes = tuple[tuple[str, Milli], ...]
 """(kind, thousandths) pairs, in the order of kinds."""
 
 
@@ -27,7 +27,7 @@ class Item:
     """A share to place. Names are unique."""
 
     name: str
-    milli: Mapping[str, int]
+    milli: Mapping[str, Milli]
     """Thousandths of one GPU that it takes, for each kind that may hold it; `{ANY: n}` where every kind may."""
 
 
@@ -37,7 +37,7 @@ class FreeGPU:
 
     name: str
     kind: str
-    free: int
+    free: Milli
     """Thousandths."""
 
 
@@ -56,7 +56,7 @@ class Bin:
 class Price:
     """The dual price of the shares that ask the same of every kind."""
 
-    milli: Milli
+    milli: Sizes
     count: int
     dual: float
 
@@ -66,7 +66,7 @@ class SupplyPrice:
     """The dual price of the free GPUs of one kind with the same free part."""
 
     kind: str
-    free: int
+    free: Milli
     count: int
     dual: float
 
@@ -191,7 +191,7 @@ def _merged(first: Sequence[Bin], then: Sequence[Bin]) -> tuple[Bin, ...]:
     return (*existing, *(each for each in then if each.gpu is None))
 
 
-def size_on(milli: Mapping[str, int], kind: str) -> int:
+def size_on(milli: Mapping[str, Milli], kind: str) -> Milli:
     """Thousandths of a GPU of that kind that a share takes; 0 where it may not go there."""
     return milli.get(kind, milli.get(ANY, 0))
 
@@ -203,8 +203,8 @@ class _Pool:
         named = {kind for item in items for kind in item.milli} | {gpu.kind for gpu in free}
         self._kinds = sorted(named | (openable or set()))
         self._openable = [kind for kind in self._kinds if openable is None or kind in openable]
-        by_mapping: dict[int, Milli] = {}
-        grouped: dict[Milli, list[str]] = defaultdict(list)
+        by_mapping: dict[int, Sizes] = {}
+        grouped: dict[Sizes, list[str]] = defaultdict(list)
         for item in items:
             milli = by_mapping.get(id(item.milli))
             if milli is None:
@@ -215,26 +215,27 @@ class _Pool:
         self._names = [grouped[milli] for milli in self._milli]
         self._free = free
         index = {kind: number for number, kind in enumerate(self._kinds)}
-        self._problem = Problem.build(
-            [
+        self._counts = ShareCounts(
+            items=tuple(
                 ({index[kind]: size for kind in self._kinds if (size := size_on(dict(milli), kind))}, len(names))
                 for milli, names in zip(self._milli, self._names, strict=True)
-            ],
-            len(self._kinds),
-            [index[kind] for kind in self._openable],
-            Counter((index[gpu.kind], gpu.free) for gpu in free),
+            ),
+            kinds=len(self._kinds),
+            new_kinds=tuple(index[kind] for kind in self._openable),
+            supply=Counter((index[gpu.kind], gpu.free) for gpu in free),
         )
+        self._problem = self._counts.problem()
 
     def pack(self, effort: Effort) -> Packing:
         if not self._names:
             return Packing()
-        found = search(self._problem, effort)
+        found = pack_counts(self._counts, effort)
         packing = Packing(bins=self._bins(found.patterns), best_fit=found.best_fit)
         return self._with_bound(packing, found.bound, found.least)
 
     def proven(self, packing: Packing, effort: Effort) -> Packing:
         """A packing of these items with a bound for all of them."""
-        return self._with_bound(packing, *prove(self._problem, self._patterns(packing.bins), effort))
+        return self._with_bound(packing, *prove(self._counts, self._patterns(packing.bins), effort))
 
     def _with_bound(self, packing: Packing, bound: Bound, least: int) -> Packing:
         supply = [self._problem.bin_types[index] for index in self._problem.supply_types]
@@ -248,8 +249,13 @@ class _Pool:
                 for milli, names, dual in zip(self._milli, self._names, bound.item_duals, strict=True)
             ),
             supply_prices=tuple(
-                SupplyPrice(self._kinds[each.kind], each.capacity * self._problem.unit, each.count or 0, float(dual))
-                for each, dual in zip(supply, bound.supply_duals, strict=True)
+                SupplyPrice(
+                    self._kinds[each.kind],
+                    exact_milli(each.capacity, self._problem.grids[each.kind].gpu),
+                    each.count or 0,
+                    float(dual),
+                )
+                for each, dual in zip(supply, bound.supply_duals, strict=self._problem.exact)
             ),
         )
 
@@ -258,7 +264,8 @@ class _Pool:
         items = [iter(names) for names in self._names]
         gpus: dict[tuple[int, int], list[str]] = defaultdict(list)
         for gpu in self._free:
-            gpus[self._kinds.index(gpu.kind), gpu.free // problem.unit].append(gpu.name)
+            kind = self._kinds.index(gpu.kind)
+            gpus[kind, problem.grids[kind].free(gpu.free)].append(gpu.name)
         waiting = {key: iter(names) for key, names in gpus.items()}
         bins = []
         for (index, held), count in sorted(patterns.items()):
@@ -283,17 +290,13 @@ class _Pool:
                 index = next(t for t in problem.new_types if self._kinds[problem.bin_types[t].kind] in each.kinds)
             else:
                 gpu = gpus[each.gpu]
-                index = supply_types[self._kinds.index(gpu.kind), gpu.free // problem.unit]
+                kind = self._kinds.index(gpu.kind)
+                index = supply_types[kind, problem.grids[kind].free(gpu.free)]
             held = Counter(item_of[name] for name in each.items)
             patterns[index, tuple(sorted(held.items()))] += 1
         return patterns
 
     def _kinds_for(self, held: Sequence[tuple[int, int]]) -> tuple[str, ...]:
-        sizes, unit = self._problem.sizes, self._problem.unit
         return tuple(
-            kind
-            for kind in self._openable
-            for row in (sizes[self._kinds.index(kind)],)
-            if all(row[item] for item, _ in held)
-            and sum(int(row[item]) * copies for item, copies in held) * unit <= GPU_MILLI
+            kind for kind in self._openable for number in (self._kinds.index(kind),) if self._problem.fits(number, held)
         )

@@ -1,17 +1,21 @@
 """Shares as a packing problem: equal shares counted together, equal free GPUs counted together."""
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.packing.units import GPU_MILLI
+from plimsoll.packing.units import Grid, Milli
+
+_MOST_UNITS: Final = 2**15
+"""Of a GPU: tables grow with them."""
 
 Counts = NDArray[np.int64]
+Parts = NDArray[np.float64]
 Pattern = tuple[int, tuple[tuple[int, int], ...]]
 """(bin type, ((item, copies), ...)): what one GPU holds."""
 Patterns = Counter[Pattern]
@@ -31,19 +35,53 @@ class BinType:
         return self.count is None
 
 
+@dataclass(frozen=True, slots=True)
+class ShareCounts:
+    """Shares and free parts of GPUs by count; kinds of GPU are numbers."""
+
+    items: Sequence[tuple[Mapping[int, Milli], int]]
+    """(thousandths by kind, how many)"""
+    kinds: int
+    new_kinds: Sequence[int]
+    """Kinds of which GPUs may be new; each item may go to one of them."""
+    supply: Mapping[tuple[int, Milli], int]
+    """(kind, free thousandths) to the number of GPUs."""
+
+    def problem(self, optimistic: bool = False) -> "Problem":
+        """`optimistic` where sizes may not be exact: its bound holds for the true sizes, its packings may not."""
+        sizes: list[list[Milli]] = [[] for _ in range(self.kinds)]
+        for milli, _ in self.items:
+            for kind, size in milli.items():
+                sizes[kind].append(size)
+        grids = tuple(Grid(of_kind, _MOST_UNITS, optimistic) for of_kind in sizes)
+        table = np.zeros((self.kinds, len(self.items)), dtype=np.int64)
+        for index, (milli, _) in enumerate(self.items):
+            for kind, size in milli.items():
+                table[kind, index] = max(1, grids[kind].size(size))
+        capacities: Counter[tuple[int, int]] = Counter()
+        for (kind, free), count in self.supply.items():
+            if (units := grids[kind].free(free)) > 0:
+                capacities[kind, units] += count
+        bin_types = [BinType(kind, capacity, count) for (kind, capacity), count in sorted(capacities.items())]
+        opened = _undominated(table, [grid.gpu for grid in grids], self.new_kinds)
+        bin_types += [BinType(kind, grids[kind].gpu) for kind in opened]
+        demand = np.array([count for _, count in self.items], dtype=np.int64)
+        return Problem(sizes=table, demand=demand, bin_types=tuple(bin_types), grids=grids)
+
+
 @dataclass(frozen=True)
 class Problem:
     """`sizes[k, i]` is what a share of item i takes of a GPU of kind k, 0 where it may not go there.
 
-    Sizes and capacities are in units of their greatest common divisor, so that tables stay small. Every item fits
-    some bin type that is new.
+    Sizes and capacities of a kind are in units of its grid, so that tables stay small. Every item fits some bin type
+    that is new.
     """
 
     sizes: Counts
     demand: Counts
     bin_types: tuple[BinType, ...]
-    unit: int = field(default=1)
-    """Thousandths that one unit of size stands for."""
+    grids: tuple[Grid, ...] = ()
+    """Of each kind: the units in which its sizes and capacities are counted."""
 
     @cached_property
     def new_types(self) -> tuple[int, ...]:
@@ -63,46 +101,34 @@ class Problem:
         kind, items = self.bin_types[pattern[0]].kind, pattern[1]
         return self.bin_types[pattern[0]].capacity - sum(int(self.sizes[kind, item]) * count for item, count in items)
 
+    def fits(self, kind: int, held: Iterable[tuple[int, int]]) -> bool:
+        """Whether an empty GPU of the kind holds so many of these items."""
+        held = [(int(self.sizes[kind, item]), copies) for item, copies in held]
+        whole = self.grids[kind].gpu
+        return all(size for size, _ in held) and sum(size * copies for size, copies in held) <= whole
+
     def new_bins(self, patterns: Patterns) -> int:
         """GPUs among them that do not exist yet."""
         return sum(count for pattern, count in patterns.items() if self.bin_types[pattern[0]].new)
 
-    @classmethod
-    def build(
-        cls,
-        items: Sequence[tuple[Mapping[int, int], int]],
-        kinds: int,
-        new_kinds: Sequence[int],
-        supply: Mapping[tuple[int, int], int],
-    ) -> "Problem":
-        """Items as (thousandths by kind, how many), supply as (kind, free thousandths) to the number of GPUs."""
-        sizes = np.zeros((kinds, len(items)), dtype=np.int64)
-        for index, (milli, _) in enumerate(items):
-            for kind, size in milli.items():
-                sizes[kind, index] = size
-        unit = math.gcd(*(int(size) for size in np.unique(sizes)), GPU_MILLI)
-        capacities: Counter[tuple[int, int]] = Counter()
-        for (kind, free), count in supply.items():
-            if free // unit > 0:
-                capacities[kind, free // unit] += count
-        sizes //= unit
-        bin_types = [BinType(kind, capacity, count) for (kind, capacity), count in sorted(capacities.items())]
-        bin_types += [BinType(kind, GPU_MILLI // unit) for kind in _undominated(sizes, new_kinds)]
-        demand = np.array([count for _, count in items], dtype=np.int64)
-        return cls(sizes=sizes, demand=demand, bin_types=tuple(bin_types), unit=unit)
+    @property
+    def exact(self) -> bool:
+        """Whether every size is exact on its grid."""
+        return all(grid.exact for grid in self.grids)
 
 
-def _undominated(sizes: Counts, kinds: Sequence[int]) -> list[int]:
+def _undominated(sizes: Counts, gpu: Sequence[int], kinds: Sequence[int]) -> list[int]:
     """The kinds worth opening: none of the others takes all that it takes in no more space."""
     kept: list[int] = []
     for kind in kinds:
-        own = sizes[kind]
-        others = [other for other in kinds if other != kind]
-        if not any(_covers(sizes[other], own) and (other < kind or not _covers(own, sizes[other])) for other in others):
+        own = sizes[kind] / gpu[kind]
+        better = [_covers(sizes[other] / gpu[other], own) for other in kinds]
+        worse = [_covers(own, sizes[other] / gpu[other]) for other in kinds]
+        if not any(better[at] and (other < kind or not worse[at]) for at, other in enumerate(kinds) if other != kind):
             kept.append(kind)
     return kept
 
 
-def _covers(better: Counts, worse: Counts) -> bool:
+def _covers(better: Parts, worse: Parts) -> bool:
     taken = worse > 0
     return bool(np.all((better[taken] > 0) & (better[taken] <= worse[taken])))

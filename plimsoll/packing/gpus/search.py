@@ -1,8 +1,9 @@
 """The search for the fewest new GPUs: bound, best fit, diving, integer program, each only where still needed."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from plimsoll.packing.gpus.dual_cuts import replacements
 from plimsoll.packing.gpus.effort import Effort
 from plimsoll.packing.gpus.integer_patterns import choose_patterns
 from plimsoll.packing.gpus.master import Master
-from plimsoll.packing.gpus.problem import Patterns, Problem
+from plimsoll.packing.gpus.problem import Patterns, Problem, ShareCounts
 
 _FEW_ITEMS = 300
 """Items up to which a tighter bound and the integer program are worth their time."""
@@ -35,6 +36,16 @@ class Found:
     """New GPUs that no packing can do without, by the best bound known."""
     best_fit: int
     """New GPUs of best fit decreasing."""
+
+
+def pack_counts(counts: ShareCounts, effort: Effort) -> Found:
+    """The fewest new GPUs that were found for the shares, as patterns of `counts.problem()`, with a true bound."""
+    problem = counts.problem()
+    found = search(problem, effort)
+    if problem.exact:
+        return found
+    bound, least = prove(counts, Counter(), effort)
+    return replace(found, bound=bound, least=min(least, problem.new_bins(found.patterns)))
 
 
 def search(problem: Problem, effort: Effort) -> Found:
@@ -78,11 +89,16 @@ def search(problem: Problem, effort: Effort) -> Found:
     return Found(best, bound, least, count)
 
 
-def prove(problem: Problem, known: Patterns, effort: Effort) -> tuple[Bound, int]:
+def prove(counts: ShareCounts, known: Patterns, effort: Effort) -> tuple[Bound, int]:
     """The bound of the linear program, and in whole GPUs the best bound known, beside a packing that is there.
 
-    Items may be there that no new GPU can hold, as long as the known patterns hold them all.
+    `known` are patterns of `counts.problem()`. Items may be there that no new GPU can hold, as long as the known
+    patterns hold them all.
     """
+    problem = counts.problem()
+    if not problem.exact:
+        problem, known = counts.problem(optimistic=True), Counter()
+    known = known or best_fit(problem)
     master = Master(problem)
     master.add(sorted(known))
     generation = Generation(problem, master, effort)

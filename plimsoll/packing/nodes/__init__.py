@@ -1,28 +1,31 @@
 """Packing pods onto nodes: GPUs, CPU, memory and pods at once."""
 
-from plimsoll.packing.nodes.bound import PackingProof, ShareWorth
-from plimsoll.packing.nodes.filling import Filling
-from plimsoll.packing.nodes.need import UNBOUNDED, FilledNode, FreeNode, NodePacking, NodeShape, PodNeed, less
-from plimsoll.packing.nodes.packing import pack_nodes, pack_nodes_within
-from plimsoll.packing.nodes.units import group, large_first, place, takes
-from plimsoll.packing.nodes.use import NodeUse
+from plimsoll.packing.nodes.heuristic import Heuristic
+from plimsoll.packing.nodes.in_order import Unit, left_out_in_order
+from plimsoll.packing.nodes.need import (
+    UNBOUNDED,
+    FilledNode,
+    FreeNode,
+    Limit,
+    NodePacking,
+    NodeShape,
+    PodNeed,
+    less,
+)
+from plimsoll.packing.nodes.packing import best_fit_gpus, pack_nodes
 
 __all__ = [
     "UNBOUNDED",
     "FilledNode",
-    "Filling",
     "FreeNode",
+    "Heuristic",
+    "Limit",
     "NodePacking",
     "NodeShape",
-    "NodeUse",
-    "PackingProof",
     "PodNeed",
-    "ShareWorth",
-    "group",
-    "large_first",
+    "Unit",
+    "best_fit_gpus",
+    "left_out_in_order",
     "less",
     "pack_nodes",
-    "pack_nodes_within",
-    "place",
-    "takes",
 ]

@@ -36,55 +36,64 @@ class Load:
     """Whole GPUs of one node among them."""
     cpu_milli: int
     memory_mib: int
-    pods: int
+    pod_milli: int
+    """Thousandths of pods, reservations included."""
+    count: int = 1
+    """How many such loads there are."""
+    ratios: tuple[float, ...] = ()
+    """For each of its kinds, what it takes of a GPU beside `gpu_milli`; empty: the same on all."""
 
     def at_least(self, cpu_milli: int, memory_mib: int) -> "Load":
         """The same with no less CPU and memory than that."""
         return replace(self, cpu_milli=max(cpu_milli, self.cpu_milli), memory_mib=max(memory_mib, self.memory_mib))
 
 
-_Class = tuple[tuple[str, ...], frozenset[str]]
-"""Kinds and shapes of loads that can go to the same nodes."""
+_Class = tuple[tuple[str, ...], frozenset[str], tuple[float, ...]]
+"""Kinds, shapes and ratios of loads that can go to the same nodes."""
 
 
 class ShapeChoice:
     """Shapes for loads. GPUs, CPU and memory of a load may lie on different nodes here: a relaxation.
 
-    `free` is what existing nodes still offer to the loads.
+    `free` is what existing nodes still offer to the loads, alike ones once with their number.
     """
 
-    def __init__(self, loads: Iterable[Load], shapes: Sequence[NodeShape], free: Sequence[FreeNode] = ()) -> None:
+    def __init__(
+        self, loads: Iterable[Load], shapes: Sequence[NodeShape], free: Sequence[tuple[FreeNode, int]] = ()
+    ) -> None:
         self._shapes = sorted(shapes, key=lambda shape: shape.name)
         self._program = Program()
         self._required = 0
         self._count = {shape.name: self._program.column(integer=True) for shape in self._shapes}
-        self._kinds = sorted({shape.kind for shape in shapes} | {node.kind for node in free})
+        self._kinds = sorted({shape.kind for shape in shapes} | {node.kind for node, _ in free})
         self._names = {kind: frozenset(shape.name for shape in shapes if shape.kind == kind) for kind in self._kinds}
-        self._free: dict[str, list[FreeNode]] = defaultdict(list)
-        for node in free:
-            self._free[node.kind].append(node)
+        self._free: dict[str, list[tuple[FreeNode, int]]] = defaultdict(list)
+        for node, count in free:
+            self._free[node.kind].append((node, count))
         self._classes: dict[_Class, list[Load]] = defaultdict(list)
         alone: dict[tuple[_Class, int], tuple[int, int]] = {}
         for load in loads:
-            of = load.kinds, load.shapes
+            of = load.kinds, load.shapes, load.ratios
             if (of, load.devices) not in alone:
                 alone[of, load.devices] = self._taken_by(load)
             cpu_milli, memory_mib = alone[of, load.devices]
             more = cpu_milli > load.cpu_milli or memory_mib > load.memory_mib
             self._classes[of].append(load.at_least(cpu_milli, memory_mib) if more else load)
         classes = self._classes
-        self._resource(classes, lambda load: load.gpu_milli, lambda shape: GPU_MILLI * shape.gpus, _free_gpu_milli)
+        self._resource(
+            classes, lambda load: load.gpu_milli, lambda shape: GPU_MILLI * shape.gpus, _free_gpu_milli, by_kind=True
+        )
         self._resource(classes, lambda load: load.cpu_milli, lambda shape: shape.cpu_milli, lambda node: node.cpu_milli)
         self._resource(
             classes, lambda load: load.memory_mib, lambda shape: shape.memory_mib, lambda node: node.memory_mib
         )
-        if min((*(shape.pods for shape in shapes), *(node.pods for node in free)), default=UNBOUNDED) < UNBOUNDED:
-            most = sum(load.pods for members in classes.values() for load in members)
+        if min((*(shape.pods for shape in shapes), *(node.pods for node, _ in free)), default=UNBOUNDED) < UNBOUNDED:
+            most = sum(load.pod_milli * load.count for members in classes.values() for load in members)
             self._resource(
                 classes,
-                lambda load: load.pods,
-                lambda shape: min(shape.pods, most),
-                lambda node: min(node.pods, most),
+                lambda load: load.pod_milli,
+                lambda shape: min(1000 * shape.pods, most),
+                lambda node: min(_free_pod_milli(node), most),
             )
         for devices in sorted({load.devices for members in classes.values() for load in members} - {0, 1}):
             # Each load of so many whole GPUs or more takes at least so many GPUs of one node.
@@ -99,7 +108,7 @@ class ShapeChoice:
         """CPU and memory that nobody else can have: all of a node of which a load takes every GPU."""
         fitting = [shape for shape in self._shapes if shape.name in load.shapes]
         shared = any(shape.gpus != load.devices for shape in fitting)
-        if not fitting or shared or any(_free_places(1, node) for kind in load.kinds for node in self._free[kind]):
+        if not fitting or shared or any(_free_places(1, node) for kind in load.kinds for node, _ in self._free[kind]):
             return 0, 0
         return min(shape.cpu_milli for shape in fitting), min(shape.memory_mib for shape in fitting)
 
@@ -109,7 +118,8 @@ class ShapeChoice:
         So 13 loads of 7 CPU fill a node of 96. Which parts make a difference is tried with each shape alone.
         """
         for resource in ("cpu_milli", "memory_mib"):
-            asked = np.array([getattr(load, resource) for members in self._classes.values() for load in members])
+            loads = [load for members in self._classes.values() for load in members]
+            asked = np.repeat([getattr(load, resource) for load in loads], [load.count for load in loads])
             for part in self._parts(asked, {int(getattr(shape, resource)) for shape in self._shapes}):
                 whole = partial(_parts_of, resource, part)
                 self._resource(self._classes, whole, whole, whole)
@@ -132,6 +142,12 @@ class ShapeChoice:
         """New nodes have at least so many GPUs."""
         self._required = max(gpus, self._required)
         self._program.rows.append((gpus, math.inf, self._gpus()))
+
+    def limit(self, left: int, uses: Mapping[str, int]) -> None:
+        """New nodes use at most so much of something."""
+        entries = {self._count[name]: float(amount) for name, amount in uses.items() if name in self._count and amount}
+        if entries:
+            self._program.rows.append((-math.inf, float(max(0, left)), entries))
 
     def require_one_of(self, shapes: Iterable[str]) -> None:
         """At least one new node is of the shapes of these names."""
@@ -176,23 +192,32 @@ class ShapeChoice:
         asked: Callable[[Load], int],
         offered: Callable[[NodeShape], int],
         free: Callable[[FreeNode], int],
+        by_kind: bool = False,
     ) -> None:
         """Each class's load flows to its kinds; of each kind, shapes offer enough for what fits no other shape."""
         scale = _Scale(max((offered(shape) for shape in self._shapes), default=0))
-        flows: dict[str, dict[frozenset[str], list[int]]] = {kind: defaultdict(list) for kind in self._kinds}
-        for (kinds, shapes), members in sorted(classes.items(), key=lambda each: (each[0][0], sorted(each[0][1]))):
-            load = scale.down(sum(asked(each) for each in members))
+        flows: dict[str, dict[frozenset[str], list[tuple[int, float]]]] = {
+            kind: defaultdict(list) for kind in self._kinds
+        }
+        for (kinds, shapes, ratios), members in sorted(
+            classes.items(), key=lambda each: (each[0][0], sorted(each[0][1]), each[0][2])
+        ):
+            ratio = dict(zip(kinds, ratios, strict=True)) if ratios and by_kind else {}
+            load = scale.down(sum(asked(each) * each.count for each in members))
             if not load:
                 continue
             columns = {kind: self._program.column() for kind in kinds if kind in flows}
             self._program.rows.append((load, load, dict.fromkeys(columns.values(), 1.0)))
             for kind, column in columns.items():
-                flows[kind][shapes & self._names[kind]].append(column)
+                flows[kind][shapes & self._names[kind]].append((column, ratio.get(kind, 1.0)))
         for kind, by_shapes in flows.items():
-            room = scale.up(sum(free(node) for node in self._free[kind]))
+            room = scale.up(sum(free(node) * count for node, count in self._free[kind]))
             for fitting in sorted(by_shapes, key=sorted):
                 entries = {
-                    column: 1.0 for shapes, columns in by_shapes.items() if shapes <= fitting for column in columns
+                    column: times
+                    for shapes, columns in by_shapes.items()
+                    if shapes <= fitting
+                    for column, times in columns
                 }
                 for shape in self._shapes:
                     if shape.name in fitting:
@@ -219,8 +244,13 @@ class _Scale:
         return -(-amount // self._step) / self._size
 
 
+def _free_pod_milli(node: FreeNode) -> int:
+    """Thousandths of pods; shares that join a GPU which is shared already take no part of a reservation."""
+    return 1000 * node.pods + math.ceil(sum(free for free in node.gpus if free < GPU_MILLI))
+
+
 def _free_gpu_milli(node: FreeNode) -> int:
-    return sum(node.gpus)
+    return math.ceil(sum(node.gpus))
 
 
 def _parts_of(resource: str, part: int, of: Load | NodeShape | FreeNode) -> int:

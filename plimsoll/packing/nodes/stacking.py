@@ -4,84 +4,86 @@ Where a node has few GPUs, or CPU is as scarce as they are, the shares of a GPU 
 The rule is the norm-based greedy of Panigrahy et al. (Heuristics for Vector Bin Packing, 2011).
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.packing.nodes.filling import Filling
-from plimsoll.packing.nodes.need import NodeShape, PodNeed
-from plimsoll.packing.nodes.units import Unit, empty_node, place_unit
-from plimsoll.packing.units import GPU_MILLI
+from plimsoll.packing.nodes.bounding import Bounds
+from plimsoll.packing.nodes.placing import Placing, Stock
 
-Table = NDArray[np.float64]
+_Table = NDArray[np.float64]
 
 
-class Stacking:
-    """Nodes of chosen shapes, units placed on them as they are, and single shares and GPUs stacked on the rest."""
+def stacked(stock: Stock, bound: Bounds) -> Placing:
+    """On free nodes first, and then on those that the bound's program chose."""
+    placing = Placing(stock.empty())
+    numbers = {shape.name: number for number, shape in enumerate(stock.shapes)}
+    rows, opened = list[int](), dict[int, int]()
+    for name, count in sorted(bound.shapes.items()):
+        number = numbers[name]
+        opened[number] = min(count, stock.room(opened, number))
+        if opened[number]:
+            rows.append(stock.add_new(placing, number, opened[number]))
+    several = [number for number, item in enumerate(stock.items) if not item.single]
+    for number in sorted(several, key=lambda each: (-stock.items[each].devices, -stock.items[each].least_milli, each)):
+        if left := placing.filling.place(stock.asks[number], stock.items[number].count):
+            placing.left[number] = left
+    stack = _Stack(stock, placing)
+    for at, row in list(placing.filling.rows()):
+        if at in rows or row.label >= 0 or any(row.held):
+            for _ in range(row.count):
+                stack.fill(placing.filling.split(at))
+    placing.left |= stack.left()
+    for at in range(len(placing.filling)):
+        if (label := placing.filling.row(at).label) < 0:
+            placing.shapes[at] = -1 - label
+    return placing
 
-    def __init__(self, nodes: Sequence[NodeShape], units: Sequence[Unit], needs: Mapping[str, PodNeed]) -> None:
-        # Nodes with little CPU first: what is light is left for them.
-        self._nodes = sorted(
-            nodes, key=lambda node: (node.cpu_milli / node.gpus, node.memory_mib / node.gpus, node.name)
-        )
-        self._needs = needs
-        self._fixed = [unit for unit in units if not unit.interchangeable(needs)]
-        alike: dict[tuple[object, ...], list[str]] = defaultdict(list)
-        for name in sorted(name for unit in units if unit.interchangeable(needs) for name in unit.pods):
-            need = needs[name]
-            alike[tuple(sorted(need.milli.items())), need.cpu_milli, need.memory_mib].append(name)
-        self._names = [alike[key] for key in sorted(alike)]
-        first = [needs[names[0]] for names in self._names]
-        self._left = np.array([len(names) for names in self._names], dtype=np.int64)
-        self._asked = _table((min(need.milli.values()), need.cpu_milli, need.memory_mib) for need in first)
-        self._milli = {kind: np.array([float(need.milli.get(kind, 0)) for need in first])
-                       for kind in {node.kind for node in nodes}}  # fmt: skip
-        load = self._left @ self._asked
-        # A resource counts as much as it is asked for beside what there is.
-        offered = _table((GPU_MILLI * node.gpus, node.cpu_milli, node.memory_mib) for node in nodes).sum(axis=0)
-        self._weight = load / np.maximum(1.0, offered)
 
-    @property
-    def work(self) -> float:
-        """Seconds that filling takes, about."""
-        return int(self._left.sum()) * (5e-5 + len(self._left) * 5e-8)
+class _Stack:
+    """Shares of one GPU each that are still to be placed."""
 
-    def fill(self) -> tuple[Filling, list[Unit], list[PodNeed]]:
-        """The filled nodes, the units that found none, and the pods that are left over."""
-        filling = Filling(empty_node(node, number) for number, node in enumerate(self._nodes))
-        homeless = [unit for unit in self._fixed if not place_unit(filling, unit)]
-        for row, node in enumerate(self._nodes):
-            free = filling.free(row)
-            empty = [gpu for gpu, milli in enumerate(free.gpus) if milli == GPU_MILLI]
-            left = np.array([free.cpu_milli, free.memory_mib], dtype=np.float64)
-            for number, gpu in enumerate(empty):
-                for pod in self._stacked(node, left, len(empty) - number, filling.free(row).pods):
-                    filling.put_on(row, gpu, self._needs[self._names[pod].pop()])
-        return filling, homeless, [self._needs[name] for names in self._names for name in names]
+    def __init__(self, stock: Stock, placing: Placing) -> None:
+        self._stock = stock
+        self._filling = placing.filling
+        self._items = [number for number, item in enumerate(stock.items) if item.single]
+        self._count = np.array([stock.items[number].count for number in self._items], dtype=np.int64)
+        asks = [stock.asks[number] for number in self._items]
+        self._sizes = np.array([ask.sizes for ask in asks], dtype=np.float64).reshape(len(asks), len(stock.kinds))
+        self._sizes /= stock.grid.gpu
+        self._host = np.array([(ask.cpu_milli, ask.memory_mib) for ask in asks], dtype=np.float64).reshape(-1, 2)
+        needed = self._count @ self._host if asks else np.zeros(2)
+        rows = [row for _, row in placing.filling.rows()]
+        there = [(row.cpu_milli * row.count, row.memory_mib * row.count) for row in rows]
+        offered = np.maximum(1.0, np.array(there, dtype=np.float64).reshape(-1, 2).sum(axis=0))
+        # A resource counts as much as it is needed beside what there is.
+        self._weight = np.array([1.0, *np.minimum(1.0, needed / offered)])
 
-    def _stacked(self, node: NodeShape, left: Table, gpus: int, pods: int) -> list[int]:
-        """Kinds of pods for one GPU of a node with so many empty ones, at most so many `pods`; takes their CPU and
-        memory from what is left."""
-        asked = self._asked.copy()
-        asked[:, 0] = self._milli[node.kind]
-        whole = np.array([GPU_MILLI, node.cpu_milli / node.gpus, node.memory_mib / node.gpus])
-        room = np.array([GPU_MILLI, *(left / gpus)])
-        chosen: list[int] = []
-        can = (asked[:, 0] > 0) & (self._left > 0)
+    def left(self) -> dict[int, int]:
+        return {number: int(count) for number, count in zip(self._items, self._count, strict=True) if count}
+
+    def fill(self, at: int) -> None:
+        """One node, GPU by GPU."""
+        row = self._filling.row(at)
+        sizes, open_gpus = self._sizes[:, row.kind], sum(free > 0 for free in row.gpus)
+        for gpu in sorted(range(len(row.gpus)), key=lambda gpu: row.gpus[gpu]):
+            if row.gpus[gpu] > 0:
+                self._fill_gpu(at, gpu, sizes, open_gpus)
+                open_gpus -= 1
+
+    def _fill_gpu(self, at: int, gpu: int, sizes: _Table, open_gpus: int) -> None:
+        row = self._filling.row(at)
+        room = np.array([row.gpus[gpu] / self._stock.grid.gpu, row.cpu_milli / open_gpus, row.memory_mib / open_gpus])
+        whole = np.maximum(room, 1e-9)
+        host = np.array([row.cpu_milli, row.memory_mib], dtype=np.float64)
         while True:
-            rows = np.flatnonzero(can & (asked[:, 0] <= room[0]) & (asked[:, 1:] <= left).all(axis=1))
-            if not len(rows) or len(chosen) >= pods:
-                return chosen
-            rest = (room - asked[rows]) / np.maximum(1.0, whole)
-            pod = int(rows[np.argmin((rest * rest) @ self._weight)])
-            chosen.append(pod)
-            room -= asked[pod]
-            left -= asked[pod, 1:]
-            self._left[pod] -= 1
-            can[pod] = self._left[pod] > 0
-
-
-def _table(rows: Iterable[tuple[float, float, float]]) -> Table:
-    return np.array(list(rows), dtype=np.float64).reshape(-1, 3)
+            able = (self._count > 0) & (sizes > 0) & (sizes <= room[0] + 1e-12) & (self._host <= host).all(axis=1)
+            found = np.flatnonzero(able)
+            if not len(found):
+                return
+            rest = (room - np.column_stack([sizes[found], self._host[found]])) / whole
+            best = int(found[np.argmin((rest * rest) @ self._weight)])
+            if not self._filling.put_on(at, (gpu,), self._stock.asks[self._items[best]]):
+                return
+            self._count[best] -= 1
+            room -= [sizes[best], *self._host[best]]
+            host -= self._host[best]

@@ -23,20 +23,25 @@ def refused_by_queues(
     seen: set[str] = set()
 
     def rank(uid: str) -> tuple[int, str, str]:
-        return -pods[uid].pod.priority, pods[uid].pod.creation_timestamp, uid
+        asking = pods.get(uid)
+        return (0, "", uid) if asking is None else (-asking.pod.priority, asking.pod.creation_timestamp, uid)
+
+    def asking_first(uid: str) -> tuple[bool, tuple[int, str, str]]:
+        return uid not in requested, rank(uid)
 
     for uid in sorted(requested, key=rank):
         if uid in seen:
             continue
         gang = in_gangs.get(uid)
-        members = [uid] if gang is None else sorted((each for each in gang.pods if each in requested), key=rank)
-        needed = 1 if gang is None else gang.lacking(lambda _: False)
+        members = [uid] if gang is None else [each for each in gang.pods if each in requested]
+        first = [uid] if gang is None else [each for each in gang.starters(asking_first) if each in requested]
         seen.update(members)
-        why = _admit(gate, members[:needed], requested) if needed else ""
+        why = _admit(gate, first, requested) if first else ""
         if why:
             refused |= dict.fromkeys(members, why)
             continue
-        refused |= {each: why for each in members[needed:] if (why := _admit(gate, [each], requested))}
+        others = sorted(set(members) - set(first), key=rank)
+        refused |= {each: why for each in others if (why := _admit(gate, [each], requested))}
     return refused
 
 

@@ -61,6 +61,8 @@ def _name(of: DemandClass) -> str:
         [(each.key, each.operator, each.value, each.effect) for each in placement.tolerations],
         of.queue,
         of.scheduler,
+        *([(weight, [str(each) for each in term]) for weight, term in placement.preferred],)
+        * bool(placement.preferred),
     ]
     digits = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
     words = [of.queue or of.scheduler, *(of.products if len(of.products) == 1 else ())]

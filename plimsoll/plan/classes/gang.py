@@ -1,12 +1,13 @@
 """Gangs: pods that start together or not at all, by KAI's PodGroups, else by labels of their workloads."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import chain
+from typing import Any, Final
 
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import POD_GROUP_NAME, PodGroup
+from plimsoll.model.kai import POD_GROUP_NAME, SUB_GROUP_NAME, PodGroup, SubGroup
 
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
@@ -22,27 +23,46 @@ GangKey = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """The pods of one gang."""
+    """The pods of one gang, or of one of its subgroups."""
 
     name: str
     """Name for messages."""
     least: int | None
-    """Number of pods that start together; None: all of them."""
+    """Number of pods that start together; None: all of them. Where there are `parts`, the number of these."""
     pods: tuple[str, ...]
     """UIDs of the pods that wait for GPU shares, sorted."""
     others: int
     """Number of other known pods: running ones, and those that request whole GPUs."""
     unreadable: int = 0
     """Number of pods whose request cannot be read; they get no place."""
+    parts: tuple["Gang", ...] = ()
+    """Subgroups, of which each starts from its own minimum."""
 
     def lacking(self, placed: Callable[[str], bool]) -> int:
         """How many more of its pods need a place before any can start.
 
         Members that request no GPU are not observed, so the number is at most that of the known pods.
         """
+        if self.parts:
+            return sum(each.lacking(placed) for each in self._first_parts(placed))
         known = len(self.pods) + self.others + self.unreadable
         needed = known if self.least is None else min(self.least, known)
         return max(0, needed - self.others - sum(map(placed, self.pods)))
+
+    def starters(self, order: Callable[[str], Any]) -> list[str]:
+        """UIDs of the fewest pods that can start together, the first in that order."""
+        if self.parts:
+            return [uid for each in self._first_parts(_nowhere) for uid in each.starters(order)]
+        return sorted(self.pods, key=order)[: self.lacking(_nowhere)]
+
+    def _first_parts(self, placed: Callable[[str], bool]) -> Sequence["Gang"]:
+        """The parts that have to start, those that lack the fewest pods."""
+        parts = sorted(self.parts, key=lambda each: (each.lacking(placed), each.name))
+        return parts if self.least is None else parts[: self.least]
+
+
+def _nowhere(_: str) -> bool:
+    return False
 
 
 def gang_key(pod: Pod, groups: Mapping[tuple[str, str], PodGroup]) -> GangKey | None:
@@ -50,7 +70,8 @@ def gang_key(pod: Pod, groups: Mapping[tuple[str, str], PodGroup]) -> GangKey | 
     group = pod.annotations.get(POD_GROUP_NAME)
     if group:
         known = groups.get((pod.namespace, group))
-        return None if known is not None and known.min_member <= 1 else ("PodGroup", pod.namespace, group)
+        alone = known is not None and known.min_member <= 1 and not known.sub_groups
+        return None if alone else ("PodGroup", pod.namespace, group)
     labels = pod.labels
     if LWS_NAME in labels:
         return ("LeaderWorkerSet", pod.namespace, labels[LWS_NAME], labels.get(LWS_GROUP, ""))
@@ -68,34 +89,79 @@ def gangs(
 ) -> tuple[Gang, ...]:
     """The gangs of the waiting pods (by UID), sorted by name.
 
-    `others` are further pods that have a place or will get one; `unreadable` are pods that get none.
+    `others` are further pods that have a place or will get one; `unreadable` are pods that get none. A subgroup comes
+    before the gang that it is a part of.
     """
-    members: dict[GangKey, list[str]] = defaultdict(list)
-    sizes: dict[GangKey, int | None] = {}
+    members: dict[GangKey, dict[str, Pod]] = defaultdict(dict)
     for uid, pod in waiting.items():
         key = gang_key(pod, groups)
         if key is not None:
-            members[key].append(uid)
-            sizes[key] = _least(pod, key, groups)
+            members[key][uid] = pod
     if not members:
         return ()
     placed, lost = _counted(others, members, groups), _counted(unreadable, members, groups)
-    return tuple(
-        Gang(_named(key), sizes[key], tuple(sorted(uids)), placed[key], lost[key])
-        for key, uids in sorted(members.items())
-    )
+    found = (_gangs(key, pods, placed, lost, groups) for key, pods in sorted(members.items()))
+    return tuple(chain.from_iterable(found))
 
 
-def _counted(
-    pods: Iterable[Pod], keys: Collection[GangKey], groups: Mapping[tuple[str, str], PodGroup]
-) -> Counter[GangKey]:
+_Counts = Counter[tuple[GangKey, str]]
+"""Pods by gang and subgroup."""
+
+
+def _counted(pods: Iterable[Pod], keys: Collection[GangKey], groups: Mapping[tuple[str, str], PodGroup]) -> _Counts:
     """How many of the pods are in each of these gangs."""
-    found: Counter[GangKey] = Counter()
+    found: _Counts = Counter()
     namespaces = {key[1] for key in keys}
     for pod in pods:
         if pod.namespace in namespaces and (key := gang_key(pod, groups)) in keys and key is not None:
-            found[key] += 1
+            found[key, pod.labels.get(SUB_GROUP_NAME, "")] += 1
     return found
+
+
+def _gangs(
+    key: GangKey, pods: Mapping[str, Pod], placed: _Counts, lost: _Counts, groups: Mapping[tuple[str, str], PodGroup]
+) -> list[Gang]:
+    """The gang, after its subgroups where it has some."""
+    group = groups.get((key[1], key[2])) if key[0] == "PodGroup" else None
+    if group is None or not group.sub_groups:
+        others = sum(count for (of, _), count in placed.items() if of == key)
+        unreadable = sum(count for (of, _), count in lost.items() if of == key)
+        least = _least(next(iter(pods.values())), key, groups)
+        return [Gang(_named(key), least, tuple(sorted(pods)), others, unreadable)]
+    tree = _Tree(key, group, pods, placed, lost)
+    whole = Gang(_named(key), group.min_sub_group, tuple(sorted(pods)), 0, parts=tree.below(""))
+    return [*tree.leaves, whole]
+
+
+class _Tree:
+    """The subgroups of a PodGroup."""
+
+    def __init__(self, key: GangKey, group: PodGroup, pods: Mapping[str, Pod], placed: _Counts, lost: _Counts) -> None:
+        self._key = key
+        self._group = group
+        self._pods = pods
+        self._placed = placed
+        self._lost = lost
+        self._seen: set[str] = set()
+        self.leaves: list[Gang] = []
+
+    def below(self, parent: str) -> tuple[Gang, ...]:
+        """The subgroups with this parent; one that is its own ancestor is left out."""
+        self._seen.add(parent)
+        own = [each for each in self._group.sub_groups if each.parent == parent and each.name not in self._seen]
+        return tuple(self._gang(each) for each in own)
+
+    def _gang(self, group: SubGroup) -> Gang:
+        name = f"{_named(self._key)}, subgroup {group.name}"
+        parts = self.below(group.name)
+        if parts:
+            pods = tuple(sorted(uid for part in parts for uid in part.pods))
+            return Gang(name, group.min_sub_group, pods, 0, parts=parts)
+        own = (uid for uid, pod in self._pods.items() if pod.labels.get(SUB_GROUP_NAME, "") == group.name)
+        at = (self._key, group.name)
+        leaf = Gang(name, group.min_member or 0, tuple(sorted(own)), self._placed[at], self._lost[at])
+        self.leaves.append(leaf)
+        return leaf
 
 
 def _least(pod: Pod, key: GangKey, groups: Mapping[tuple[str, str], PodGroup]) -> int | None:

@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from plimsoll.packing.nodes import FilledNode, NodePacking
+from plimsoll.model.meta import Terms
+from plimsoll.packing.nodes import FilledNode
 from plimsoll.plan.classes import DemandClass
 from plimsoll.plan.pods import PodShare
 from plimsoll.text import counted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedNode:
-    """A new node that is planned for a class."""
+    """A new node that is planned for pods of one or several classes."""
 
     instance_type: str
     node_pool: str
@@ -25,68 +26,75 @@ class PlannedNode:
     held: tuple[tuple[str, ...], ...]
     """UIDs of the pods on each of its GPUs that are used, those first; a pod on several GPUs stands on each."""
     cpu_milli: int
-    """CPU that the pods on it ask for."""
+    """CPU that the pods on it request."""
     memory_mib: int
-    """Host memory that the pods on it ask for."""
+    """Host memory that the pods on it request."""
     alternatives: tuple[str, ...] = ()
     """Other instance types of the NodePool with as many GPUs, on which the same pods fit; sorted."""
+    demands: tuple[str, ...] = ()
+    """Names of the demands that it serves, sorted."""
+    gpu_memory_mib: int | None = None
+    """Shareable MiB of one of its GPUs; None where it is not known."""
+    requires: Terms = ()
+    """What its pods require of labels that the NodePool leaves open, such as a zone; alternatives of conditions."""
 
-    @property
+    @cached_property
     def pods(self) -> tuple[str, ...]:
         """UIDs, sorted, each once."""
         return tuple(sorted({uid for held in self.held for uid in held}))
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class RequestedNode:
     """A requested node that has not registered yet; it counts as supply."""
 
     name: str
-    demand: str
-    """Name of the demand that it was asked for."""
     instance_types: tuple[str, ...]
     """One of them is to come."""
     node_pool: str
     gpus: int
     kind: str
-    cpu_milli: int
-    """CPU that was asked for."""
-    memory_mib: int
-    """Host memory that was asked for."""
+    requires: Terms = ()
+    """As of PlannedNode."""
     claimed: bool = False
-    """Whether there is a NodeClaim for it: it is awaited though its types are not asked for any more."""
+    """Whether there is a NodeClaim for it: it is awaited though its types are not requested any more."""
+    since: str = ""
+    """RFC 3339: when it was requested; empty where that is not known."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """One class with its packing."""
+    """One class with the places of its pods. Each pod of `pods` is in exactly one of the places."""
 
     of: DemandClass
     pods: Mapping[str, PodShare]
     """Pods whose GPUs no autoscaler sees by itself, by UID."""
-    nodes: tuple[PlannedNode, ...] = ()
-    """New nodes, beyond the free parts of existing GPUs and what is on its way."""
-    on_promises: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Promise to the UIDs of the pods that are to run there; promises of no pods do not stand here."""
     on_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Existing node, or NodeClaim on its way, to the UIDs of the pods that it has room for."""
-    places: tuple[FilledNode, ...] = ()
-    """The pods by GPU of each node: of one that is there by its name, of one to come as `NodePool/instance type`."""
+    """Existing node, or NodeClaim on its way, to the UIDs of the pods that fit its free GPUs."""
+    on_requested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Requested node to the UIDs of the pods that are planned on it."""
+    on_new: Mapping[str, int] = field(default_factory=dict)
+    """UID of a pod to the number of its node among those of the plan."""
+    awaiting: tuple[str, ...] = ()
+    """UIDs of pods for which requested nodes suffice, though it is not known which of them."""
+    in_grace: tuple[str, ...] = ()
+    """UIDs of pods for which no node is requested yet: they were found to be unschedulable just now."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """UID to why nothing is asked for it, with what to change; pods by name."""
+    """UID to why no capacity is requested for it, with what to change; pods by name."""
     nameless: Mapping[str, str] = field(default_factory=dict)
     """The same without names, of those whose reason has some."""
     blocked: str = ""
     """Why the queue would admit none of the pods; empty: it admits some."""
     spoken_for: Mapping[str, PodShare] = field(default_factory=dict)
-    """Pods that ask for whole GPUs, by UID: an autoscaler sees them by itself, so nothing is asked for them."""
+    """Pods that request whole GPUs, by UID: an autoscaler sees them by itself, so nothing is requested for them."""
     kept_out: Mapping[str, str] = field(default_factory=dict)
     """The part of `spoken_for` that the queue does not admit, by UID, with the reason. An autoscaler would provide
     nodes for them, unless they have a scheduling gate."""
-    packing: NodePacking = field(default_factory=NodePacking)
-    """Of the pods onto free GPUs and new nodes, as if nothing had been asked for yet, with its lower bound."""
-    gpu_memory_mib: Mapping[str, int | None] = field(default_factory=dict)
-    """MiB of one GPU of each kind that could serve the pods, by which shares in MiB are counted; None: not known."""
+    gpu_milli: int = 0
+    """Thousandths of the GPUs of new and requested nodes that are this demand's share: that of its pods in what all
+    pods on a node use."""
+    least_gpus: int = 0
+    """GPUs that its shares on new and requested nodes add up to: a lower bound for this demand alone."""
     warnings: tuple[str, ...] = ()
     """What had to be assumed."""
 
@@ -109,7 +117,32 @@ class Demand:
             for why, count in sorted(Counter(self.kept_out.values()).items())
         )
 
+
+@dataclass(frozen=True)
+class DemandPlan:
+    """The demand of one snapshot."""
+
+    demands: tuple[Demand, ...] = ()
+    """By name."""
+    nodes: tuple[PlannedNode, ...] = ()
+    """New nodes to request, beyond free GPUs and requested nodes."""
+    places: tuple[FilledNode, ...] = ()
+    """Where pods are planned on existing nodes and on NodeClaims, GPU by GPU."""
+    needed: frozenset[str] = frozenset()
+    """Names of requested nodes that pods need; the others can be withdrawn."""
+    least_gpus: int = 0
+    """GPUs of new nodes that no plan for the same pods can do without."""
+    lower_bound: float = 0.0
+    """The same by the linear program over patterns, as if nodes did not matter."""
+    next_deadline: str = ""
+    """RFC 3339: when pods whose grace lasts are planned for; empty without one."""
+
     @property
     def gpus(self) -> int:
-        """GPUs of the new nodes that the pods need, those on their way included."""
-        return self.packing.gpus
+        """GPUs of the new nodes, used or not."""
+        return sum(node.gpus for node in self.nodes)
+
+    @property
+    def refused(self) -> int:
+        """Number of refused pods."""
+        return sum(len(demand.refused) for demand in self.demands)

@@ -1,158 +1,110 @@
-"""Plans the demand of a snapshot: unschedulable pods by class, packed into free resources, requested nodes and new
-nodes."""
+"""Plans the demand of a snapshot: unschedulable pods of all classes, packed together into free parts of GPUs, requested
+nodes and new nodes."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Final
 
 from plimsoll.model import Snapshot
-from plimsoll.packing.gpus import Clock
 from plimsoll.plan.classes import Classes, ClassMembers, DemandClass, KnownNeeds, waits
-from plimsoll.plan.demand.demand import Demand, Promise
-from plimsoll.plan.demand.divided_supply import DividedSupply
-from plimsoll.plan.demand.last_packings import SECONDS, ClassPackings
-from plimsoll.plan.demand.offer import DemandOffer
-from plimsoll.plan.demand.packer import PromisedNode
+from plimsoll.plan.demand.demand import DemandPlan, RequestedNode
+from plimsoll.plan.demand.hosts import Hosts
+from plimsoll.plan.demand.joint import JointPacking
 from plimsoll.plan.demand.round import DemandRound
-from plimsoll.plan.demand.supply import Supplies
+from plimsoll.plan.demand.supply import Supply
+from plimsoll.plan.demand.usable import Given
 from plimsoll.plan.ledger import GpuLedger
 from plimsoll.plan.pods import PodChanges, pod_changes
-from plimsoll.plan.pools import DaemonOverhead, PoolLimits, PoolShape, PoolShapes, Room, unready_claims
+from plimsoll.plan.pools import DaemonOverhead, PoolLimits, PoolShapes, Room, unready_claims
 from plimsoll.plan.queues import QueueGate, QueueLoad, QueueLoads
 
+SECONDS: Final = 2.0
+"""For the packing of pods that can share nodes."""
 
-def demands(
+
+def plan_demand(
     snapshot: Snapshot,
-    promises: Sequence[Promise] = (),
+    requested: Sequence[RequestedNode] = (),
     blocked_types: Collection[tuple[str, str]] = (),
     failed_claims: Collection[str] = (),
-    came: Mapping[str, str] | None = None,
     *,
     room: Room | None = None,
-) -> tuple[Demand, ...]:
-    """The demand of a snapshot, by name. The order of what is given does not matter.
+    now: datetime | None = None,
+) -> DemandPlan:
+    """The demand of a snapshot. The order of what is given does not matter.
 
-    `blocked_types` are (instance type, NodePool) pairs that are not asked for now, nor waited for; `failed_claims` the
-    names of NodeClaims of which nothing is expected any more. `came` are nodes that came for promises, with the name
-    of the demand that asked for them: they are for its pods until those are bound. `room` is what the Environment's
-    limits leave beside all that is there and not promised. With what was asked for before as
-    `promises` and `came`, the same pods give no new nodes.
+    `blocked_types` are (instance type, NodePool) pairs that are not requested for now, nor waited for; `failed_claims`
+    the names of NodeClaims of which nothing is expected any more. `room` is what the Environment's limits leave beside
+    everything that exists and is not requested. `now`, with a time zone, decides whose grace is over; None: all are.
+    With the planned nodes as `requested`, the same pods give no new nodes.
     """
-    return DemandPlanner().demands(snapshot, promises, blocked_types, failed_claims, came, room=room)
+    return DemandPlanner().plan(snapshot, requested, blocked_types, failed_claims, room=room, now=now)
 
 
 class DemandPlanner:
-    """Plans demand round after round, and reuses what did not change.
+    """Plans demand round after round, and reads only what changed. A plan depends on nothing but its arguments.
 
-    Where pods are planned depends on the previous plan, which is repaired; whether a plan is valid does not. Not
-    thread-safe. `seconds` limits the packing of a class, by the clock if one is given, else by counted work.
+    Not thread-safe. `seconds` limits the packing, by counted work: the same pods have the same plan on every machine.
     """
 
-    def __init__(self, seconds: float = SECONDS, clock: Clock | None = None) -> None:
-        self._packings = ClassPackings(seconds, clock)
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._packing = JointPacking(seconds)
+        self._whole = JointPacking(seconds)
         self._needs = KnownNeeds()
+        self._hosts = Hosts(())
         self._snapshot: Snapshot | None = None
         self._counted = False
-        """Whether ledger, loads and shapes are those of the last snapshot: nobody needs them while nothing asks."""
+        """Whether ledger, loads and shapes are those of the last snapshot: nobody needs them while no pod waits."""
         self._classes = Classes()
         self._ledger = GpuLedger()
         self._queue_loads = QueueLoads()
         self._loads: Mapping[str, QueueLoad] = {}
         self._daemons = DaemonOverhead()
-        self._supplies = Supplies()
-        self._divided = DividedSupply()
-        """As the last round left the supply."""
-        self._allowed: PoolShapes | None = None
-        self._began = False
-        """Whether something has been planned: from then on it is known who is to go where."""
+        self._supply = Supply()
+        self._shapes: PoolShapes | None = None
 
-    def demands(
+    def plan(
         self,
         snapshot: Snapshot,
-        promises: Sequence[Promise] = (),
+        requested: Sequence[RequestedNode] = (),
         blocked_types: Collection[tuple[str, str]] = (),
         failed_claims: Collection[str] = (),
-        came: Mapping[str, str] | None = None,
         *,
         room: Room | None = None,
-    ) -> tuple[Demand, ...]:
-        """As the function of that name."""
+        now: datetime | None = None,
+    ) -> DemandPlan:
+        """As `plan_demand`."""
         last, changes, classes = self._read(snapshot)
-        self._packings.begin(classes)
         self._needs.keep(classes.keys())
         if not classes:
             self._counted = False
-            return ()
-        allowed = self._count(snapshot, last, changes)
-        blocked = frozenset(blocked_types)
-        shapes = tuple(each for each in allowed.shapes if (each.instance_type, each.node_pool) not in blocked)
-        promised = _promised(promises, allowed.shapes, blocked)
+            return DemandPlan()
+        shapes = self._count(snapshot, last, changes)
         limits = PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room)
-        if promised:
-            _take_unclaimed(limits, (each for several in promised.values() for each in several), snapshot)
-        offer = DemandOffer(
-            supply=self._supplies.of(snapshot, self._ledger, allowed.shapes, failed_claims, came or {}),
-            shapes=shapes,
-            blocked=tuple(each for each in allowed.shapes if (each.instance_type, each.node_pool) in blocked),
-            promised=promised,
+        given = Given(
+            snapshot=snapshot,
+            classes=classes,
+            groups=self._classes.groups,
+            supply=self._supply.of(snapshot, self._ledger, shapes.shapes, failed_claims),
+            shapes=shapes.shapes,
+            blocked=frozenset(blocked_types),
+            requested=tuple(sorted(requested, key=lambda each: each.name)),
+            coming=unready_claims(snapshot) if requested else {},
             limits=limits,
-            warnings=allowed.warnings,
-            recalled={} if self._began else {each.name: each.status for each in snapshot.gpu_demands},
+            gate=QueueGate(snapshot.queues, self._loads) if snapshot.queues else None,
+            preemptible=self._classes.preemptible,
+            now=now,
+            warnings=shapes.warnings,
         )
-        return self._plan(snapshot, classes, offer)
-
-    def _plan(
-        self, snapshot: Snapshot, classes: Mapping[DemandClass, ClassMembers], offer: DemandOffer
-    ) -> tuple[Demand, ...]:
-        """Once more where nodes that came are not used by whom they came for, as pods were bound elsewhere, and others
-        would ask for new ones."""
-        self._supplies.keep({of.placement for of in classes})
-        divided, self._divided = self._divided, DividedSupply()  # nothing is known where this fails
-        planned, found = self._within_limits(snapshot, classes, offer, divided)
-        self._divided = planned.divided
-        if any(demand.nodes for demand in found) and (unused := offer.supply.unused(found)):
-            opened = replace(offer, supply=offer.supply.opened(unused))
-            again, others = self._within_limits(snapshot, classes, opened, DividedSupply())
-            if _cost(others) < _cost(found):
-                planned, found, self._divided = again, others, DividedSupply()
-        self._packings.end(planned.packed())
-        self._began = True
-        return found
-
-    def _within_limits(
-        self,
-        snapshot: Snapshot,
-        classes: Mapping[DemandClass, ClassMembers],
-        offer: DemandOffer,
-        divided: DividedSupply,
-    ) -> tuple[DemandRound, tuple[Demand, ...]]:
-        """Once more where a limit keeps pods out: then by who goes first, and not by how they pack."""
-        planned = self._round(snapshot, classes, replace(offer, supply=offer.supply.copy()), divided)
-        found = planned.demands()
-        left_out = planned.rationed()
-        if left_out:
-            offer = replace(offer, supply=offer.supply.copy(), left_out=left_out)
-            planned = self._round(snapshot, classes, offer, divided)
-            found = planned.demands()
-        return planned, found
-
-    def _round(
-        self,
-        snapshot: Snapshot,
-        classes: Mapping[DemandClass, ClassMembers],
-        offer: DemandOffer,
-        divided: DividedSupply,
-    ) -> DemandRound:
-        gate = QueueGate(snapshot.queues, self._loads)
-        known, of = self._needs, self._classes
-        return DemandRound(
-            snapshot, classes, offer, self._packings, known=known, gate=gate, members_of=of, divided=divided
-        )
+        placements = frozenset(of.placement for of in classes)
+        if self._hosts.placements != placements:
+            self._hosts = Hosts(placements)
+        return DemandRound(given, self._hosts, self._packing, self._whole, self._needs).plan()
 
     def _read(
         self, snapshot: Snapshot
     ) -> tuple[Snapshot | None, PodChanges | None, Mapping[DemandClass, ClassMembers]]:
-        """The last snapshot and how pods differ from it, where it can be built upon; the classes that ask."""
+        """The last snapshot and how pods differ from it, where it can be built upon; the classes of waiting pods."""
         last, self._snapshot = self._snapshot, None  # nothing is known where this fails
         if last is not None and last.environment.spec.gpu_resource != snapshot.environment.spec.gpu_resource:
             last = None
@@ -167,7 +119,6 @@ class DemandPlanner:
         settings = snapshot.environment.spec.demand
         if last is None or not counted or last.environment.spec.demand != settings:
             last, changes = None, None
-            self._divided = DividedSupply()
             # A pod is demand, or has taken GPUs; never both.
             resource = snapshot.environment.spec.gpu_resource
             self._ledger = GpuLedger(resource, waits=lambda pod: waits(pod, settings), tflops=settings.gpu_tflops)
@@ -183,38 +134,7 @@ class DemandPlanner:
         same = last is not None and all(
             getattr(last, name) is getattr(snapshot, name) for name in ("nodes", "node_pools", "daemon_sets")
         )
-        if self._allowed is None or not same:
-            self._allowed = PoolShapes(snapshot)
+        if self._shapes is None or not same:
+            self._shapes = PoolShapes(snapshot)
         self._counted = True
-        return self._allowed
-
-
-def _cost(found: Iterable[Demand]) -> tuple[int, int]:
-    """Pods that nothing is asked for, GPUs that are asked for."""
-    asked = [(len(demand.refused), sum(node.gpus for node in demand.nodes)) for demand in found]
-    return sum(refused for refused, _ in asked), sum(gpus for _, gpus in asked)
-
-
-def _promised(
-    promises: Iterable[Promise], shapes: Iterable[PoolShape], blocked: Collection[tuple[str, str]]
-) -> dict[str, list[PromisedNode]]:
-    """By demand, then by name; promises of which every type is blocked are none, unless they are claimed."""
-    by_name = {shape.name: shape for shape in shapes}
-    found: defaultdict[str, list[PromisedNode]] = defaultdict(list)
-    for promise in sorted(promises, key=lambda each: each.name):
-        names = (f"{promise.node_pool}/{each}" for each in promise.instance_types)
-        come_as = [by_name[name] for name in names if name in by_name]
-        free = any((shape.instance_type, shape.node_pool) not in blocked for shape in come_as)
-        if come_as and (promise.claimed or free):
-            found[promise.demand].append(PromisedNode.of(promise, come_as))
-    return dict(found)
-
-
-def _take_unclaimed(limits: PoolLimits, promised: Iterable[PromisedNode], snapshot: Snapshot) -> None:
-    """Promises that have no NodeClaim yet, which Karpenter counts against the limits only once it has made one."""
-    coming = unready_claims(snapshot)
-    for each in promised:
-        if coming[each.node_pool] > 0:
-            coming[each.node_pool] -= 1
-        elif each.largest is not None:
-            limits.give(each.largest, -1)
+        return self._shapes

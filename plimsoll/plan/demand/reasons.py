@@ -1,47 +1,25 @@
-"""Why pods are pending: instance types that failed to launch, constraints that no node can meet."""
+"""Why no capacity is requested for pods: instance types that failed to launch, constraints that no node can meet."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from plimsoll.model.api import DemandSettings
 from plimsoll.model.meta import Placement
-from plimsoll.packing.nodes import PodNeed, takes
-from plimsoll.plan.classes import class_needs, kinds_of
-from plimsoll.plan.demand.packer import as_node_shape
-from plimsoll.plan.demand.planned import PlannedClass
 from plimsoll.plan.pools import PoolShape
 from plimsoll.text import shortlist
 
 BLOCKED: Final = (
-    "every instance type that could serve it failed to come and is blocked for a while: see status.blocked of its "
-    "GPUDemand, or let a NodePool offer another type"
+    "every instance type that could serve it recently failed to launch and is skipped for a while: see status.blocked "
+    "of its GPUDemand, or let a NodePool offer another type"
 )
-
-
-def is_blocked(each: PlannedClass, blocked: Sequence[PoolShape]) -> bool:
-    """Whether all types that could serve the class are blocked."""
-    return not each.shapes and any(shape.serves(each.of.placement) for shape in blocked)
-
-
-def why_blocked(
-    each: PlannedClass, uids: Iterable[str], blocked: Sequence[PoolShape], settings: DemandSettings
-) -> dict[str, str]:
-    """Those of the pods that only new nodes of a blocked type could take, with that as the reason."""
-    serving = [shape for shape in blocked if shape.serves(each.of.placement)]
-    if not serving:
-        return {}
-    kinds = kinds_of((shape.kind, shape.gpu_memory_mib) for shape in serving)
-    asking = {uid: each.members.shares[uid] for uid in uids}
-    return {
-        uid: BLOCKED
-        for uid, need in class_needs(asking, kinds, settings).needs.items()
-        if _could_take(serving, need) and not (uid in each.needs and _could_take(each.shapes, each.needs[uid]))
-    }
-
-
-def _could_take(shapes: Iterable[PoolShape], need: PodNeed) -> bool:
-    return any(shape.kind in need.milli and takes(as_node_shape(shape), need) for shape in shapes)
+SURPLUS: Final = (
+    "the smaller instance types that could serve it recently failed to launch, and a node with {gpus} GPUs would be "
+    "requested where {enough} are enough: raise spec.demand.surplusGpus of the Environment to allow it, or wait"
+)
+NO_ROOM: Final = (
+    "no free GPU has room for it, and no node that a NodePool offers can take it, even if it were empty: request fewer "
+    "GPUs of one node, or less CPU or memory, or declare a NodePool of larger nodes"
+)
 
 
 def why_unserved(placement: Placement, shapes: Sequence[PoolShape], pools: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from plimsoll.model.cluster import Node
-from plimsoll.packing import GPU_MILLI
+from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import UNBOUNDED
 
 
@@ -57,9 +57,9 @@ class GpuGroup:
     """UUID; empty where it is not known."""
     pods: tuple[str, ...] = ()
     """`namespace/name` of the pods with a share of it."""
-    allocated_milli: int = 0
+    allocated_milli: Milli = 0
     """Thousandths of all its pods, as in KAI; terminating ones included."""
-    releasing_milli: int = 0
+    releasing_milli: Milli = 0
     """The part of `allocated_milli` whose pods are terminating."""
     allocated_mib: int | None = 0
     """MiB of all its pods; None where a share cannot be converted to MiB."""
@@ -69,7 +69,7 @@ class GpuGroup:
     """Whether another share may be placed there: exactly one reservation holds it and stays, or will be created."""
 
     @property
-    def used_milli(self) -> int:
+    def used_milli(self) -> Milli:
         return self.allocated_milli
 
     @property
@@ -83,11 +83,11 @@ class GpuGroup:
         return bool(self.pods) and self.allocated_milli == self.releasing_milli
 
     @property
-    def free_milli(self) -> int:
+    def free_milli(self) -> Milli:
         return max(0, GPU_MILLI - self.used_milli) if self.joinable else 0
 
     @property
-    def likely_free_milli(self) -> int:
+    def likely_free_milli(self) -> Milli:
         """As `free_milli`, also if no reservation holds it yet."""
         return max(0, GPU_MILLI - self.used_milli) if self.joinable or not self.reservations else 0
 
@@ -102,12 +102,12 @@ class GpuAccount:
     gpus: int
     """Allocatable devices."""
     memory_mib: int | None
-    """MiB of one GPU; None if it is not labelled."""
+    """Shareable MiB of one GPU; None if it is not labelled."""
     groups: tuple[GpuGroup, ...] = ()
     """Sorted by name."""
     whole: int = 0
     """GPUs that pods use whole, and those that cannot be used."""
-    loose: tuple[tuple[int, int], ...] = ()
+    loose: tuple[tuple[Milli, int], ...] = ()
     """Shares without a GPU group, as (thousandths, GPUs), largest first; each of these GPUs counts in `whole`."""
     releasing_whole: int = 0
     """The part of `whole` whose pods are terminating."""
@@ -142,7 +142,7 @@ class GpuAccount:
         return max(0, self.gpus - self.taken)
 
     @property
-    def free_milli(self) -> tuple[int, ...]:
+    def free_milli(self) -> tuple[Milli, ...]:
         """Free thousandths of each GPU: of the groups by name, of the free GPUs, of the used ones."""
         if self.taken > self.gpus:  # it is not known which of them exist
             return (0,) * self.gpus
@@ -150,13 +150,13 @@ class GpuAccount:
         return free + (GPU_MILLI,) * self.free_gpus + (0,) * self.whole
 
     @property
-    def likely_free_milli(self) -> tuple[int, ...]:
+    def likely_free_milli(self) -> tuple[Milli, ...]:
         """As `free_milli`, but shares without a GPU group are packed together instead of each on a GPU of its own.
 
         For demand planning: pods that are bound one after the other, without a group, must not count as more than they
         were planned as. Binding must know the GPU, and uses `free_milli`.
         """
-        bins: list[int] = []
+        bins: list[Milli] = []
         for milli, devices in self.loose:
             fitting = sorted((left, number) for number, left in enumerate(bins) if left >= milli)[:devices]
             for left, number in fitting:

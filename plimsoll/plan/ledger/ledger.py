@@ -10,8 +10,8 @@ from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import IDLE, HostLoad, Node, Pod
 from plimsoll.model.kai import NAMESPACES
-from plimsoll.packing import GPU_MILLI
-from plimsoll.packing.nodes import FreeNode, less
+from plimsoll.packing import Milli
+from plimsoll.packing.nodes import FreeNode
 from plimsoll.plan.ledger.account import Discrepancy, GpuAccount
 from plimsoll.plan.ledger.reading import Accounting
 from plimsoll.plan.pods import PodChanges, gpu_groups, is_reservation, node_of
@@ -188,16 +188,15 @@ def free_nodes(ledger: GpuLedger) -> tuple[FreeNode, ...]:
     )
 
 
-def free_node(account: GpuAccount, milli: tuple[int, ...]) -> FreeNode:
-    """Free resources of a node, with the given free thousandths of its GPUs. Sharing a free GPU needs a reservation,
-    which is also a pod."""
+def free_node(account: GpuAccount, milli: tuple[Milli, ...]) -> FreeNode:
+    """Free resources of a node, with the given free thousandths of its GPUs."""
     return FreeNode(
         account.node.name,
         account.kind,
         milli,
         account.cpu_milli,
         account.host_memory_mib,
-        less(account.pod_room, milli.count(GPU_MILLI)),
+        max(0, account.pod_room),
     )
 
 

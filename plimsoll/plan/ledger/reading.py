@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from plimsoll.labels import GPU_PRODUCT, RESERVED_GPU, UNKNOWN_GPU
 from plimsoll.model.cluster import HostLoad, Node, Pod
-from plimsoll.model.kai import MAX_DEVICES, NAMESPACES, GPUShare, is_share_annotation
+from plimsoll.model.kai import MAX_DEVICES, NAMESPACES, GPUShare, is_share_annotation, shareable_memory_mib
 from plimsoll.model.tensor_fusion import GPU_IDS
-from plimsoll.packing import GPU_MILLI
+from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import UNBOUNDED
 from plimsoll.plan.ledger.account import Discrepancy, DiscrepancyReason, GpuAccount, GpuGroup
 from plimsoll.plan.nodes import GpuLabels, InvalidGpuLabel, parse_gpu_labels, single_profile
@@ -27,8 +27,8 @@ class _Group:
 
     pods: list[str] = field(default_factory=list)
     reservations: list[Pod] = field(default_factory=list)
-    milli: int = 0
-    releasing_milli: int = 0
+    milli: Milli = 0
+    releasing_milli: Milli = 0
     mib: int | None = 0
     releasing_mib: int | None = 0
     bound: bool = False
@@ -36,7 +36,7 @@ class _Group:
     unreserved: bool = False
     """Whether its pods are TensorFusion's, which needs no reservations."""
 
-    def add(self, pod: Pod, milli: int, mib: int | None) -> None:
+    def add(self, pod: Pod, milli: Milli, mib: int | None) -> None:
         self.pods.append(_name(pod))
         self.bound = self.bound or bool(pod.node_name)
         self.unreserved = self.unreserved or GPU_IDS in pod.annotations
@@ -85,10 +85,12 @@ class _Reading:
         self._accounting = accounting
         self._node = node
         self._labels = parse_gpu_labels(node.labels)
-        self._memory = None if isinstance(self._labels, InvalidGpuLabel) else self._labels.memory_mib
+        self._memory = (
+            None if isinstance(self._labels, InvalidGpuLabel) else shareable_memory_mib(self._labels.memory_mib)
+        )
         self._groups: dict[str, _Group] = {}
         self._whole = 0
-        self._loose: list[tuple[int, int]] = []
+        self._loose: list[tuple[Milli, int]] = []
         self._releasing_whole = 0
         self._cpu = sum(each.cpu_milli for each in beside)
         self._host_memory = sum(each.memory_mib for each in beside)
@@ -163,13 +165,14 @@ class _Reading:
 
     def _take_share(self, pod: Pod, share: GPUShare, groups: tuple[str, ...]) -> None:
         memory = self._memory
-        speed = tflops_milli(self._node.labels.get(GPU_PRODUCT, ""), self._accounting.tflops)
+        product = self._node.labels.get(GPU_PRODUCT, "")
+        speed = tflops_milli(product, self._accounting.tflops) if share.tflops_milli is not None else None
         known = (share.memory_mib is None or memory) and (share.tflops_milli is None or speed)
         # If the GPU's memory or TFLOPS are not known, the share may be all of it.
         milli = share.milli_of(memory or 0, speed or 0) if known else GPU_MILLI
         mib = share.memory_mib
         if mib is None and memory is not None:
-            mib = -(-milli * memory // GPU_MILLI)
+            mib = int(-(-milli * memory // GPU_MILLI))
         if len(groups) != share.devices:
             reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
             self._report(reason, f"Pod {_name(pod)} requests {share}, but is in {len(groups)} GPU groups")
@@ -198,7 +201,7 @@ class _Reading:
         if group.milli > GPU_MILLI:
             self._report(
                 DiscrepancyReason.OVERBOOKED,
-                f"the shares of group {name} are {group.milli / GPU_MILLI:g} of one GPU",
+                f"the shares of group {name} are {float(group.milli) / GPU_MILLI:g} of one GPU",
             )
         uuids = {uuid for pod in held if (uuid := pod.annotations.get(RESERVED_GPU, "")) not in ("", UNKNOWN_GPU)}
         return GpuGroup(

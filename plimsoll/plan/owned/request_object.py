@@ -5,7 +5,7 @@ Each has a label with its demand, so that a restarted controller finds it and do
 
 from typing import Final
 
-from plimsoll.labels import DEMAND, ENVIRONMENT, HEADROOM, SHARD, as_label_value
+from plimsoll.labels import DEMAND, ENVIRONMENT, HEADROOM, as_label_value
 from plimsoll.model import DemandRef, Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import CapacityBuffer, PodTemplate, ProvisioningRequest
@@ -18,8 +18,9 @@ KINDS: Final = (Pod, PodTemplate, CapacityBuffer, ProvisioningRequest)
 
 
 def request_objects(snapshot: Snapshot) -> tuple[RequestObject, ...]:
-    """The objects that the environment's stacks own for demand or headroom, including those being deleted, oldest
-    first.
+    """The objects that request capacity for demand or headroom of the environment, oldest first.
+
+    Those that are being deleted are among them.
 
     Only the namespace `spec.demand.namespace` is read: labels on objects in other namespaces have no effect.
     """
@@ -35,7 +36,6 @@ def request_objects(snapshot: Snapshot) -> tuple[RequestObject, ...]:
         thing
         for thing in things
         if thing.namespace == namespace
-        and SHARD in thing.labels
         and thing.labels.get(ENVIRONMENT) == environment
         and (DEMAND in thing.labels or HEADROOM in thing.labels)
     ]

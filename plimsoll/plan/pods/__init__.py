@@ -7,6 +7,7 @@ from plimsoll.plan.pods.indexed import IndexedPods, bound_pods, marked_pods
 from plimsoll.plan.pods.rivals import is_rival, rival_warnings
 from plimsoll.plan.pods.shares import (
     ASSUMED_MILLI,
+    GpuKind,
     KindSizes,
     PodShare,
     ShareRefusal,
@@ -19,6 +20,7 @@ from plimsoll.plan.pods.usage import NodeUsage, Owner, PodPlaces, nodes_in_use, 
 
 __all__ = [
     "ASSUMED_MILLI",
+    "GpuKind",
     "IndexedPods",
     "KindSizes",
     "NodeUsage",

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
 
 from plimsoll.labels import GPU_RESOURCE
 from plimsoll.model.cluster import Pod
@@ -19,7 +21,7 @@ from plimsoll.model.kai import (
     GPUShare,
     is_share_annotation,
 )
-from plimsoll.packing import GPU_MILLI
+from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.plan.pods.container_requests import check_container, container_memory_mib
 from plimsoll.plan.pods.gpu_models import NO_OVERRIDES, is_model, tflops_milli
 from plimsoll.plan.pods.tensor_fusion import tensor_fusion_share
@@ -57,13 +59,21 @@ class Shares:
     refused: tuple[ShareRefusal, ...] = ()
 
 
+class GpuKind(NamedTuple):
+    """What is known of the GPUs of a kind of node."""
+
+    product: str
+    memory_mib: int | None
+    """Shareable MiB of one; None where it is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class KindSizes:
     """Thousandths of one GPU that a share uses, by kind of GPU; kinds that it does not fit are left out."""
 
-    milli: Mapping[str, int]
+    milli: Mapping[str, Milli]
     assumed: tuple[str, ...] = ()
-    """Kinds whose memory is not known; their thousandths are an assumption to report."""
+    """GPU products whose memory or TFLOPS are not known; their thousandths are an assumption to report."""
 
 
 def read_shares(pods: Iterable[Pod], gpu_resource: str = GPU_RESOURCE) -> Shares:
@@ -83,8 +93,7 @@ def read_shares(pods: Iterable[Pod], gpu_resource: str = GPU_RESOURCE) -> Shares
 def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE) -> GPUShare | None:
     """The GPU request of a pod; None if it requests no GPU. Raises UnreadableShareError.
 
-    Which requests exclude each other follows KAI's admission. Digits of a fraction after the third round up, so that
-    the plan is never too small.
+    Which requests exclude each other follows KAI's admission. Fractions are exact.
     """
     annotations = pod.annotations
     whole = _whole_gpus(pod, gpu_resource)
@@ -115,8 +124,7 @@ def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE) -> GPUShare | None:
     if by_container is not None:
         return GPUShare(memory_mib=by_container, devices=count)
     if fraction is not None:
-        milli = _milli(pod, fraction)
-        return GPUShare(milli=milli, devices=count, rounded=milli == GPU_MILLI)
+        return GPUShare(milli=_milli(pod, fraction), devices=count)
     return GPUShare(memory_mib=_memory(pod, memory or ""), devices=count)
 
 
@@ -133,30 +141,30 @@ def _check_alone(pod: Pod) -> None:
 
 def size_by_kind(
     share: GPUShare,
-    memory_mib: Mapping[str, int | None],
+    kinds: Mapping[str, GpuKind],
     assumed_milli: int = ASSUMED_MILLI,
     tflops: Mapping[str, float] = NO_OVERRIDES,
 ) -> KindSizes:
-    """What a share uses of each kind of GPU that could serve it; `memory_mib` is the memory of one GPU of each, and
-    `tflops` are TFLOPS that differ from the table of GPU models.
+    """What a share uses of each kind of GPU that could serve it; `tflops` are TFLOPS that differ from the table of GPU
+    models.
 
     A share in MiB or TFLOPS is a fraction of what the GPU has, which differs between kinds. Kinds of unknown memory or
     TFLOPS count only if no known GPU is large enough, or none is known, with `assumed_milli`. Empty if it fits no kind.
     """
-    kinds = sorted(kind for kind in memory_mib if not share.model or is_model(kind, share.model))
+    able = sorted(name for name, kind in kinds.items() if not share.model or is_model(kind.product, share.model))
     if share.milli is not None:
-        return KindSizes(dict.fromkeys(kinds, share.milli))
-    known: dict[str, int] = {}
-    for kind in kinds:
-        memory = memory_mib[kind] if share.memory_mib is not None else 0
-        speed = tflops_milli(kind, tflops) if share.tflops_milli is not None else 0
+        return KindSizes(dict.fromkeys(able, share.milli))
+    known: dict[str, Milli] = {}
+    for name in able:
+        memory = kinds[name].memory_mib if share.memory_mib is not None else 0
+        speed = tflops_milli(kinds[name].product, tflops) if share.tflops_milli is not None else 0
         if memory is not None and speed is not None and (memory or not share.memory_mib):
-            known[kind] = share.milli_of(memory, speed)
-    fitting = {kind: milli for kind, milli in known.items() if milli <= GPU_MILLI}
+            known[name] = share.milli_of(memory, speed)
+    fitting = {name: milli for name, milli in known.items() if milli <= GPU_MILLI}
     if fitting:
         return KindSizes(fitting)
-    unknown = tuple(kind for kind in kinds if kind not in known)
-    return KindSizes(dict.fromkeys(unknown, assumed_milli), unknown)
+    unknown = tuple(name for name in able if name not in known)
+    return KindSizes(dict.fromkeys(unknown, assumed_milli), tuple(sorted({kinds[name].product for name in unknown})))
 
 
 def _whole_gpus(pod: Pod, gpu_resource: str) -> int:
@@ -174,14 +182,14 @@ def _whole_gpus(pod: Pod, gpu_resource: str) -> int:
     return count
 
 
-def _milli(pod: Pod, text: str) -> int:
+def _milli(pod: Pod, text: str) -> Milli:
     value = Decimal(text) if _FRACTION.fullmatch(text) else None
     if value is None or not 0 < value < 1:
         raise unreadable(
             pod, GPU_FRACTION, text, "is not a number above 0 and below 1",
             f"set a fraction such as 0.5, or request whole GPUs with {GPU_RESOURCE}",
         )  # fmt: skip
-    return int((value * GPU_MILLI).to_integral_value(rounding="ROUND_CEILING"))
+    return exact_milli(Fraction(value))
 
 
 def _memory(pod: Pod, text: str) -> int:

@@ -25,7 +25,7 @@ def tensor_fusion_share(pod: Pod) -> GPUShare | None:
         )
     devices, model = _devices(pod), given.get(tf.GPU_MODEL, "")
     if given.get(tf.DEDICATED_GPU) == "true":
-        return GPUShare(milli=GPU_MILLI, devices=devices, model=model, rounded=True)
+        return GPUShare(milli=GPU_MILLI, devices=devices, model=model, by_annotation=True)
     vram, tflops = _requested(pod, tf.VRAM_REQUEST, tf.VRAM_LIMIT), _requested(pod, tf.TFLOPS_REQUEST, tf.TFLOPS_LIMIT)
     if vram is None and tflops is None:
         return None

@@ -1,11 +1,11 @@
 """What is left under the limits of NodePools while nodes are planned from them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll.model.karpenter import NodePool
-from plimsoll.packing.nodes import UNBOUNDED
+from plimsoll.packing.nodes import UNBOUNDED, Limit
 from plimsoll.plan.pools.shape import PoolShape
 from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
 
@@ -93,31 +93,35 @@ class PoolLimits:
                 return Excess(shape.node_pool, key, str(self._limits[shape.node_pool][key]))
         return None
 
-    def use(self, shape: PoolShape) -> float:
-        """The largest fraction of the rest of a limit that one more node uses; 0 without limits."""
-        left = self._left.get(shape.node_pool, {})
-        parts = [
-            amount / max(1, of[key])
-            for of, needed in ((left, self._needed(shape)), (self._environment, _of_environment(shape)))
-            for key, amount in needed.items()
-            if key in of
+    def tightest(self, shape: PoolShape) -> Excess | None:
+        """The limit that leaves room for the fewest such nodes; None without limits."""
+        found = [
+            (self._environment[key] // amount, Excess("", key, str(self._room.limits[key])))
+            for key, amount in _of_environment(shape).items()
+            if key in self._environment
         ]
-        return max(parts, default=0.0)
+        left = self._left.get(shape.node_pool, {})
+        found += [
+            (left[key] // max(1, amount), Excess(shape.node_pool, key, str(self._limits[shape.node_pool][key])))
+            for key, amount in self._needed(shape).items()
+            if key in left
+        ]
+        return min(found, key=lambda each: each[0])[1] if found else None
 
-    def named_in(self, reason: str) -> bool:
-        """Whether a reason names one of the limits."""
-        return any(str(excess) in reason for excess in self._possible())
-
-    def _possible(self) -> Iterator[Excess]:
-        for key in self._environment:
-            yield Excess("", key, str(self._room.limits[key]))
-        for pool, left in self._left.items():
-            for key in left:
-                yield Excess(pool, key, str(self._limits[pool][key]))
-
-    def state(self) -> tuple[object, ...]:
-        """A value that is equal for equal rests."""
-        return (*self._environment.items(), *((pool, *left.items()) for pool, left in sorted(self._left.items())))
+    def packing_limits(self, shapes: Mapping[str, PoolShape]) -> list[Limit]:
+        """The limits for packing onto these shapes, by name."""
+        found = [
+            Limit(left, {name: of[key] for name, shape in shapes.items() if (of := _of_environment(shape))})
+            for key, left in self._environment.items()
+        ]
+        for pool, amounts in self._left.items():
+            own = {name: self._needed(shape) for name, shape in shapes.items() if shape.node_pool == pool}
+            found += [
+                Limit(left, uses)
+                for key, left in amounts.items()
+                if (uses := {name: of[key] for name, of in own.items() if key in of})
+            ]
+        return found
 
     def _needed(self, shape: PoolShape) -> Amounts:
         known = {"cpu": shape.node_cpu_milli, "memory": shape.node_memory_mib}

@@ -30,6 +30,8 @@ class PoolShapes:
         self._index = index or index_of(snapshot.nodes)
         self._types = OfferedTypes(snapshot, self._index)
         self._catalog = self._types.declared
+        prices = snapshot.environment.spec.catalog.prices
+        self._prices = {name.casefold(): price for name, price in prices.items()}
         self._unknown: list[str] = []
         pools = [each for each in snapshot.node_pools if WORKSPACE not in each.labels and each.replicas is None]
         if snapshot.node_pools:
@@ -39,6 +41,12 @@ class PoolShapes:
         daemons = DaemonOverhead(snapshot.daemon_sets)
         self.shapes: tuple[PoolShape, ...] = tuple(shape.beside(daemons.of_shape(shape)) for shape in found)
         """By NodePool, then by instance type."""
+        offered = {shape.instance_type.casefold() for shape in self.shapes}
+        self._unknown += [
+            f"catalog.prices of the Environment: no NodePool offers instance type {name}"
+            for name in sorted(self._prices)
+            if name not in offered and not snapshot.environment.spec.auto_provisioning
+        ]
         self.warnings: tuple[str, ...] = tuple(self._unknown)
         """What NodePools name and is not known."""
 
@@ -94,13 +102,19 @@ class PoolShapes:
             gpu_memory_mib=_memory(offered),
             cpu_milli=_least(live, "cpu", parse_cpu_milli) or by_catalog.cpu_milli,
             memory_mib=_least(live, "memory", parse_memory_mib) or by_catalog.memory_mib,
-            pods=_pods(live, offered.gpus.count),
-            price=listed.price_per_hour if listed is not None else None,
+            pods=_pods(live),
+            price=self._price(name),
             taints=said.taints,
             labels={**of_type, **said.labels, INSTANCE_TYPE: name},
             requirements=said.requirements,
             discovered=product is not None or any(self._gpus(node) is not None for node in live),
         )
+
+    def _price(self, name: str) -> float | None:
+        """Of one node an hour: the Environment's price, else the catalog's."""
+        listed = self._catalog.lookup(name)
+        known = listed.price_per_hour if listed is not None else None
+        return self._prices.get(name.casefold(), known)
 
     def _of_nodes(self) -> Iterable[PoolShape]:
         """A shape for each instance type of nodes with GPUs, if the autoscaler's node groups are not visible."""
@@ -112,12 +126,13 @@ class PoolShapes:
                         node_pool="",
                         weight=0,
                         instance_type=name,
+                        price=self._price(name),
                         gpus=gpus.count,
                         kind=gpus.product,
                         gpu_memory_mib=gpus.memory_mib,
                         cpu_milli=_least(nodes, "cpu", parse_cpu_milli) or UNBOUNDED,
                         memory_mib=_least(nodes, "memory", parse_memory_mib) or UNBOUNDED,
-                        pods=_pods(nodes, gpus.count),
+                        pods=_pods(nodes),
                         taints=tuple(each for each in node.taints if not each.key.startswith("node.kubernetes.io/")),
                         labels={**node.labels},
                         discovered=True,
@@ -191,9 +206,9 @@ def _taints(pool: NodePool) -> tuple[Taint, ...]:
     return tuple(found)
 
 
-def _pods(nodes: Iterable[Node], gpus: int) -> int:
-    """Pods that such a node takes besides a reservation for each of its GPUs."""
-    return max(0, (_least(nodes, "pods", parse_devices) or KUBELET_PODS) - gpus)
+def _pods(nodes: Iterable[Node]) -> int:
+    """Pods that such a node takes."""
+    return _least(nodes, "pods", parse_devices) or KUBELET_PODS
 
 
 def _least(nodes: Iterable[Node], resource: str, parse: Any) -> int:

@@ -52,7 +52,7 @@ class PoolShape:
     overhead: HostLoad = IDLE
     """What DaemonSets use of each such node."""
     pods: int = UNBOUNDED
-    """Pods that fit besides `overhead` and the reservations of its GPUs."""
+    """Pods that fit besides `overhead`; each GPU that is shared takes one more, for its reservation."""
 
     @cached_property
     def name(self) -> str:

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from plimsoll.model.meta import HostRequest
+from plimsoll.packing import Milli
 
 MILLI: Final = 1000
 """Amounts are whole thousandths, so that sums are exact."""
@@ -32,9 +33,9 @@ class Amount:
     memory: int = 0
 
     @classmethod
-    def of(cls, gpu_milli: int, host: HostRequest) -> "Amount":
-        """What a pod requests."""
-        return cls(gpu_milli, host.cpu_milli * MILLI, round(host.memory_mib * MB_MILLI_OF_MIB))
+    def of(cls, gpu_milli: Milli, host: HostRequest) -> "Amount":
+        """What a pod requests, to the nearest thousandth of a GPU."""
+        return cls(round(gpu_milli), host.cpu_milli * MILLI, round(host.memory_mib * MB_MILLI_OF_MIB))
 
     def __getitem__(self, resource: Resource) -> int:
         found: int = getattr(self, resource.value)

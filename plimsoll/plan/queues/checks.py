@@ -209,4 +209,4 @@ def _metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _shown(thousandths: int | None) -> str:
-    return "unlimited" if thousandths is None else f"{thousandths / MILLI:g}"
+    return "unlimited" if thousandths is None else f"{float(thousandths) / MILLI:g}"

@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.model.kai import POD_GROUP_NAME, GPUShare, PodGroup
+from plimsoll.model.kai import POD_GROUP_NAME, GPUShare, PodGroup, shareable_memory_mib
+from plimsoll.packing import Milli
 from plimsoll.plan.nodes import GpuLabels, parse_gpu_labels
 from plimsoll.plan.pods import ASSUMED_MILLI, PodChanges, PodShare, node_of, read_shares, tflops_milli, value_changes
 from plimsoll.plan.queues.amount import NOTHING, Amount
@@ -47,10 +48,10 @@ class GpuFigures(NamedTuple):
         known = parse_gpu_labels(node.labels) if node is not None else None
         if not isinstance(known, GpuLabels):
             return cls()
-        return cls(known.memory_mib, tflops_milli(known.product, tflops))
+        return cls(shareable_memory_mib(known.memory_mib), tflops_milli(known.product, tflops))
 
 
-def gpu_milli(share: GPUShare, gpu: GpuFigures) -> int:
+def gpu_milli(share: GPUShare, gpu: GpuFigures) -> Milli:
     """Thousandths of GPUs that a share uses in total."""
     known = (gpu.memory_mib or share.memory_mib is None) and (gpu.tflops_milli or share.tflops_milli is None)
     return (share.milli_of(gpu.memory_mib or 0, gpu.tflops_milli or 0) if known else ASSUMED_MILLI) * share.devices

@@ -9,23 +9,34 @@ from typing import Any
 import orjson
 
 from plimsoll.labels import ENVIRONMENT, HEADROOM, as_label_value
-from plimsoll.model import DemandRef
+from plimsoll.model import DemandRef, ObjectKey
 from plimsoll.model.api import DemandProvisioner as Setting
 from plimsoll.model.api import Environment, Headroom
 from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
 from plimsoll.model.meta import ANYWHERE, Placement
-from plimsoll.plan.demand import Demand, PlannedNode
+from plimsoll.plan.demand import DemandPlan, PlannedNode
 from plimsoll.plan.owned import Delta, RequestObject
 from plimsoll.plan.requests.capacity_request import CapacityRequest, read_request
-from plimsoll.plan.requests.node_request import ATTEMPT, GIVEN_UP, LOST, NODE, REGISTERED, NodeRequest, marks, placing
+from plimsoll.plan.requests.node_request import (
+    ATTEMPT,
+    GIVEN_UP,
+    LOST,
+    NODE,
+    REGISTERED,
+    NodeRequest,
+    demand_names,
+    marks,
+    placing,
+    serving,
+)
 from plimsoll.plan.requests.provisioner import Names
 from plimsoll.text import counted
 
 Manifest = dict[str, Any]
 
 
-def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeRequest, int]]:
-    """Groups planned nodes into one request for each shape: (request, number of nodes).
+def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeRequest, tuple[str, ...], int]]:
+    """Groups planned nodes into one request for each shape: (request, names of its demands, number of nodes).
 
     Nodes that differ only in their pods' CPU and memory form one group, which requests the maximum of each resource.
     The maximum fits too, because each of the amounts fits the instance type.
@@ -42,6 +53,7 @@ def batches(nodes: Iterable[PlannedNode]) -> list[tuple[NodeRequest, int]]:
                     "memory_mib": max(node.memory_mib for node in alike),
                 }
             ),
+            tuple(sorted({name for node in alike for name in node.demands})),
             len(alike),
         )
         for node_request, alike in sorted(found.items(), key=lambda each: each[0].text)
@@ -54,10 +66,13 @@ def batch_name(prefix: str, demand: str, node_request: NodeRequest, ordinal: int
     return f"{prefix}-{node_request.slug}-{digest}"
 
 
-def of_demand(environment: Environment, demand: str, node_request: NodeRequest, name: str, attempt: int) -> Manifest:
-    """Metadata of an object that requests nodes for a demand."""
-    labels = marks(DemandRef(name=demand), environment.name)
-    return _metadata(environment, name, labels, {NODE: node_request.text, ATTEMPT: str(attempt)})
+def of_demands(
+    environment: Environment, demands: Sequence[str], node_request: NodeRequest, name: str, attempt: int
+) -> Manifest:
+    """Metadata of an object that requests nodes for demands."""
+    labels = marks(DemandRef(name=demands[0]), environment.name)
+    annotations = {NODE: node_request.text, ATTEMPT: str(attempt), **serving(demands)}
+    return _metadata(environment, name, labels, annotations)
 
 
 def of_headroom(environment: Environment, headroom: Headroom, name: str) -> Manifest:
@@ -129,17 +144,22 @@ class BatchProvisioner:
     def makes(self, thing: RequestObject) -> bool:
         return isinstance(thing, CapacityBuffer if self._buffers else ProvisioningRequest)
 
-    def request_nodes(self, demand: Demand, nodes: Sequence[PlannedNode], attempt: int, delta: Delta) -> int:
-        owner = DemandRef(name=demand.name)
-        batched = batches(nodes)
-        for node_request, count in batched:
+    def request_nodes(
+        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempt: int, delta: Delta
+    ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
+        placements = {each.name: each.of.placement for each in plan.demands}
+        made = []
+        for node_request, demands, count in batches(nodes):
+            owner = DemandRef(name=demands[0])
             prefix = "gpu-buffer" if self._buffers else "gpu-request"
-            name = self._names.new(demand.name, node_request, partial(batch_name, prefix))
-            metadata = of_demand(self._environment, demand.name, node_request, name, attempt)
-            reason = f"pods of demand {demand.name} need {counted(count, 'more node')}"
-            delta.create(pod_template(self._environment, metadata, node_request, demand.of.placement), owner, reason)
-            delta.create(self._manifest(metadata, count), owner, reason)
-        return len(batched)
+            name = self._names.new(owner.name, node_request, partial(batch_name, prefix))
+            metadata = of_demands(self._environment, demands, node_request, name, attempt)
+            reason = f"pods of {demand_names(demands)} need {counted(count, 'more node')}"
+            delta.create(pod_template(self._environment, metadata, node_request, placements[owner.name]), owner, reason)
+            manifest = self._manifest(metadata, count)
+            delta.create(manifest, owner, reason)
+            made.append((ObjectKey.of(manifest), demands))
+        return made
 
     def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], delta: Delta) -> None:
         """Updates the object's replicas and its annotations.
@@ -159,14 +179,14 @@ class BatchProvisioner:
             if registered
             else f"{counted(needed, 'node')} still needed"
         )
-        delta.update(manifest, DemandRef(name=request.demand), reason)
+        delta.update(manifest, DemandRef(name=request.demands[0]), reason)
 
     def signal_ready(self, request: CapacityRequest, registered: Collection[str], delta: Delta) -> None:
         """Does nothing: deleting the object withdraws the request."""
 
     def _metadata(self, request: CapacityRequest) -> Manifest:
         """Metadata with annotations on nodes that registered, failed, or are no longer expected."""
-        metadata = of_demand(self._environment, request.demand, request.node_request, request.name, request.attempt)
+        metadata = of_demands(self._environment, request.demands, request.node_request, request.name, request.attempt)
         names = {REGISTERED: request.registered, LOST: request.lost}
         noted = {key: orjson.dumps(list(each)).decode() for key, each in names.items() if each}
         noted |= {GIVEN_UP: str(request.given_up)} if request.given_up else {}

@@ -14,11 +14,11 @@ from plimsoll.model import SignalReason, Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
 from plimsoll.model.meta import condition_of
-from plimsoll.plan.demand import Promise
+from plimsoll.plan.demand import RequestedNode
 from plimsoll.plan.nodes import gpu_devices
 from plimsoll.plan.owned import RequestObject, parse_time, request_objects, signalled
 from plimsoll.plan.pods import nodes_in_use
-from plimsoll.plan.requests.node_request import ATTEMPT, GIVEN_UP, LOST, REGISTERED, NodeRequest
+from plimsoll.plan.requests.node_request import ATTEMPT, DEMANDS, GIVEN_UP, LOST, REGISTERED, NodeRequest
 
 READY_MESSAGE: Final = "the GPUs are allocatable on node "
 """Prefix of the condition message of a trigger pod whose node is ready; the node's name follows."""
@@ -32,10 +32,12 @@ class CapacityRequest:
     """One object that requests nodes, with the progress of its nodes."""
 
     thing: Pod | CapacityBuffer | ProvisioningRequest
-    demand: str
+    demands: tuple[str, ...]
+    """Names of the demands that it serves; not empty."""
     node_request: NodeRequest
     attempt: int
-    since: datetime
+    since: datetime | None
+    """When it was created; None in a manifest from a file."""
     outstanding: int
     """Nodes that have not registered yet."""
     registered: tuple[str, ...] = ()
@@ -52,10 +54,12 @@ class CapacityRequest:
         return self.thing.name
 
     @property
-    def requested_nodes(self) -> tuple[Promise, ...]:
+    def requested_nodes(self) -> tuple[RequestedNode, ...]:
         """The outstanding nodes, as supply for the demand planner."""
         return tuple(
-            self.node_request.requested_node(f"{self.name}/{number}", self.demand, claimed=number < self.claimed)
+            self.node_request.requested_node(
+                f"{self.name}/{number}", claimed=number < self.claimed, since=self.thing.creation_timestamp
+            )
             for number in range(self.outstanding)
         )
 
@@ -79,8 +83,9 @@ class CapacityRequest:
         lost = (*self.lost, *claims)
         return replace(self, outstanding=self.outstanding - given, given_up=self.given_up + given, lost=lost)
 
-    def deadline(self, seconds: int) -> datetime:
-        return self.since + timedelta(seconds=seconds)
+    def deadline(self, seconds: int) -> datetime | None:
+        """When its nodes are no longer expected; None where it is not known when it was created."""
+        return None if self.since is None else self.since + timedelta(seconds=seconds)
 
 
 class CapacityRequests:
@@ -111,22 +116,23 @@ def read_request(thing: RequestObject) -> CapacityRequest | None:
     node_request = NodeRequest.from_annotations(thing.annotations)
     since = parse_time(thing.creation_timestamp)
     demand = thing.labels.get(DEMAND)
-    if node_request is None or since is None or demand is None:
+    if node_request is None or demand is None:
         return None
+    demands = tuple(dict.fromkeys((demand, *_names(thing.annotations, DEMANDS))))
     number = _number(thing.annotations.get(ATTEMPT, ""), 1)
     if isinstance(thing, Pod):
         node = ready_node(thing)
-        return CapacityRequest(thing, demand, node_request, number, since, 0 if node else 1, (node,) if node else ())
+        return CapacityRequest(thing, demands, node_request, number, since, 0 if node else 1, (node,) if node else ())
     registered, lost = _names(thing.annotations, REGISTERED), _names(thing.annotations, LOST)
     given_up = _number(thing.annotations.get(GIVEN_UP, ""))
     if isinstance(thing, CapacityBuffer):
         return CapacityRequest(
-            thing, demand, node_request, number, since, max(0, thing.replicas), registered, lost, given_up
+            thing, demands, node_request, number, since, max(0, thing.replicas), registered, lost, given_up
         )
     if isinstance(thing, ProvisioningRequest):
         outstanding = sum(_count(each) for each in thing.pod_sets) - len(registered) - given_up
         return CapacityRequest(
-            thing, demand, node_request, number, since, max(0, outstanding), registered, lost, given_up
+            thing, demands, node_request, number, since, max(0, outstanding), registered, lost, given_up
         )
     return None
 

@@ -54,7 +54,7 @@ def no_capacity(
         claim = gone.get(event.claim)
         if claim is not None and event.claim_uid not in ("", claim.uid):
             claim = None
-        types = _types_by_request(event, claim, [each for each in requests if said >= each.since])
+        types = _types_by_request(event, claim, [each for each in requests if each.since is None or said >= each.since])
         if not types:
             continue
         short = next((name for name in types if len(found.get(name, ())) < missing[name]), None)

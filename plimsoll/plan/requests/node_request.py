@@ -1,7 +1,7 @@
 """NodeRequest: the node that an object requests, and its annotation on that object."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
@@ -11,8 +11,9 @@ from pydantic.alias_generators import to_camel
 
 from plimsoll.labels import DEMAND, ENVIRONMENT, GROUP, INSTANCE_TYPE, NODEPOOL, as_label_value
 from plimsoll.model import DemandRef
-from plimsoll.model.meta import Observed, Placement, Terms
-from plimsoll.plan.demand import PlannedNode, Promise
+from plimsoll.model.meta import NodeRequirement, Observed, Placement, Terms
+from plimsoll.plan.demand import PlannedNode, RequestedNode
+from plimsoll.text import shortlist
 
 NODE: Final = f"{GROUP}/node"
 """Annotation: the NodeRequest, as JSON."""
@@ -22,13 +23,19 @@ REGISTERED: Final = f"{GROUP}/came"
 """Annotation: names of the nodes that have registered, as a JSON list."""
 LOST: Final = f"{GROUP}/lost"
 """Annotation: names of NodeClaims that failed and are no longer expected, as a JSON list."""
+DEMANDS: Final = f"{GROUP}/demands"
+"""Annotation: names of the demands that the node serves, as a JSON list; at most as many as fit, largest share first.
+The label names the first of them."""
 GIVEN_UP: Final = f"{GROUP}/given-up"
 """Annotation: number of requested nodes that are no longer expected."""
-NVIDIA: Final = "nvidia.com/"
 _GPU_TAINT: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _LEAST_CPU: Final = 100
 _SHORT: Final = 4096
 """Longest annotation that is cached, in characters: anyone may write annotations."""
+
+
+Requirement = tuple[str, str, tuple[str, ...]]
+"""(label, operator, values)"""
 
 
 class NodeRequest(Observed):
@@ -45,6 +52,8 @@ class NodeRequest(Observed):
     """GPU product."""
     cpu_milli: Annotated[int, Field(ge=0)] = 0
     memory_mib: Annotated[int, Field(ge=0)] = 0
+    requires: Annotated[tuple[tuple[Requirement, ...], ...], Field(max_length=50)] = ()
+    """What the pods require of labels that the NodePool leaves open: alternatives of conditions."""
 
     @classmethod
     def of(cls, node: PlannedNode) -> "NodeRequest":
@@ -55,21 +64,26 @@ class NodeRequest(Observed):
             kind=node.kind,
             cpu_milli=node.cpu_milli,
             memory_mib=node.memory_mib,
+            requires=tuple(tuple((each.key, each.operator, each.values) for each in term) for term in node.requires),
         )
 
-    def requested_node(self, name: str, demand: str, *, claimed: bool = False) -> Promise:
+    def requested_node(self, name: str, *, claimed: bool = False, since: str = "") -> RequestedNode:
         """The requested node as supply for the demand planner."""
-        return Promise(
+        return RequestedNode(
             name=name,
-            demand=demand,
             instance_types=self.instance_types,
             node_pool=self.node_pool,
             gpus=self.gpus,
             kind=self.kind,
-            cpu_milli=self.cpu_milli,
-            memory_mib=self.memory_mib,
+            requires=self.terms,
             claimed=claimed,
+            since=since,
         )
+
+    @property
+    def terms(self) -> Terms:
+        """`requires` as conditions."""
+        return tuple(tuple(NodeRequirement(*each) for each in term) for term in self.requires)
 
     @classmethod
     def from_annotations(cls, annotations: Mapping[str, str]) -> "NodeRequest | None":
@@ -80,7 +94,9 @@ class NodeRequest(Observed):
     @property
     def text(self) -> str:
         """The annotation's value."""
-        return orjson.dumps(self.model_dump(mode="json", by_alias=True), option=orjson.OPT_SORT_KEYS).decode()
+        left_out = set() if self.requires else {"requires"}
+        found = self.model_dump(mode="json", by_alias=True, exclude=left_out)
+        return orjson.dumps(found, option=orjson.OPT_SORT_KEYS).decode()
 
     @property
     def slug(self) -> str:
@@ -106,13 +122,12 @@ _read_cached = lru_cache(maxsize=1024)(_read)
 
 
 def placing(node_request: NodeRequest, placement: Placement) -> dict[str, Any]:
-    """Node selector, affinity and tolerations of a pod that requests the node, including the placement of the class's
-    pods.
+    """Node selector, affinity and tolerations of a pod that requests the node.
 
-    Requirements on labels of GPU Feature Discovery are left out: the instance type implies them, and an autoscaler does
-    not know them for a new node.
+    NodePool and instance types decide most of what the pods require; `placement` is that of one of them, which
+    tolerates the taints of the NodePool.
     """
-    selector = {key: value for key, value in placement.node_selector if not key.startswith(NVIDIA)}
+    selector: dict[str, str] = {}
     type_terms = []
     if len(node_request.instance_types) == 1:
         selector[INSTANCE_TYPE] = node_request.instance_types[0]
@@ -120,11 +135,37 @@ def placing(node_request: NodeRequest, placement: Placement) -> dict[str, Any]:
         type_terms.append({"key": INSTANCE_TYPE, "operator": "In", "values": list(node_request.instance_types)})
     if node_request.node_pool:
         selector[NODEPOOL] = node_request.node_pool
+    terms = list(node_request.terms)
+    if len(terms) == 1 and all(each.operator == "In" and len(each.values) == 1 for each in terms[0]):
+        selector |= {each.key: each.values[0] for each in terms.pop()}
     spec: dict[str, Any] = {"nodeSelector": selector, "tolerations": _tolerations(placement)}
-    if terms := _terms(placement.affinity, type_terms):
-        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    if terms or type_terms:
+        expressions = [
+            [*(_requirement(each.key, each.operator, each.values) for each in term), *type_terms]
+            for term in terms or ((),)
+        ]
+        required = {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": each} for each in expressions]
+            }
+        }
         spec["affinity"] = {"nodeAffinity": required}
     return spec
+
+
+def demand_names(demands: Sequence[str]) -> str:
+    """The demands of a request, for messages."""
+    return f"demand{'s' if len(demands) > 1 else ''} {shortlist(demands)}"
+
+
+def serving(demands: Iterable[str]) -> dict[str, str]:
+    """The annotation that names the demands of a request."""
+    kept: list[str] = []
+    for name in demands:
+        if len(orjson.dumps([*kept, name])) > _SHORT:
+            break
+        kept.append(name)
+    return {DEMANDS: orjson.dumps(kept).decode()}
 
 
 def marks(owner: DemandRef, environment: str) -> dict[str, str]:
@@ -148,21 +189,6 @@ def _tolerations(placement: Placement) -> list[dict[str, Any]]:
         for each in placement.tolerations
     ]
     return own if _GPU_TAINT in own else [*own, _GPU_TAINT]
-
-
-def _terms(affinity: Terms, type_terms: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    terms = []
-    for term in affinity or ((),):
-        kept = [each for each in term if not each.key.startswith(NVIDIA)]
-        fields = [_requirement(each.key, each.operator, each.values) for each in kept if each.field]
-        labels = [_requirement(each.key, each.operator, each.values) for each in kept if not each.field]
-        parts = {"matchExpressions": [*labels, *type_terms], "matchFields": fields}
-        found = {name: items for name, items in parts.items() if items}
-        if not found:
-            return []  # terms are alternatives, and this one has no requirements
-        if found not in terms:
-            terms.append(found)
-    return terms
 
 
 def _requirement(key: str, operator: str, values: tuple[str, ...]) -> dict[str, Any]:

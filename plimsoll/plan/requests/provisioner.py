@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Protocol
 
-from plimsoll.plan.demand import Demand, PlannedNode
+from plimsoll.model import ObjectKey
+from plimsoll.plan.demand import DemandPlan, PlannedNode
 from plimsoll.plan.owned import Delta, RequestObject
 from plimsoll.plan.requests.capacity_request import CapacityRequest
 from plimsoll.plan.requests.node_request import NodeRequest
@@ -16,8 +17,11 @@ class DemandProvisioner(Protocol):
     def makes(self, thing: RequestObject) -> bool:
         """Whether this provisioner creates objects of that kind."""
 
-    def request_nodes(self, demand: Demand, nodes: Sequence[PlannedNode], attempt: int, delta: Delta) -> int:
-        """Adds objects that request the nodes to the delta; returns their number."""
+    def request_nodes(
+        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempt: int, delta: Delta
+    ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
+        """Adds objects that request the nodes to the delta; returns them with the names of the demands that each
+        serves."""
 
     def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], delta: Delta) -> None:
         """Updates an object that stays: `registered` are nodes that are new, `needed` is the number of nodes

@@ -1,18 +1,15 @@
 """The status of a GPUDemand: phase, figures, requests, and why capacity is missing."""
 
-import math
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from plimsoll.model import DemandRef
+from plimsoll.model import ObjectKey
 from plimsoll.model.api import (
     MAX_LISTED,
     ClaimStage,
     DemandClaim,
     DemandObject,
-    DemandPattern,
     DemandPhase,
     DemandPod,
     DemandProvisioner,
@@ -20,8 +17,9 @@ from plimsoll.model.api import (
     DemandSettings,
     GPUDemandStatus,
 )
-from plimsoll.plan.demand import Demand, places
-from plimsoll.plan.owned import Delta, key_of
+from plimsoll.packing import GPU_MILLI
+from plimsoll.plan.demand import Demand
+from plimsoll.plan.owned import key_of
 from plimsoll.plan.requests.capacity_request import CapacityRequest
 from plimsoll.plan.requests.claims import FollowedClaim
 from plimsoll.plan.requests.pod_notes import pod_notes
@@ -31,35 +29,18 @@ from plimsoll.text import counted
 
 def figures(demand: Demand) -> GPUDemandStatus:
     """The figures of a status. Phase, objects, deadline and reasons are added by `report`."""
-    packing = demand.packing
-    patterns = Counter(
-        (sizes, node.kind)
-        for node in packing.new_nodes
-        for held_shares in node.gpus
-        if held_shares and (sizes := _sizes(demand, held_shares)) is not None
-    )
     pods = sorted({**demand.pods, **demand.spoken_for}.items())
-    requests, placed = places(demand)
     return GPUDemandStatus(
         pod_count=len(pods),
         pods=tuple(DemandPod(uid=uid, share=str(each.share)) for uid, each in pods[:MAX_LISTED]),
-        gpus=packing.gpus,
-        least_gpus=packing.least,
-        lower_bound_milli=math.floor(packing.lower_bound * 1000 + 1e-6),
-        patterns=tuple(
-            DemandPattern(gpus=count, shares=sizes, kinds=(kind,) if kind else ())
-            for (sizes, kind), count in sorted(patterns.items(), key=lambda each: (-each[1], each[0]))[:MAX_LISTED]
-        ),
-        requests=requests,
-        places=placed,
+        free_pods=sum(map(len, demand.on_nodes.values())),
+        requested_pods=sum(map(len, demand.on_requested.values())) + len(demand.awaiting),
+        new_pods=len(demand.on_new),
+        refused_pods=len(demand.refused),
+        gpus=-(-demand.gpu_milli // GPU_MILLI),
+        gpu_milli=demand.gpu_milli,
+        least_gpus=demand.least_gpus,
     )
-
-
-def _sizes(demand: Demand, held_shares: tuple[str, ...]) -> tuple[int, ...] | None:
-    """Thousandths of a GPU, largest first; None where a share is in MiB, whose fraction depends on the kind of GPU."""
-    sizes = [demand.pods[uid].share.milli if uid in demand.pods else None for uid in held_shares]
-    known = [size for size in sizes if size is not None]
-    return tuple(sorted(known, reverse=True)) if len(known) == len(sizes) else None
 
 
 REASONS_LISTED = 20
@@ -72,8 +53,8 @@ class DemandState:
 
     demand: Demand
     kept: tuple[CapacityRequest, ...]
-    created: int
-    """Number of objects that this round creates for it."""
+    created: tuple[ObjectKey, ...]
+    """Objects that this round creates for it."""
     record: FailureRecord
     paused: datetime | None
     """Until when no capacity is requested, after too many failures."""
@@ -82,22 +63,23 @@ class DemandState:
 
     @property
     def awaited(self) -> bool:
-        return bool(self.created) or any(each.outstanding for each in self.kept)
+        waits = bool(self.demand.on_requested or self.demand.awaiting)
+        return bool(self.created) or waits or any(each.outstanding for each in self.kept)
 
     @property
     def unmet(self) -> bool:
         """Whether pods are pending for which no capacity is requested."""
-        return bool(self.demand.refused or (self.demand.nodes and not self.created))
+        return bool(self.demand.refused or (self.demand.on_new and not self.created))
 
 
 def report(
-    state: DemandState, previous: GPUDemandStatus | None, settings: DemandSettings, delta: Delta, now: datetime
+    state: DemandState, previous: GPUDemandStatus | None, settings: DemandSettings, now: datetime
 ) -> DemandReport:
     """The status of the GPUDemand once the delta is applied."""
     demand = state.demand
     phase = _phase(state)
     since = previous.since if previous is not None and previous.phase is phase and previous.since else text_of(now)
-    objects = [*_kept(state.kept), *_made(demand, delta)]
+    objects = [*map(_object, map(_key_of, state.kept)), *map(_object, state.created)]
     record = state.record
     status = figures(demand).model_copy(
         update={
@@ -132,7 +114,7 @@ def _phase(state: DemandState) -> DemandPhase:
         return DemandPhase.QUOTA_BLOCKED
     if state.record.failures and state.unmet:
         return DemandPhase.EXPIRED
-    ready = state.demand.on_nodes and not state.demand.nodes
+    ready = state.demand.on_nodes and not state.demand.on_new
     return DemandPhase.NODE_READY if ready else DemandPhase.PENDING
 
 
@@ -145,7 +127,7 @@ def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
             f"failed {counted(state.record.failures, 'time')} in a row: no capacity is requested before "
             f"{text_of(state.paused)}; see status.blocked, or raise spec.demand.retries of the Environment"
         )
-    elif settings.provisioner is DemandProvisioner.NONE and demand.nodes:
+    elif settings.provisioner is DemandProvisioner.NONE and demand.on_new:
         yield "no capacity is requested: set spec.demand.provisioner of the Environment"
     yield from (each.message for each in state.failing)
     yield from demand.reasons
@@ -157,16 +139,19 @@ def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
 
 def _deadline(state: DemandState, settings: DemandSettings, now: datetime) -> str:
     """The earliest deadline of an outstanding request, RFC 3339; empty without one."""
-    due = [each.deadline(settings.deadline_seconds) for each in state.kept if each.outstanding]
+    known = (each.deadline(settings.deadline_seconds) for each in state.kept if each.outstanding)
+    due = [each for each in known if each is not None]
     if state.created:
         due.append(now + timedelta(seconds=settings.deadline_seconds))
     return text_of(min(due)) if due else ""
 
 
-def _kept(kept: Iterable[CapacityRequest]) -> Iterable[DemandObject]:
-    for each in kept:
-        key = key_of(each.thing)
-        yield DemandObject(api_version=key.api_version, kind=key.kind, namespace=key.namespace, name=key.name)
+def _key_of(request: CapacityRequest) -> ObjectKey:
+    return key_of(request.thing)
+
+
+def _object(key: ObjectKey) -> DemandObject:
+    return DemandObject(api_version=key.api_version, kind=key.kind, namespace=key.namespace, name=key.name)
 
 
 def _claims(state: DemandState, previous: GPUDemandStatus | None) -> tuple[DemandClaim, ...]:
@@ -178,11 +163,3 @@ def _claims(state: DemandState, previous: GPUDemandStatus | None) -> tuple[Deman
         claim.name: DemandClaim(name=claim.name, stage=claim.stage, message=claim.message) for claim in state.claims
     }
     return tuple(found[name] for name in sorted(found))[:MAX_LISTED]
-
-
-def _made(demand: Demand, delta: Delta) -> Iterable[DemandObject]:
-    owner = DemandRef(name=demand.name)
-    for creation in delta.creations:
-        if creation.owner == owner:
-            key = creation.key
-            yield DemandObject(api_version=key.api_version, kind=key.kind, namespace=key.namespace, name=key.name)

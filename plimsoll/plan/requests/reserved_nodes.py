@@ -22,7 +22,7 @@ from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.karpenter import CapacityBuffer
 from plimsoll.model.meta import condition_of
 from plimsoll.plan.classes import gated
-from plimsoll.plan.demand import Demand
+from plimsoll.plan.demand import Demand, DemandPlan
 from plimsoll.plan.nodes import gpu_devices
 from plimsoll.plan.owned import parse_time
 from plimsoll.plan.pods import node_of
@@ -38,7 +38,7 @@ def reserved_nodes(
     new_nodes: Mapping[str, Sequence[str]],
     snapshot: Snapshot,
     waiting: Sequence[CapacityRequest],
-    demands: Sequence[Demand],
+    plan: DemandPlan,
     now: datetime,
 ) -> tuple[frozenset[str], datetime | None]:
     """The newly registered nodes that are reserved, and when the first reservation ends; `new_nodes` is by request
@@ -49,16 +49,16 @@ def reserved_nodes(
     unclaimed = [
         (each.node_request, each.since + PATIENCE)
         for each in waiting
-        if each.outstanding > each.claimed and now < each.since + PATIENCE
+        if each.since is not None and each.outstanding > each.claimed and now < each.since + PATIENCE
     ]
-    unclaimed += [(NodeRequest.of(node), now + PATIENCE) for demand in demands for node in demand.nodes]
+    unclaimed += [(NodeRequest.of(node), now + PATIENCE) for node in plan.nodes]
     launching = {
         each.node_request.node_pool for each in waiting if each.outstanding and isinstance(each.thing, CapacityBuffer)
     }
     taken = {node_of(pod) for pod in snapshot.pods}
     found, ends = set(), list[datetime]()
     for node in snapshot.nodes:
-        if node.name in names and node.name not in taken and not _open(node, demands):
+        if node.name in names and node.name not in taken and not _open(node, plan.demands):
             until = [
                 end
                 for node_request, end in unclaimed

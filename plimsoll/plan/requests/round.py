@@ -4,11 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from plimsoll.model import SignalReason, Snapshot
+from plimsoll.labels import SHARD
+from plimsoll.model import ObjectKey, SignalReason, Snapshot
 from plimsoll.model.api import DemandProvisioner as Setting
 from plimsoll.model.api import DemandReport, GPUDemandStatus
 from plimsoll.model.karpenter import ProvisioningRequest
-from plimsoll.plan.demand import Demand, DemandPlanner
+from plimsoll.plan.demand import Demand, DemandPlan, DemandPlanner, PlannedNode
 from plimsoll.plan.owned import Delta, key_of, parse_time, signalled
 from plimsoll.plan.pools import Room
 from plimsoll.plan.requests.batches import BatchProvisioner
@@ -57,8 +58,8 @@ class RequestRound:
         self._records = self._failure_records()
         self._moved: set[str] = set()
         """Names of requests all of whose instance types are skipped for now."""
-        self.demands: tuple[Demand, ...] = ()
-        """The demands; set by `plan`."""
+        self.demand = DemandPlan()
+        """The demand; set by `plan`."""
         self.reserved: frozenset[str] = frozenset()
         """Registered nodes for which no pod is released yet."""
 
@@ -86,17 +87,17 @@ class RequestRound:
             if each.outstanding
             and all((kind, each.node_request.node_pool) in blocked for kind in each.node_request.instance_types)
         }
-        requested_nodes = [requested_node for each in waiting for requested_node in each.requested_nodes]
-        registered = {node: each.demand for each in waiting for node in each.registered}
-        self.demands = demands = self._planner.demands(
-            self._snapshot, requested_nodes, blocked, self._failed_claims(), registered, room=self._room
+        requested = [node for each in waiting for node in each.requested_nodes]
+        self.demand = plan = self._planner.plan(
+            self._snapshot, requested, blocked, self._failed_claims(), room=self._room, now=self._now
         )
-        self._delta.warnings += sorted({warning for demand in demands for warning in demand.warnings})
+        self._delta.warnings += sorted({warning for demand in plan.demands for warning in demand.warnings})
+        if (until := parse_time(plan.next_deadline)) is not None:
+            self._delta.deadlines.append(until)
         self._reserve(waiting)
-        kept = self._keep(waiting, demands)
-        states = [
-            self._request_nodes(demand, [each for each in kept if each.demand == demand.name]) for demand in demands
-        ]
+        kept = self._keep(waiting)
+        created = self._request_nodes()
+        states = [self._state(demand, kept, created) for demand in plan.demands]
         headroom = keep_headroom(self._snapshot.environment, self._things, self._delta)
         self._withdraw({each.name for each in kept} | headroom)
         self._add_deadlines(kept, states)
@@ -104,7 +105,7 @@ class RequestRound:
 
     def _reserve(self, waiting: Sequence[CapacityRequest]) -> None:
         if self._settings.provisioner in (Setting.TRIGGER_POD, Setting.CAPACITY_BUFFER):
-            self.reserved, until = reserved_nodes(self._new_nodes, self._snapshot, waiting, self.demands, self._now)
+            self.reserved, until = reserved_nodes(self._new_nodes, self._snapshot, waiting, self.demand, self._now)
             self._delta.deadlines += [until] if until is not None else []
 
     def _judge(self, request: CapacityRequest) -> CapacityRequest:
@@ -137,14 +138,15 @@ class RequestRound:
         refused = request.thing.says("Failed") if isinstance(request.thing, ProvisioningRequest) else ""
         if refused:
             return f"ProvisioningRequest {request.name}: {refused}"
-        late = self._now > request.deadline(self._settings.deadline_seconds)
+        deadline = request.deadline(self._settings.deadline_seconds)
+        late = deadline is not None and self._now > deadline
         return f"no further node registered within {self._settings.deadline_seconds} s" if late else ""
 
     def _failure_records(self) -> Mapping[str, FailureRecord]:
-        names = {*self._known, *(each.demand for each in self._requests)}
+        names = {*self._known, *(name for each in self._requests for name in each.demands)}
         records = {}
         for name in names:
-            own = [each for each in self._requests if each.demand == name]
+            own = [each for each in self._requests if name in each.demands]
             failing = [failure for each in own for failure in self._failing.get(each.name, ())]
             record = FailureRecord.of(self._known.get(name, GPUDemandStatus()), self._now).resumed(
                 self._settings, self._now
@@ -160,13 +162,12 @@ class RequestRound:
     def _failed_claims(self) -> set[str]:
         return {claim.name for claim in self._lost} | {name for each in self._requests for name in each.lost}
 
-    def _keep(self, waiting: Sequence[CapacityRequest], demands: Sequence[Demand]) -> list[CapacityRequest]:
+    def _keep(self, waiting: Sequence[CapacityRequest]) -> list[CapacityRequest]:
         """Requests that are still needed: nodes are outstanding, or registered and not all of their pods are bound."""
-        wanted = {name for demand in demands for name in demand.on_promises}
-        busy = {name for demand in demands for name in demand.on_nodes}
+        busy = {name for demand in self.demand.demands for name in demand.on_nodes}
         kept = []
         for each in waiting:
-            needed = sum(requested_node.name in wanted for requested_node in each.requested_nodes)
+            needed = sum(node.name in self.demand.needed for node in each.requested_nodes)
             registered = self._new_nodes.get(each.name, ())
             reserved, new = (
                 self.reserved.intersection(registered),
@@ -181,21 +182,41 @@ class RequestRound:
                 self._provisioner.signal_ready(each, new, self._delta)
         return kept
 
-    def _request_nodes(self, demand: Demand, kept: Sequence[CapacityRequest]) -> DemandState:
+    def _request_nodes(self) -> list[tuple[ObjectKey, tuple[str, ...]]]:
+        """Requests the new nodes, but those of which every demand is paused; the objects with their demands."""
+        by_attempt: dict[int, list[PlannedNode]] = {}
+        for node in self.demand.nodes:
+            records = [self._records.get(name, FailureRecord()) for name in node.demands]
+            if any(each.paused_until(self._settings, self._now) is None for each in records):
+                by_attempt.setdefault(max(each.failures for each in records) + 1, []).append(node)
+        if self._provisioner is None:
+            return []
+        return [
+            each
+            for attempt, nodes in sorted(by_attempt.items())
+            for each in self._provisioner.request_nodes(self.demand, nodes, attempt, self._delta)
+        ]
+
+    def _state(
+        self, demand: Demand, kept: Sequence[CapacityRequest], created: Sequence[tuple[ObjectKey, tuple[str, ...]]]
+    ) -> DemandState:
         record = self._records.get(demand.name, FailureRecord())
-        paused = record.paused_until(self._settings, self._now)
-        created = 0
-        if self._provisioner is not None and demand.nodes and paused is None:
-            created = self._provisioner.request_nodes(demand, demand.nodes, record.failures + 1, self._delta)
-        own = [each for each in self._requests if each.demand == demand.name]
-        failing = tuple(failure for each in own for failure in self._failing.get(each.name, ()))
+        own = [each for each in self._requests if demand.name in each.demands]
         claims = [claim for each in own for claim in self._claims.of(each)]
         claims += [claim for claim in self._lost if claim.request in {each.name for each in own}]
-        return DemandState(demand, tuple(kept), created, record, paused, failing, tuple(claims))
+        return DemandState(
+            demand,
+            tuple(each for each in kept if demand.name in each.demands or _serves(each, demand)),
+            tuple(key for key, demands in created if demand.name in demands),
+            record,
+            record.paused_until(self._settings, self._now),
+            tuple(failure for each in own for failure in self._failing.get(each.name, ())),
+            tuple(claims),
+        )
 
     def _withdraw(self, kept: Collection[str]) -> None:
         for thing in self._things:
-            if thing.name not in kept:
+            if thing.name not in kept and SHARD in thing.labels:
                 why = self._deletion_reason(thing.name)
                 self._delta.delete(thing, why)
                 if signalled(thing) == SignalReason.UNSCHEDULABLE and not thing.deleting:
@@ -213,7 +234,8 @@ class RequestRound:
     def _add_deadlines(self, kept: Sequence[CapacityRequest], states: Sequence[DemandState]) -> None:
         """Adds the times at which requests expire, or skipped instance types may be requested again."""
         deadlines = self._delta.deadlines
-        deadlines += [each.deadline(self._settings.deadline_seconds) for each in kept if each.outstanding]
+        due = (each.deadline(self._settings.deadline_seconds) for each in kept if each.outstanding)
+        deadlines += [each for each in due if each is not None]
         deadlines += [look for each in kept if each.outstanding for look in self._claims.deadlines(each)]
         for state in states:
             if state.unmet:
@@ -222,7 +244,7 @@ class RequestRound:
 
     def _reports(self, states: Sequence[DemandState]) -> tuple[DemandReport, ...]:
         found = {
-            each.demand.name: report(each, self._known.get(each.demand.name), self._settings, self._delta, self._now)
+            each.demand.name: report(each, self._known.get(each.demand.name), self._settings, self._now)
             for each in states
         }
         retention = timedelta(seconds=self._settings.retention_seconds)
@@ -233,3 +255,8 @@ class RequestRound:
                 gone = since is None or self._now >= since + retention
                 found[name] = DemandReport(name=name, status=None if gone else ended)
         return tuple(found[name] for name in sorted(found))
+
+
+def _serves(request: CapacityRequest, demand: Demand) -> bool:
+    """Whether pods of the demand are planned on the request's outstanding nodes."""
+    return any(node.name in demand.on_requested for node in request.requested_nodes)

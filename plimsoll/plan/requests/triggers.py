@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -12,10 +12,10 @@ from plimsoll.labels import as_label_value
 from plimsoll.model import DemandRef, ObjectKey, SignalReason
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
-from plimsoll.plan.demand import Demand, PlannedNode
+from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
 from plimsoll.plan.owned import Delta, RequestObject, key_of, signalled
 from plimsoll.plan.requests.capacity_request import READY_MESSAGE, CapacityRequest
-from plimsoll.plan.requests.node_request import ATTEMPT, NODE, NodeRequest, marks, placing
+from plimsoll.plan.requests.node_request import ATTEMPT, NODE, NodeRequest, demand_names, marks, placing, serving
 from plimsoll.plan.requests.provisioner import Names
 from plimsoll.text import counted
 
@@ -29,8 +29,11 @@ ORIGINAL_REQUESTS: Final = ("tensor-fusion.ai/tflops-request", "tensor-fusion.ai
 """Annotations of TensorFusion with a pod's original request, before its conversion to a share."""
 
 
-def trigger_pod(demand: Demand, node: PlannedNode, environment: Environment, name: str, attempt: int) -> dict[str, Any]:
-    """The trigger pod of a planned node."""
+def trigger_pod(
+    demands: Mapping[str, Demand], node: PlannedNode, environment: Environment, name: str, attempt: int
+) -> dict[str, Any]:
+    """The trigger pod of a planned node; `demands` by name."""
+    first = demands[node.demands[0]]
     settings = environment.spec.demand
     node_request = NodeRequest.of(node)
     prefix = settings.label_prefix
@@ -58,15 +61,16 @@ def trigger_pod(demand: Demand, node: PlannedNode, environment: Environment, nam
                 f"{prefix}/gpu-model": as_label_value(re.sub(r"[^-A-Za-z0-9_.]+", "-", node_request.kind)),
                 f"{prefix}/pool": as_label_value(node_request.node_pool),
                 f"{prefix}/trigger-type": TYPE,
-                **marks(DemandRef(name=demand.name), environment.name),
+                **marks(DemandRef(name=first.name), environment.name),
             },
             "annotations": {
                 f"{prefix}/created-by": "plimsoll",
                 f"{prefix}/purpose": "trigger-karpenter-scaling",
-                f"{prefix}/original-request": original_request(demand, node),
+                f"{prefix}/original-request": original_request(demands, node),
                 f"{prefix}/cleanup-after": "pods-bound",
                 NODE: node_request.text,
                 ATTEMPT: str(attempt),
+                **serving(node.demands),
                 **BACKGROUND,
             },
         },
@@ -77,7 +81,7 @@ def trigger_pod(demand: Demand, node: PlannedNode, environment: Environment, nam
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": False,
             "containers": [container],
-            **placing(node_request, demand.of.placement),
+            **placing(node_request, first.of.placement),
         },
     }
 
@@ -88,15 +92,15 @@ def trigger_name(demand: str, node_request: NodeRequest, ordinal: int) -> str:
     return f"{PREFIX}-{node_request.slug[: 63 - len(PREFIX) - 14].rstrip('-')}-{digest}"
 
 
-def original_request(demand: Demand, node: PlannedNode) -> str:
+def original_request(demands: Mapping[str, Demand], node: PlannedNode) -> str:
     """The requests of the pods that are planned on the node, as they are written; JSON, without the pods' names."""
-    counts = Counter(orjson.dumps(_request_of(demand, uid), option=orjson.OPT_SORT_KEYS) for uid in node.pods)
+    counts = Counter(orjson.dumps(_request_of(demands, uid), option=orjson.OPT_SORT_KEYS) for uid in node.pods)
     requests = [{**orjson.loads(text), "pods": count} for text, count in sorted(counts.items())]
     return _cut(requests)
 
 
-def _request_of(demand: Demand, uid: str) -> dict[str, str]:
-    found = demand.pods.get(uid)
+def _request_of(demands: Mapping[str, Demand], uid: str) -> dict[str, str]:
+    found = next((each.pods[uid] for each in demands.values() if uid in each.pods), None)
     if found is None:
         return {}
     pod: Pod = found.pod
@@ -127,14 +131,21 @@ class TriggerPodProvisioner:
     def makes(self, thing: RequestObject) -> bool:
         return isinstance(thing, Pod)
 
-    def request_nodes(self, demand: Demand, nodes: Sequence[PlannedNode], attempt: int, delta: Delta) -> int:
+    def request_nodes(
+        self, plan: DemandPlan, nodes: Sequence[PlannedNode], attempt: int, delta: Delta
+    ) -> list[tuple[ObjectKey, tuple[str, ...]]]:
+        by_name = {each.name: each for each in plan.demands}
+        made = []
         for node in nodes:
-            name = self._names.new(demand.name, NodeRequest.of(node), trigger_name)
-            manifest = trigger_pod(demand, node, self._environment, name, attempt)
-            reason = f"{counted(len(node.pods), 'pod')} of demand {demand.name} fit no node"
-            delta.create(manifest, DemandRef(name=demand.name), reason)
-            delta.signal(ObjectKey.of(manifest), "", SignalReason.UNSCHEDULABLE, UNSCHEDULABLE_MESSAGE)
-        return len(nodes)
+            name = self._names.new(node.demands[0], NodeRequest.of(node), trigger_name)
+            demands = {each: by_name[each] for each in node.demands}
+            manifest = trigger_pod(demands, node, self._environment, name, attempt)
+            key = ObjectKey.of(manifest)
+            reason = f"{counted(len(node.pods), 'pod')} of {demand_names(node.demands)} fit no node"
+            delta.create(manifest, DemandRef(name=node.demands[0]), reason)
+            delta.signal(key, "", SignalReason.UNSCHEDULABLE, UNSCHEDULABLE_MESSAGE)
+            made.append((key, node.demands))
+        return made
 
     def keep(self, request: CapacityRequest, needed: int, registered: Collection[str], delta: Delta) -> None:
         self.signal_ready(request, registered, delta)

@@ -68,8 +68,8 @@ def gpu_bars(account: GpuAccount, shares: Sequence[PodShare], scheduler: str, re
 def milli_of(share: GPUShare, memory_mib: int | None) -> int:
     """Thousandths of one GPU."""
     if share.milli is not None:
-        return share.milli
-    return min(GPU_MILLI, share.milli_of(memory_mib)) if memory_mib else ASSUMED_MILLI
+        return round(share.milli)
+    return min(GPU_MILLI, round(share.milli_of(memory_mib))) if memory_mib else ASSUMED_MILLI
 
 
 def summed(bars: Iterable[Bar]) -> dict[tuple[Use, str], int]:

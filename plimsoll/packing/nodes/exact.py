@@ -1,0 +1,181 @@
+"""Few pods, placed by one integer program over pods and GPUs."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from plimsoll.packing.gpus import Program
+from plimsoll.packing.nodes.need import UNBOUNDED
+from plimsoll.packing.nodes.placing import Placing, Stock
+
+_MOST_COLUMNS = 1500
+"""Beyond these the program takes too long."""
+_NODES = 300
+"""Of the search tree."""
+_UNPLACED = 1000.0
+"""What a pod without a place costs, beside one GPU."""
+_PRICE = 1e-3
+"""What the dearest node costs, beside one GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A node that may be used: an existing one of a row, or a new one of a shape."""
+
+    kind: int
+    gpus: tuple[int, ...]
+    cpu_milli: int
+    memory_mib: int
+    pods: int
+    row: int = -1
+    shape: int = -1
+
+
+def exact_placing(stock: Stock, best: Placing) -> Iterator[Placing]:
+    """The pods placed better than in `best`, if that is found; nothing where there are too many pods and nodes."""
+    slots = list(_slots(stock, best))
+    columns = sum(len(slot.gpus) + 1 for slot in slots) * len(stock.items)
+    if slots and columns <= _MOST_COLUMNS:
+        placing = _Exact(stock, slots).placing()
+        if placing is not None:
+            yield placing
+
+
+def _slots(stock: Stock, best: Placing) -> Iterator[_Slot]:
+    pods = sum(item.count for item in stock.items)
+    for at, row in stock.empty().rows():
+        for _ in range(min(row.count, pods)):
+            yield _Slot(row.kind, row.gpus, row.cpu_milli, row.memory_mib, row.pods, row=at)
+    for number, shape in enumerate(stock.shapes):
+        most = stock.room({}, number)
+        # Without an unplaced pod, only fewer GPUs are better.
+        most = min(most, pods if best.unplaced else best.cost[1] // shape.gpus)
+        for _ in range(min(most, pods)):
+            gpus = (stock.grid.gpu,) * shape.gpus
+            yield _Slot(stock.kind[shape.kind], gpus, shape.cpu_milli, shape.memory_mib, shape.pods, shape=number)
+
+
+class _Exact:
+    def __init__(self, stock: Stock, slots: list[_Slot]) -> None:
+        self._stock = stock
+        self._slots = slots
+        self._program = Program()
+        self._cost: dict[int, float] = {}
+        self._open: dict[int, int] = {}
+        """Column that says whether a new node is used, by slot."""
+        self._copies: dict[tuple[int, int], int] = {}
+        """Column of the copies of an item on a slot."""
+        self._shares: dict[tuple[int, int, int], int] = {}
+        """Column of the copies of an item on a GPU of a slot."""
+        self._open_nodes()
+        for number in range(len(stock.items)):
+            self._place(number)
+        for at in range(len(slots)):
+            self._fill(at)
+        self._limit()
+
+    def placing(self) -> Placing | None:
+        found = self._program.minimise(self._cost, _NODES)
+        return None if found is None else self._read(found[0])
+
+    def _open_nodes(self) -> None:
+        dearest = max((shape.price or 0.0 for shape in self._stock.shapes), default=0.0) or 1.0
+        before: dict[int, int] = {}
+        for at, slot in enumerate(self._slots):
+            if slot.shape < 0:
+                continue
+            column = self._open[at] = self._program.column(integer=True)
+            self._program.rows.append((0.0, 1.0, {column: 1.0}))
+            shape = self._stock.shapes[slot.shape]
+            self._cost[column] = shape.gpus + _PRICE * (0.1 + (shape.price or 0.0) / dearest)
+            if slot.shape in before:  # nodes of a shape are opened in turn
+                self._program.rows.append((0.0, 1.0, {before[slot.shape]: 1.0, column: -1.0}))
+            before[slot.shape] = column
+
+    def _place(self, number: int) -> None:
+        """Each pod of an item on one slot, on as many different GPUs of it as it asks for, or on none."""
+        item, ask = self._stock.items[number], self._stock.asks[number]
+        unplaced = self._program.column()
+        self._cost[unplaced] = _UNPLACED
+        everywhere = {unplaced: 1.0}
+        for at, slot in enumerate(self._slots):
+            size = ask.sizes[slot.kind]
+            gpus = [gpu for gpu, free in enumerate(slot.gpus) if 0 < size <= free]
+            if len(gpus) < item.devices:
+                continue
+            copies = self._copies[number, at] = self._program.column(integer=True)
+            everywhere[copies] = 1.0
+            sum_of = {copies: -float(item.devices)}
+            for gpu in gpus:
+                column = self._shares[number, at, gpu] = self._program.column(integer=True)
+                sum_of[column] = 1.0
+                if item.devices > 1:
+                    self._program.rows.append((-float("inf"), 0.0, {column: 1.0, copies: -1.0}))
+            self._program.rows.append((0.0, 0.0, sum_of))
+        self._program.rows.append((float(item.count), float(item.count), everywhere))
+
+    def _fill(self, at: int) -> None:
+        """No more of GPUs, CPU, memory and pods of a slot than there is; nothing of a new node that is not used."""
+        slot, items, whole = self._slots[at], self._stock.items, self._stock.grid.gpu
+        here = {number: column for (number, on), column in self._copies.items() if on == at}
+        asks = self._stock.asks
+        pods = dict.fromkeys(here.values(), 1.0)
+        for gpu, free in enumerate(slot.gpus):
+            held = {number: self._shares[number, at, gpu] for number in here if (number, at, gpu) in self._shares}
+            self._row(
+                at, {column: asks[number].sizes[slot.kind] / whole for number, column in held.items()}, free / whole
+            )
+            sharing = {column: 1.0 for number, column in held.items() if asks[number].shares}
+            if free == whole and slot.pods < UNBOUNDED and sharing:
+                reservation = self._program.column(integer=True)
+                pods[reservation] = 1.0
+                count = float(sum(item.count for item in items))
+                self._program.rows.append((-float("inf"), 0.0, {**sharing, reservation: -count}))
+        for resource in ("cpu_milli", "memory_mib"):
+            there = getattr(slot, resource) or 1
+            self._row(
+                at, {c: getattr(items[n], resource) / there for n, c in here.items()}, getattr(slot, resource) / there
+            )
+        if slot.pods < UNBOUNDED:
+            self._row(at, pods, float(slot.pods))
+
+    def _row(self, at: int, entries: Mapping[int, float], most: float) -> None:
+        if at in self._open:
+            self._program.rows.append((-float("inf"), 0.0, {**entries, self._open[at]: -most}))
+        else:
+            self._program.rows.append((-float("inf"), most, dict(entries)))
+
+    def _limit(self) -> None:
+        for limit in self._stock.limits:
+            uses = {
+                column: float(limit.uses.get(self._stock.shapes[self._slots[at].shape].name, 0))
+                for at, column in self._open.items()
+            }
+            if any(uses.values()):
+                self._program.rows.append((-float("inf"), float(max(0, limit.left)), uses))
+
+    def _read(self, columns: list[float]) -> Placing | None:
+        """None where whole numbers of units do not fit, which the solver's tolerance let pass."""
+        stock = self._stock
+        placing = Placing(stock.empty())
+        left = {number: item.count for number, item in enumerate(stock.items)}
+        for at, slot in enumerate(self._slots):
+            copies = {
+                number: round(columns[self._copies[number, at]]) for number in left if (number, at) in self._copies
+            }
+            if not any(copies.values()):
+                continue
+            row = placing.filling.split(slot.row) if slot.row >= 0 else stock.add_new(placing, slot.shape, 1)
+            for number, count in copies.items():
+                shares = Counter(
+                    {gpu: round(columns[self._shares[number, at, gpu]]) for gpu in range(len(slot.gpus))
+                     if (number, at, gpu) in self._shares}
+                )  # fmt: skip
+                for _ in range(count):
+                    gpus = [gpu for gpu, _ in shares.most_common(stock.items[number].devices)]
+                    if not placing.filling.put_on(row, gpus, stock.asks[number]):
+                        return None
+                    shares.subtract(gpus)
+                left[number] -= count
+        placing.unplaced = {number: count for number, count in left.items() if count}
+        return stock.finished(placing)

@@ -1,0 +1,71 @@
+"""Pods grouped by what they need, and the nodes that are of use to them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from plimsoll.packing.gpus import size_on
+from plimsoll.packing.nodes.need import FreeNode, Item, NodeShape, PodNeed
+from plimsoll.packing.units import GPU_MILLI, Milli
+
+
+def items_of(
+    needs: Iterable[PodNeed], shapes: Sequence[NodeShape], nodes: Sequence[FreeNode]
+) -> tuple[list[Item], list[str]]:
+    """The pods by what they need, and those that nothing could take, even if it were empty."""
+    grouped: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    sizes: dict[int, tuple[tuple[str, Milli], ...]] = {}
+    of: dict[tuple[object, ...], tuple[int, int, int]] = {}
+    for need in needs:
+        milli = sizes.get(id(need.milli))
+        if milli is None:
+            milli = sizes[id(need.milli)] = tuple(sorted(need.milli.items()))
+        grouped[milli, need.devices, need.cpu_milli, need.memory_mib].append(need.name)
+        of[milli, need.devices, need.cpu_milli, need.memory_mib] = need.devices, need.cpu_milli, need.memory_mib
+    holders = _roomiest(shapes, nodes)
+    items, unfit = list[Item](), list[str]()
+    for key, names in sorted(grouped.items(), key=lambda each: min(each[1])):
+        devices, cpu_milli, memory_mib = of[key]
+        wanted = dict(key[0])  # type: ignore[call-overload]
+        able = {
+            kind: size
+            for kind, rooms in holders.items()
+            if 0 < (size := size_on(wanted, kind)) <= GPU_MILLI
+            and any(gpus >= devices and cpu >= cpu_milli and memory >= memory_mib for gpus, cpu, memory in rooms)
+        }
+        if able:
+            items.append(Item(tuple(sorted(able.items())), devices, cpu_milli, memory_mib, tuple(sorted(names))))
+        else:
+            unfit += names
+    return items, unfit
+
+
+def _roomiest(shapes: Sequence[NodeShape], nodes: Sequence[FreeNode]) -> Mapping[str, set[tuple[int, int, int]]]:
+    """(GPUs, CPU, memory) of the shapes of each kind, and the most of each that its free nodes have."""
+    found: defaultdict[str, set[tuple[int, int, int]]] = defaultdict(set)
+    most: dict[str, tuple[int, int, int]] = {}
+    for node in nodes:
+        gpus, cpu, memory = most.get(node.kind, (0, 0, 0))
+        most[node.kind] = (
+            max(gpus, len(node.gpus)),
+            max(cpu, node.cpu_milli),
+            max(memory, node.memory_mib),
+        )
+    for kind, room in most.items():
+        found[kind].add(room)
+    for shape in shapes:
+        found[shape.kind].add((shape.gpus, shape.cpu_milli, shape.memory_mib))
+    return found
+
+
+def useful(items: Sequence[Item], nodes: Iterable[FreeNode]) -> Iterator[FreeNode]:
+    """Nodes that could take one of the pods, were it alone, as far as single amounts tell."""
+    least: dict[str, Milli] = {}
+    for item in items:
+        for kind, size in item.milli:
+            least[kind] = min(size, least.get(kind, size))
+    cpu = min((item.cpu_milli for item in items), default=0)
+    memory = min((item.memory_mib for item in items), default=0)
+    for node in nodes:
+        roomy = node.cpu_milli >= cpu and node.memory_mib >= memory
+        if roomy and node.kind in least and max(node.gpus, default=0) >= least[node.kind]:
+            yield node

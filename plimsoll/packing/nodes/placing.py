@@ -1,0 +1,261 @@
+"""What is to be placed and where, as numbers, and what a way of placing it comes to."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from plimsoll.packing.nodes.filling import Ask, Filling, Row
+from plimsoll.packing.nodes.need import FilledNode, FreeNode, Item, Limit, NodeShape
+from plimsoll.packing.units import Grid
+
+_OVER_LIMIT = 10**9
+"""What a placing beyond a limit costs, beside one pod without a place."""
+_FINEST = 10**12
+"""Units of a GPU in which sizes are counted at most."""
+
+Cost = tuple[int, int, float, int]
+"""Pods without a place, GPUs, price and number of new nodes, the less the better."""
+
+
+@dataclass
+class Placing:
+    """Pods on existing and new nodes."""
+
+    filling: Filling
+    left: dict[int, int] = field(default_factory=dict)
+    """Items whose pods await a place, with how many of them."""
+    unplaced: dict[int, int] = field(default_factory=dict)
+    """Items whose pods find no place, with how many of them."""
+    shapes: dict[int, int] = field(default_factory=dict)
+    """Rows of new nodes, with the number of their shape."""
+    cost: Cost = (0, 0, 0.0, 0)
+
+
+class Stock:
+    """Items, shapes, free nodes and limits; kinds, items and shapes have numbers."""
+
+    def __init__(
+        self, items: Sequence[Item], shapes: Sequence[NodeShape], nodes: Iterable[FreeNode], limits: Sequence[Limit]
+    ) -> None:
+        self.items = items
+        self.shapes = shapes
+        self.limits = limits
+        self.nodes: dict[tuple[object, ...], list[FreeNode]] = defaultdict(list)
+        """Nodes that are alike but for their names and the order of their GPUs."""
+        for node in nodes:
+            gpus = tuple(sorted(node.gpus))
+            self.nodes[node.tier, node.kind, gpus, node.cpu_milli, node.memory_mib, node.pods].append(node)
+        self._groups = [sorted(self.nodes[key], key=lambda node: node.name) for key in sorted(self.nodes, key=_key)]
+        kinds = {kind for item in items for kind, _ in item.milli}
+        self.kinds = sorted(kinds | {shape.kind for shape in shapes} | {group[0].kind for group in self._groups})
+        self.kind = {kind: number for number, kind in enumerate(self.kinds)}
+        self.grid = Grid((size for item in items for _, size in item.milli), _FINEST)
+        self.asks = [self._ask(number, item) for number, item in enumerate(items)]
+        self.fitting = [self._fitting(item) for item in items]
+        """For each item, the numbers of the shapes of which an empty node takes it."""
+
+    def _ask(self, number: int, item: Item) -> Ask:
+        milli = dict(item.milli)
+        sizes = tuple(self.grid.size(milli[kind]) if kind in milli else 0 for kind in self.kinds)
+        return Ask(sizes, ((number,),) * item.devices, item.cpu_milli, item.memory_mib, 1, not item.whole)
+
+    def _fitting(self, item: Item) -> tuple[int, ...]:
+        kinds = dict(item.milli)
+        return tuple(
+            number
+            for number, shape in enumerate(self.shapes)
+            if shape.kind in kinds
+            and shape.gpus >= item.devices
+            and shape.cpu_milli >= item.cpu_milli
+            and shape.memory_mib >= item.memory_mib
+            and shape.pods >= 1 + (0 if item.whole else item.devices)
+        )
+
+    @property
+    def free(self) -> Iterator[tuple[FreeNode, int]]:
+        """A free node of each group, with how many are alike."""
+        return ((group[0], len(group)) for group in self._groups)
+
+    def on_nodes(self, order: Callable[[Item], tuple[object, ...]]) -> Placing:
+        """Best fit in that order onto free nodes alone."""
+        placing = Placing(self.empty())
+        for number in sorted(range(len(self.items)), key=lambda number: order(self.items[number])):
+            left = placing.filling.place(self.asks[number], self.items[number].count)
+            if left:
+                placing.left[number] = left
+        return placing
+
+    def empty(self) -> Filling:
+        """The free nodes, with nothing placed."""
+        filling = Filling(self.grid.gpu)
+        for label, group in enumerate(self._groups):
+            node = group[0]
+            gpus = tuple(self.grid.free(free) for free in sorted(node.gpus))
+            filling.add(
+                Row(label, self.kind[node.kind], gpus, ((),) * len(gpus), node.cpu_milli, node.memory_mib, node.pods,
+                    len(group), node.tier)
+            )  # fmt: skip
+        return filling
+
+    def opened(self, placing: Placing) -> Placing:
+        """The same with what is left placed by best fit, on new nodes of the smallest shapes that take it."""
+        self.open(placing)
+        return self.finished(placing)
+
+    def open(self, placing: Placing) -> None:
+        """Places what is left by best fit, on new nodes where it must be."""
+        opened: defaultdict[int, int] = defaultdict(int)
+        for row, shape in placing.shapes.items():
+            opened[shape] += placing.filling.row(row).count
+        for number, count in placing.left.items():
+            item = self.items[number]
+            left = placing.filling.place(self.asks[number], count)
+            while left:
+                shapes = [shape for shape in self.fitting[number] if self.room(opened, shape)]
+                if not shapes:
+                    placing.unplaced[number] = placing.unplaced.get(number, 0) + left
+                    break
+                milli = dict(item.milli)
+                shape = min(
+                    shapes,
+                    key=lambda each: (
+                        self.shapes[each].gpus,
+                        milli[self.shapes[each].kind],
+                        self.shapes[each].price or 0.0,
+                        self.shapes[each].name,
+                    ),
+                )
+                most = min(left, self.room(opened, shape))
+                before = len(placing.filling)
+                row = self.add_new(placing, shape, most)
+                left = placing.filling.place(self.asks[number], left)
+                placing.filling.drop(row) if not any(placing.filling.row(row).held) else None
+                for at in range(before, len(placing.filling)):
+                    placing.shapes[at] = shape
+                    opened[shape] += placing.filling.row(at).count
+        placing.left = {}
+
+    def add_new(self, placing: Placing, shape: int, count: int) -> int:
+        """Adds empty nodes of a shape; gives their row."""
+        of = self.shapes[shape]
+        gpus = (self.grid.gpu,) * of.gpus
+        row = Row(-1 - shape, self.kind[of.kind], gpus, ((),) * of.gpus, of.cpu_milli, of.memory_mib, of.pods, count, 9)
+        at = placing.filling.add(row)
+        placing.shapes[at] = shape
+        return at
+
+    def room(self, opened: Mapping[int, int], shape: int) -> int:
+        """How many more nodes of a shape the limits allow."""
+        most = 2**30
+        for limit in self.limits:
+            use = limit.uses.get(self.shapes[shape].name, 0)
+            if use > 0:
+                used = sum(limit.uses.get(self.shapes[each].name, 0) * count for each, count in opened.items())
+                most = min(most, (limit.left - used) // use)
+        return max(0, most)
+
+    def finished(self, placing: Placing) -> Placing:
+        """The same with each new node of the smallest and then cheapest shape that is enough for it, and its cost."""
+        shapes: dict[int, int] = {}
+        for at, row in placing.filling.rows():
+            if row.label < 0 and any(row.held):
+                shapes[at] = -1 - row.label
+        wanted = {at: self._smallest(placing.filling.row(at), shape) for at, shape in shapes.items()}
+        if self._allowed(placing, wanted):
+            shapes = wanted
+        within = self._allowed(placing, shapes)
+        placing.shapes = shapes
+        counts = {at: placing.filling.row(at).count for at in shapes}
+        placing.cost = (
+            sum(placing.unplaced.values()) + sum(placing.left.values()) + (0 if within else _OVER_LIMIT),
+            sum(self.shapes[shape].gpus * counts[at] for at, shape in shapes.items()),
+            round(sum((self.shapes[shape].price or 0.0) * counts[at] for at, shape in shapes.items()), 9),
+            sum(counts.values()),
+        )
+        return placing
+
+    def _allowed(self, placing: Placing, shapes: Mapping[int, int]) -> bool:
+        return all(
+            sum(
+                limit.uses.get(self.shapes[shape].name, 0) * placing.filling.row(at).count
+                for at, shape in shapes.items()
+            )
+            <= limit.left
+            for limit in self.limits
+            if limit.left >= 0
+        )
+
+    def _smallest(self, row: Row, shape: int) -> int:
+        of = self.shapes[shape]
+        used = [items for items in row.held if items]
+        cpu_milli, memory_mib, pods = of.cpu_milli - row.cpu_milli, of.memory_mib - row.memory_mib, of.pods - row.pods
+        enough = [
+            number
+            for number, each in enumerate(self.shapes)
+            if each.gpus >= len(used)
+            and each.cpu_milli >= cpu_milli
+            and each.memory_mib >= memory_mib
+            and each.pods >= pods
+            and (each.kind == of.kind or self.holds(self.kind[each.kind], used))
+        ]
+        return min(
+            enough,
+            key=lambda number: (self.shapes[number].gpus, self.shapes[number].price or 0.0, self.shapes[number].name),
+        )
+
+    def holds(self, kind: int, gpus: Iterable[Sequence[int]]) -> bool:
+        """Whether GPUs of the kind can hold these items on each."""
+        for items in gpus:
+            sizes = [self.asks[item].sizes[kind] for item in items]
+            if not all(sizes) or sum(sizes) > self.grid.gpu:
+                return False
+        return True
+
+    def named(self, placing: Placing) -> list[FilledNode]:
+        """The nodes with the names of pods: existing ones by name, then new ones."""
+        names = [iter(item.names) for item in self.items]
+        groups = [iter(group) for group in self._groups]
+        existing, new = [], []
+        for at, row in placing.filling.rows():
+            if not any(row.held):
+                continue
+            shape = self.shapes[placing.shapes[at]] if at in placing.shapes else None
+            for _ in range(row.count):
+                gpus = self._name_gpus(row.held, names)
+                if shape is not None:
+                    used = sorted((held for held in gpus if held), key=lambda held: (-len(held), held))
+                    padded = (*used, *((),) * (shape.gpus - len(used)))
+                    new.append(FilledNode(padded, shape.kind, shape=shape.name))
+                else:
+                    node = next(groups[row.label])
+                    order = sorted(range(len(node.gpus)), key=lambda gpu: (node.gpus[gpu], gpu))
+                    placed: list[tuple[str, ...]] = [()] * len(node.gpus)
+                    for gpu, held in zip(order, gpus, strict=True):
+                        placed[gpu] = held
+                    existing.append(FilledNode(tuple(placed), node.kind, node=node.name))
+        return [
+            *sorted(existing, key=lambda node: node.node or ""),
+            *sorted(new, key=lambda node: (node.shape or "", node.gpus)),
+        ]
+
+    def _name_gpus(self, held: Sequence[Sequence[int]], names: Sequence[Iterator[str]]) -> list[tuple[str, ...]]:
+        """The names of the pods on each GPU; a pod of several devices stands on several."""
+        gpus: list[list[str]] = [[] for _ in held]
+        by_item: defaultdict[int, list[int]] = defaultdict(list)
+        for gpu, items in enumerate(held):
+            for item in items:
+                by_item[item].append(gpu)
+        for item, places in by_item.items():
+            devices = self.items[item].devices
+            # Pods of an item stand on different GPUs each: those with the most copies left come first.
+            left = {gpu: places.count(gpu) for gpu in dict.fromkeys(places)}
+            for _ in range(len(places) // devices):
+                name = next(names[item])
+                for gpu in sorted(left, key=lambda gpu: (-left[gpu], gpu))[:devices]:
+                    gpus[gpu].append(name)
+                    left[gpu] -= 1
+        return [tuple(sorted(each)) for each in gpus]
+
+
+def _key(key: tuple[object, ...]) -> tuple[object, ...]:
+    return key

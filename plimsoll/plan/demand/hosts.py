@@ -1,0 +1,184 @@
+"""Kinds of node for packing: nodes are of one kind where the same pods can run on them and their GPUs are alike.
+
+The queue of a pod is no part of it, so pods of all classes are packed together wherever they can run on the same nodes.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
+from plimsoll.model.cluster import Node
+from plimsoll.model.kai import shareable_memory_mib
+from plimsoll.model.meta import NodeRequirement, Placement, Taint, Terms
+from plimsoll.packing import GPU_MILLI
+from plimsoll.packing.nodes import FreeNode, NodeShape
+from plimsoll.plan.demand.demand import RequestedNode
+from plimsoll.plan.demand.supply import FreeHost
+from plimsoll.plan.pods import GpuKind
+from plimsoll.plan.pools import PoolShape
+
+_DISCOVERED: Final = ("nvidia.com/", "feature.node.kubernetes.io/")
+"""Prefixes of labels that an instance type implies, though no NodePool and no autoscaler knows them."""
+FREE, COMING, REQUESTED = 0, 1, 2
+"""Tiers: nodes that are there are filled before those of NodeClaims, and these before requested ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Nodes on which the same pods can run, with GPUs that are alike."""
+
+    name: str
+    gpus: GpuKind
+    placements: frozenset[Placement]
+    """Placements of the pods that can run there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeOffer:
+    """A shape of new nodes, for pods that leave open labels alike."""
+
+    shape: PoolShape
+    kind: Kind
+    requires: Terms
+    packed: NodeShape
+    """For packing; its name is unique."""
+
+
+class Hosts:
+    """The kinds of all that could serve pods of some placements. The order of what is given does not matter."""
+
+    def __init__(self, placements: Collection[Placement]) -> None:
+        self._placements = sorted(placements, key=_digest)
+        self._keys = tuple(
+            sorted(
+                {key for each in placements for key, _ in each.node_selector}
+                | {need.key for each in placements for term in each.affinity for need in term if not need.field}
+            )
+        )
+        self._by_name = any(need.field for each in placements for term in each.affinity for need in term)
+        self._known: dict[tuple[object, ...], frozenset[Placement]] = {}
+        self._kinds: dict[tuple[object, ...], Kind] = {}
+        self._free: dict[str, tuple[FreeHost, Kind, FreeNode] | tuple[FreeHost, None, None]] = {}
+        """Of hosts that were looked at, by name."""
+
+    @property
+    def placements(self) -> frozenset[Placement]:
+        return frozenset(self._placements)
+
+    def free_of(self, host: FreeHost) -> tuple[FreeHost, Kind, FreeNode] | tuple[FreeHost, None, None]:
+        """The host with its kind and for packing; None where none of the pods can run there."""
+        known = self._free.get(host.free.name)
+        if known is None or known[0] is not host:
+            kind = self._kind_of(host)
+            if kind is None:
+                known = host, None, None
+            else:
+                tier = FREE if isinstance(host.of, Node) else COMING
+                known = host, kind, replace(host.free, kind=kind.name, tier=tier)
+            self._free[host.free.name] = known
+        return known
+
+    def _kind_of(self, host: FreeHost) -> Kind | None:
+        of = host.of
+        placements = self._on_node(of.labels, of.taints, of.name) if isinstance(of, Node) else self._on_shape(of)
+        return self._kind(host.free.kind, host.gpu_memory_mib, placements) if placements else None
+
+    def kind_of_requested(self, node: RequestedNode, shapes: Sequence[PoolShape]) -> Kind | None:
+        """Of a requested node that comes as one of these shapes."""
+        able = [each for each in self._placements if all(shape.serves(each) for shape in shapes)]
+        able = [each for each in able if all(open_terms(each, shape) in ((), node.requires) for shape in shapes)]
+        memory = [shape.gpu_memory_mib for shape in shapes]
+        least = min((shareable_memory_mib(each) for each in memory if each), default=None)
+        return self._kind(node.kind, least if all(memory) else None, frozenset(able)) if able else None
+
+    def offers(self, shapes: Iterable[PoolShape]) -> Iterator[ShapeOffer]:
+        """Each shape once for each way in which pods leave it open: pods of different zones share no node."""
+        for shape in shapes:
+            able = self._on_shape(shape)
+            terms = {placement: open_terms(placement, shape) for placement in able}
+            memory = shareable_memory_mib(shape.gpu_memory_mib) if shape.gpu_memory_mib else None
+            for number, requires in enumerate(sorted(set(terms.values()), key=repr)):
+                served = frozenset(each for each, own in terms.items() if own in ((), requires))
+                ranks = tuple(sorted((_digest(each), preference(each, shape)) for each in served if each.preferred))
+                kind = self._kind(shape.kind, memory, served, ("new", shape.weight, requires, ranks))
+                packed = NodeShape(
+                    f"{shape.name}/{number}" if requires else shape.name,
+                    kind.name, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price, shape.pods,
+                )  # fmt: skip
+                yield ShapeOffer(shape, kind, requires, packed)
+
+    def _on_node(self, labels: Mapping[str, str], taints: tuple[Taint, ...], name: str) -> frozenset[Placement]:
+        key = (tuple(labels.get(key) for key in self._keys), taints, name if self._by_name else "")
+        found = self._known.get(key)
+        if found is None:
+            able = (each for each in self._placements if not each.kept_away(taints) and each.allows(labels, name))
+            found = self._known[key] = frozenset(able)
+        return found
+
+    def _on_shape(self, shape: PoolShape) -> frozenset[Placement]:
+        found = self._known.get((shape.name,))
+        if found is None:
+            found = self._known[shape.name,] = frozenset(each for each in self._placements if shape.serves(each))
+        return found
+
+    def _kind(
+        self, product: str, memory: int | None, placements: frozenset[Placement], more: tuple[object, ...] = ()
+    ) -> Kind:
+        key = (product, memory, placements, *more)
+        found = self._kinds.get(key)
+        if found is None:
+            text = repr((product, memory, sorted(map(_digest, placements)), more))
+            name = f"{product} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+            found = self._kinds[key] = Kind(name, GpuKind(product, memory), placements)
+        return found
+
+
+def requested_of(node: RequestedNode, kind: Kind, shapes: Sequence[PoolShape]) -> FreeNode:
+    """A requested node for packing: what it has whichever of the shapes it comes as."""
+    return FreeNode(
+        node.name,
+        kind.name,
+        (GPU_MILLI,) * node.gpus,
+        min(each.cpu_milli for each in shapes),
+        min(each.memory_mib for each in shapes),
+        min(each.pods for each in shapes),
+        REQUESTED,
+    )
+
+
+def open_terms(placement: Placement, shape: PoolShape) -> Terms:
+    """What a placement requires of labels that a node of the shape may or may not have, such as a zone.
+
+    Alternatives of conditions; empty: the shape decides everything that is required.
+    """
+    selected = tuple(NodeRequirement(key, "In", (value,)) for key, value in placement.node_selector)
+    found = set()
+    for term in placement.affinity or ((),):
+        left = tuple(sorted({each for each in (*selected, *term) if not _decided(each, shape)}))
+        if not left:
+            return ()
+        found.add(left)
+    return tuple(sorted(found))
+
+
+def _decided(wish: NodeRequirement, shape: PoolShape) -> bool:
+    if wish.field or wish.key in shape.labels or wish.key in (GPU_PRODUCT, GPU_COUNT, GPU_MEMORY):
+        return True
+    return wish.key.startswith(_DISCOVERED)
+
+
+def preference(placement: Placement, shape: PoolShape) -> int:
+    """The weights of the preferred terms that a node of the shape meets, added up."""
+    return sum(
+        weight
+        for weight, term in placement.preferred
+        if shape.serves(replace(placement, affinity=(term,), preferred=()))
+    )
+
+
+@lru_cache(maxsize=4096)
+def _digest(placement: Placement) -> str:
+    return hashlib.sha256(repr(placement).encode()).hexdigest()

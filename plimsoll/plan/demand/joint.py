@@ -1,0 +1,116 @@
+"""Packs the pods of all classes together, as far as they can share nodes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from plimsoll.packing.nodes import FilledNode, FreeNode, Limit, NodePacking, NodeShape, PodNeed, pack_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Pods, nodes and shapes of which none has to do with those of other parts, and the packing of them."""
+
+    needs: Sequence[PodNeed]
+    free: Sequence[FreeNode]
+    shapes: Sequence[NodeShape]
+    limits: Sequence[Limit]
+    packing: NodePacking = field(default_factory=NodePacking)
+
+    def same(self, other: "Part") -> bool:
+        """Whether the same is to be packed."""
+        return (self.needs, self.free, self.shapes, self.limits) == (
+            other.needs,
+            other.free,
+            other.shapes,
+            other.limits,
+        )
+
+
+class JointPacking:
+    """Packs part by part. What was packed before is kept as a memo: without it the same is packed again, alike."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._known: dict[frozenset[str], Part] = {}
+
+    def pack(
+        self,
+        needs: Sequence[PodNeed],
+        free: Sequence[FreeNode],
+        shapes: Sequence[NodeShape] = (),
+        limits: Sequence[Limit] = (),
+    ) -> list[Part]:
+        """The parts with their packings. Limits bind all parts together."""
+        known, self._known = self._known, {}
+        parts = [self._packed(kinds, part, known) for kinds, part in _parts(needs, free, shapes).items()]
+        if limits and not all(_within(limit, parts) for limit in limits):
+            kinds = frozenset({kind for need in needs for kind in need.milli})
+            parts = [self._packed(kinds, Part(needs, free, shapes, limits), known)]
+        return parts
+
+    def fewest_gpus(self, needs: Sequence[PodNeed], shapes: Sequence[NodeShape]) -> int:
+        """GPUs of new nodes alone that hold the pods."""
+        return pack_nodes(needs, shapes, seconds=self._seconds).gpus
+
+    def _packed(self, kinds: frozenset[str], part: Part, known: Mapping[frozenset[str], Part]) -> Part:
+        before = known.get(kinds)
+        if before is None or not before.same(part):
+            packing = pack_nodes(part.needs, part.shapes, part.free, limits=part.limits, seconds=self._seconds)
+            before = Part(part.needs, part.free, part.shapes, part.limits, packing)
+        self._known[kinds] = before
+        return before
+
+
+def binds(limit: Limit, parts: Iterable[Part]) -> bool:
+    """Whether the limit may keep one more node out."""
+    return _used(limit, parts) + max(limit.uses.values(), default=0) > limit.left
+
+
+def _within(limit: Limit, parts: Iterable[Part]) -> bool:
+    return _used(limit, parts) <= max(0, limit.left)
+
+
+def _used(limit: Limit, parts: Iterable[Part]) -> int:
+    nodes = (node for part in parts for node in part.packing.new_nodes)
+    return sum(limit.uses.get(node.shape or "", 0) for node in nodes)
+
+
+def _parts(
+    needs: Sequence[PodNeed], free: Sequence[FreeNode], shapes: Sequence[NodeShape]
+) -> dict[frozenset[str], Part]:
+    """What is connected by pods that may go to one kind of node as well as to another."""
+    first: dict[str, str] = {}
+
+    def root(kind: str) -> str:
+        while first.setdefault(kind, kind) != kind:
+            kind = first[kind]
+        return kind
+
+    seen: dict[int, str] = {}
+    for need in needs:
+        if id(need.milli) not in seen:
+            roots = sorted({root(kind) for kind in need.milli})
+            for other in roots[1:]:
+                first[other] = roots[0]
+            seen[id(need.milli)] = roots[0]
+    members: dict[str, set[str]] = {}
+    for kind in first:
+        members.setdefault(root(kind), set()).add(kind)
+    of = {kind: at for at, kinds in members.items() for kind in kinds}
+    sorted_needs: dict[str, list[PodNeed]] = {at: [] for at in members}
+    nodes: dict[str, list[FreeNode]] = {at: [] for at in members}
+    offered: dict[str, list[NodeShape]] = {at: [] for at in members}
+    for need in needs:
+        sorted_needs[root(seen[id(need.milli)])].append(need)
+    for node in free:
+        if node.kind in of:
+            nodes[of[node.kind]].append(node)
+    for shape in shapes:
+        if shape.kind in of:
+            offered[of[shape.kind]].append(shape)
+    return {frozenset(members[at]): Part(sorted_needs[at], nodes[at], offered[at], ()) for at in sorted(members)}
+
+
+def filled(parts: Iterable[Part]) -> Iterable[FilledNode]:
+    """The nodes of all parts."""
+    return (node for part in parts for node in part.packing.nodes)

@@ -1,0 +1,97 @@
+"""New nodes of a packing: which of them are requested now, and with what."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Protocol
+
+from plimsoll.packing import GPU_MILLI
+from plimsoll.packing.nodes import FilledNode, PodNeed
+from plimsoll.plan.classes import DemandClass
+from plimsoll.plan.demand.demand import PlannedNode
+from plimsoll.plan.demand.hosts import ShapeOffer
+from plimsoll.plan.demand.joint import Part
+
+
+class _OfClass(Protocol):
+    of: DemandClass
+
+
+class NewNodes:
+    def __init__(
+        self, offers: Mapping[str, ShapeOffer], class_of: Mapping[str, _OfClass], needs: Mapping[str, PodNeed]
+    ) -> None:
+        self._offers = offers
+        self._class_of = class_of
+        self._needs = needs
+        self._kept: list[FilledNode] = []
+
+    def kept(
+        self, part: Part, requested: Collection[str], may_wait: Callable[[str], bool]
+    ) -> tuple[list[FilledNode], set[str]]:
+        """The new nodes of a part that are requested, and the pods that wait for nodes requested before.
+
+        While such nodes are outstanding, no more is requested than the bound proves to be missing: the pods may well
+        fit the requested nodes in another way than was found, and the scheduler places them, not the plan.
+        """
+        new = list(part.packing.new_nodes)
+        if not any(node.name in requested for node in part.free):
+            return new, set()
+        fullest = sorted(new, key=lambda node: (-self._use(node), node.shape or "", node.pods))
+        kept, gpus = list[FilledNode](), 0
+        waiting: set[str] = set()
+        for node in fullest:
+            if gpus >= part.packing.least and all(may_wait(uid) for uid in node.pods):
+                waiting.update(node.pods)
+            else:
+                kept.append(node)
+                gpus += len(node.gpus)
+        return kept, waiting
+
+    def add(self, nodes: Iterable[FilledNode]) -> None:
+        self._kept += nodes
+
+    def planned(self) -> tuple[PlannedNode, ...]:
+        """In a stable order."""
+        found = [self._planned(node) for node in self._kept]
+        return tuple(sorted(found, key=lambda node: (node.node_pool, node.instance_type, node.held)))
+
+    def _use(self, node: FilledNode) -> float:
+        """Part of the node's GPUs that is used."""
+        used = sum(self._needs[name].milli[node.kind] for held in node.gpus for name in held)
+        return float(used) / GPU_MILLI / len(node.gpus)
+
+    def _planned(self, node: FilledNode) -> PlannedNode:
+        offer, pods = self._offers[node.shape or ""], [self._needs[name] for name in node.pods]
+        cpu_milli, memory_mib = sum(each.cpu_milli for each in pods), sum(each.memory_mib for each in pods)
+        others = {
+            other.shape.instance_type
+            for other in self._offers.values()
+            if other.shape.node_pool == offer.shape.node_pool
+            and other.shape.instance_type != offer.shape.instance_type
+            and other.shape.gpus == offer.shape.gpus
+            and other.requires == offer.requires
+            and other.packed.cpu_milli >= cpu_milli
+            and other.packed.memory_mib >= memory_mib
+            and other.packed.pods >= len(pods) + len(node.gpus)
+            and self._hold(node, other.kind.name)
+        }
+        return PlannedNode(
+            instance_type=offer.shape.instance_type,
+            node_pool=offer.shape.node_pool,
+            gpus=offer.shape.gpus,
+            kind=offer.shape.kind,
+            held=tuple(sorted((held for held in node.gpus if held), key=lambda held: (-len(held), held))),
+            cpu_milli=cpu_milli,
+            memory_mib=memory_mib,
+            alternatives=tuple(sorted(others)),
+            demands=tuple(sorted({self._class_of[name].of.name for name in node.pods})),
+            gpu_memory_mib=offer.kind.gpus.memory_mib,
+            requires=offer.requires,
+        )
+
+    def _hold(self, node: FilledNode, kind: str) -> bool:
+        """Whether GPUs of that kind hold what is planned for each of the node's."""
+        return all(
+            all(kind in self._needs[name].milli for name in held)
+            and sum(self._needs[name].milli[kind] for name in held) <= GPU_MILLI
+            for held in node.gpus
+        )

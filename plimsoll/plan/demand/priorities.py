@@ -1,0 +1,74 @@
+"""Who goes first where limits leave room for some of the pods only: the highest priority, then the oldest."""
+
+from collections.abc import Callable, Sequence
+
+from plimsoll.packing.nodes import PodNeed, Unit
+from plimsoll.plan.classes import Gang
+
+Order = Callable[[str], tuple[int, str, str]]
+"""Of a pod by UID; the least goes first."""
+
+
+def units_in_order(needs: Sequence[PodNeed], order: Order, gangs: Sequence[Gang]) -> list[Unit]:
+    """The pods that go together, those that go first first: the least that a gang needs to start, and single pods."""
+    by_name = {need.name: need for need in needs}
+    gang_of = {uid: gang for gang in gangs for uid in gang.pods}
+    units: list[Unit] = []
+    seen: set[str] = set()
+    for uid in sorted(by_name, key=order):
+        if uid in seen:
+            continue
+        gang = gang_of.get(uid)
+        members = [uid] if gang is None else [each for each in gang.pods if each in by_name]
+        first = [uid] if gang is None else [each for each in gang.starters(order) if each in by_name]
+        seen.update(members)
+        units += [Unit([by_name[each] for each in first])] if first else []
+        after = first[0] if first else ""
+        units += [Unit([by_name[each]], after) for each in sorted(set(members) - set(first), key=order)]
+    return units
+
+
+def left_out(units: Sequence[Unit], fits: Callable[[Sequence[PodNeed]], bool]) -> set[str]:
+    """UIDs of the pods that there is no room for beside those before them. `fits` says whether pods have room together.
+
+    A pod that finds no room leaves what there is to those after it that need less.
+    """
+    choice = _Choice(fits)
+    choice.choose(units)
+    return choice.out
+
+
+class _Choice:
+    def __init__(self, fits: Callable[[Sequence[PodNeed]], bool]) -> None:
+        self._fits = fits
+        self._kept: list[PodNeed] = []
+        self.out: set[str] = set()
+        self._too_much: set[tuple[object, ...]] = set()
+        """What pods need that found no room: room only gets less."""
+
+    def choose(self, units: Sequence[Unit]) -> None:
+        """All of them, or else the first half and then the second."""
+        units = [unit for unit in units if not self._hopeless(unit)]
+        wanted = [need for unit in units for need in unit.pods]
+        if not wanted:
+            return
+        if self._fits([*self._kept, *wanted]):
+            self._kept += wanted
+        elif len(units) == 1:
+            self.out.update(need.name for need in wanted)
+            self._too_much.update(_key(need) for need in wanted if len(wanted) == 1)
+        else:
+            middle = len(units) // 2
+            self.choose(units[:middle])
+            self.choose(units[middle:])
+
+    def _hopeless(self, unit: Unit) -> bool:
+        too_much = len(unit.pods) == 1 and _key(unit.pods[0]) in self._too_much
+        if too_much or unit.after in self.out:
+            self.out.update(need.name for need in unit.pods)
+            return True
+        return False
+
+
+def _key(need: PodNeed) -> tuple[object, ...]:
+    return (tuple(sorted(need.milli.items())), need.devices, need.cpu_milli, need.memory_mib)

@@ -1,0 +1,166 @@
+"""The demand plan of a packing: what each class has where, and the nodes to request."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from plimsoll.packing import GPU_MILLI
+from plimsoll.packing.nodes import FreeNode, PodNeed
+from plimsoll.plan.classes import milli_of
+from plimsoll.plan.demand.class_plan import ClassPlan
+from plimsoll.plan.demand.demand import Demand, DemandPlan, PlannedNode
+from plimsoll.plan.demand.joint import Part, filled
+from plimsoll.plan.demand.new_nodes import NewNodes
+from plimsoll.plan.demand.usable import Given, Usable
+from plimsoll.plan.owned import parse_time
+
+
+class _Place(NamedTuple):
+    """Where a pod is planned."""
+
+    node: str = ""
+    requested: str = ""
+    new: int = -1
+
+
+class Result:
+    def __init__(
+        self,
+        given: Given,
+        usable: Usable,
+        classes: Sequence[ClassPlan],
+        class_of: Mapping[str, ClassPlan],
+        in_grace: Collection[str],
+    ) -> None:
+        self._given = given
+        self._settings = given.snapshot.environment.spec.demand
+        self._usable = usable
+        self._classes = classes
+        self._class_of = class_of
+        self._in_grace = in_grace
+
+    def plan(self, parts: Sequence[Part], deadline: datetime | None) -> DemandPlan:
+        """`deadline` is when the next grace ends."""
+        by_name = {need.name: need for part in parts for need in part.needs}
+        new = NewNodes(self._usable.offers, self._class_of, by_name)
+        awaiting: set[str] = set()
+        places: dict[str, _Place] = {}
+        least, lower_bound = 0, 0.0
+        for part in parts:
+            kept, waiting = new.kept(part, self._usable.requested, self._may_wait)
+            awaiting |= waiting
+            least, lower_bound = least + part.packing.least, lower_bound + part.packing.lower_bound
+            for node in part.packing.nodes:
+                if node.node is not None:
+                    place = (
+                        _Place(requested=node.node) if node.node in self._usable.requested else _Place(node=node.node)
+                    )
+                    places |= dict.fromkeys(node.pods, place)
+            new.add(kept)
+        planned = new.planned()
+        for number, new_node in enumerate(planned):
+            places |= dict.fromkeys(new_node.pods, _Place(new=number))
+        needed = {place.requested for place in places.values() if place.requested}
+        needed |= {
+            node.name
+            for node in self._usable.free
+            if node.name in self._usable.requested and any(node.kind in by_name[uid].milli for uid in awaiting)
+        }
+        weights = self._weights(parts, planned, by_name)
+        demands = sorted(
+            (self._demand(each, places, awaiting, weights) for each in self._classes), key=lambda d: d.name
+        )
+        return DemandPlan(
+            demands=tuple(demands),
+            nodes=planned,
+            places=tuple(
+                node for node in filled(parts) if node.node is not None and node.node not in self._usable.requested
+            ),
+            needed=frozenset(needed),
+            least_gpus=least,
+            lower_bound=lower_bound,
+            next_deadline=deadline.isoformat() if deadline else "",
+        )
+
+    def _may_wait(self, uid: str) -> bool:
+        """Whether a pod may wait for requested nodes of which the bound says that they suffice: not if it is older than
+        all that it could use, and waited for longer than is set."""
+        need = self._class_of[uid].needs[uid]
+        usable = [
+            self._usable.requested[node.name]
+            for node in self._usable.free
+            if node.name in self._usable.requested and _is_usable(node, need)
+        ]
+        if not usable:
+            return False
+        if self._given.now is None:
+            return True
+        pod = self._class_of[uid].members.shares[uid].pod
+        since = parse_time(pod.creation_timestamp)
+        times = [parse_time(each.since) for each in usable]
+        oldest = min((each for each in times if each is not None), default=None)
+        if since is None or oldest is None or since > oldest:
+            return True
+        return self._given.now <= oldest + timedelta(seconds=self._settings.wait_seconds)
+
+    def _weights(
+        self, parts: Iterable[Part], planned: Sequence[PlannedNode], needs: Mapping[str, PodNeed]
+    ) -> Mapping[str, float]:
+        """Thousandths of GPUs of new and requested nodes that are the share of each pod."""
+        found: dict[str, float] = {}
+        nodes = [(node.pods, node.gpus) for node in planned]
+        nodes += [(node.pods, len(node.gpus)) for node in filled(parts) if node.node in self._usable.requested]
+        for pods, gpus in nodes:
+            sizes = {uid: milli_of(needs[uid]) for uid in pods}
+            total = sum(sizes.values())
+            found |= {uid: float(gpus * GPU_MILLI * size / total) for uid, size in sizes.items()}
+        return found
+
+    def _demand(
+        self, each: ClassPlan, places: Mapping[str, _Place], awaiting: Collection[str], weights: Mapping[str, float]
+    ) -> Demand:
+        shares = each.members.shares
+        on_nodes, on_requested = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+        on_new: dict[str, int] = {}
+        for uid in sorted(shares):
+            place = places.get(uid)
+            if place is None or uid in awaiting:
+                continue
+            if place.node:
+                on_nodes[place.node].append(uid)
+            elif place.requested:
+                on_requested[place.requested].append(uid)
+            else:
+                on_new[uid] = place.new
+        waiting = tuple(uid for uid in sorted(shares) if uid in awaiting)
+        grace = tuple(uid for uid in sorted(shares) if uid in self._in_grace and uid not in places)
+        coming = [uid for uids in on_requested.values() for uid in uids] + list(on_new)
+        blocked = shares and shares.keys() <= each.by_queue.keys()
+        return Demand(
+            of=each.of,
+            pods=shares,
+            on_nodes={name: tuple(uids) for name, uids in sorted(on_nodes.items())},
+            on_requested={name: tuple(uids) for name, uids in sorted(on_requested.items())},
+            on_new=on_new,
+            awaiting=waiting,
+            in_grace=grace,
+            refused=dict(sorted(each.refused.items())),
+            nameless=each.nameless,
+            blocked=next(iter(each.by_queue.values())) if blocked else "",
+            spoken_for=each.members.whole,
+            kept_out=each.kept_out,
+            gpu_milli=round(sum(weights.get(uid, 0.0) for uid in coming)),
+            least_gpus=int(-(-sum(milli_of(each.needs[uid]) for uid in (*coming, *waiting)) // GPU_MILLI)),
+            warnings=(*self._given.warnings, *each.warnings),
+        )
+
+
+def _is_usable(node: FreeNode, need: PodNeed) -> bool:
+    """Whether the pod could run on the requested node, were it alone."""
+    return (
+        node.kind in need.milli
+        and len(node.gpus) >= need.devices
+        and node.cpu_milli >= need.cpu_milli
+        and node.memory_mib >= need.memory_mib
+    )

@@ -1,0 +1,140 @@
+"""What the pods of a round may use: free and requested nodes, new nodes, and limits."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import PodGroup
+from plimsoll.packing.nodes import FilledNode, FreeNode, NodeShape, PodNeed
+from plimsoll.plan.classes import ClassMembers, DemandClass
+from plimsoll.plan.demand.class_plan import ClassPlan
+from plimsoll.plan.demand.demand import RequestedNode
+from plimsoll.plan.demand.hosts import Hosts, Kind, ShapeOffer, requested_of
+from plimsoll.plan.demand.supply import FreeHost
+from plimsoll.plan.pods import GpuKind
+from plimsoll.plan.pools import PoolLimits, PoolShape
+from plimsoll.plan.queues import QueueGate
+
+
+@dataclass(frozen=True)
+class Given:
+    """The arguments of a round; see `plan_demand`."""
+
+    snapshot: Snapshot
+    classes: Mapping[DemandClass, ClassMembers]
+    """The most urgent first."""
+    groups: Mapping[tuple[str, str], PodGroup]
+    supply: Mapping[str, FreeHost]
+    shapes: Sequence[PoolShape]
+    blocked: frozenset[tuple[str, str]]
+    requested: Sequence[RequestedNode]
+    coming: Mapping[str, int]
+    """NodeClaims whose nodes are not Ready, by NodePool."""
+    limits: PoolLimits
+    gate: QueueGate | None
+    preemptible: Callable[[Pod], bool]
+    """Whether KAI may preempt a pod."""
+    now: datetime | None
+    warnings: tuple[str, ...]
+
+    def is_blocked(self, shape: PoolShape) -> bool:
+        return (shape.instance_type, shape.node_pool) in self.blocked
+
+
+class Usable:
+    def __init__(self, given: Given, hosts: Hosts, classes: Iterable[ClassPlan]) -> None:
+        self._given = given
+        self._hosts = hosts
+        self.offers = _by_name(hosts.offers(each for each in given.shapes if not given.is_blocked(each)))
+        """Shapes of new nodes, by name."""
+        self.blocked = _by_name(hosts.offers(each for each in given.shapes if given.is_blocked(each)))
+        """Those that are not requested for now."""
+        self.requested: dict[str, RequestedNode] = {}
+        """By name."""
+        self.free: list[FreeNode] = []
+        """Free and requested nodes."""
+        self._kinds: set[Kind] = set()
+        self._add_free(_least_milli([each.members for each in classes], given.supply))
+        self._add_requested()
+        self.limits = given.limits.packing_limits({name: offer.shape for name, offer in self.offers.items()})
+
+    @cached_property
+    def shapes(self) -> list[NodeShape]:
+        """Of new nodes, for packing."""
+        return [offer.packed for offer in self.offers.values()]
+
+    @cached_property
+    def kinds(self) -> Mapping[str, Kind]:
+        """The kinds of free and requested nodes, by name."""
+        return {kind.name: kind for kind in sorted(self._kinds, key=lambda kind: kind.name)}
+
+    def kinds_there(self, of: DemandClass, names: Collection[str]) -> dict[str, GpuKind]:
+        """Those of these names that can run the class."""
+        return {
+            name: kind.gpus for name, kind in self.kinds.items() if name in names and of.placement in kind.placements
+        }
+
+    def take(self, nodes: Iterable[FilledNode], needs: Mapping[str, PodNeed]) -> None:
+        """Takes these pods on whole GPUs off the free nodes."""
+        taken = {node.node: node for node in nodes if node.node is not None}
+        if taken:
+            self.free = [_without(node, taken.get(node.name), needs) for node in self.free]
+
+    def _add_free(self, least: int) -> None:
+        for host in self._given.supply.values():
+            if host.largest >= least:
+                _, kind, free = self._hosts.free_of(host)
+                if kind is not None and free is not None:
+                    self._kinds.add(kind)
+                    self.free.append(free)
+
+    def _add_requested(self) -> None:
+        by_name = {shape.name: shape for shape in self._given.shapes}
+        coming = Counter(self._given.coming)
+        for node in self._given.requested:
+            names = (f"{node.node_pool}/{each}" for each in node.instance_types)
+            shapes = [by_name[name] for name in names if name in by_name]
+            if not shapes or not (node.claimed or any(not self._given.is_blocked(shape) for shape in shapes)):
+                continue
+            # Karpenter counts a node against limits once it has a NodeClaim.
+            if coming[node.node_pool] > 0:
+                coming[node.node_pool] -= 1
+            else:
+                self._given.limits.give(max(shapes, key=lambda each: (each.gpus, each.cpu_milli, each.name)), -1)
+            kind = self._hosts.kind_of_requested(node, shapes)
+            if kind is not None:
+                self._kinds.add(kind)
+                self.requested[node.name] = node
+                self.free.append(requested_of(node, kind, shapes))
+
+
+def _by_name(offers: Iterable[ShapeOffer]) -> dict[str, ShapeOffer]:
+    return {offer.packed.name: offer for offer in offers}
+
+
+def _least_milli(members: Sequence[ClassMembers], supply: Mapping[str, FreeHost]) -> int:
+    """Whole thousandths that the smallest share takes of the largest GPU: less than that is of no use."""
+    shares = {each.share for of in members for each in (*of.shares.values(), *of.whole.values())}
+    if all(share.milli is not None for share in shares):
+        return min((int(share.milli or 0) for share in shares), default=0)
+    memory = max((host.gpu_memory_mib or 0 for host in supply.values()), default=0)
+    known = memory and all(share.tflops_milli is None for share in shares)
+    return min(int(share.milli_of(memory)) for share in shares) if known else 0
+
+
+def _without(node: FreeNode, taken: FilledNode | None, needs: Mapping[str, PodNeed]) -> FreeNode:
+    """What is left of a node beside these pods on whole GPUs."""
+    if taken is None:
+        return node
+    pods = [needs[name] for name in taken.pods]
+    return replace(
+        node,
+        gpus=tuple(0 if held else free for free, held in zip(node.gpus, taken.gpus, strict=True)),
+        cpu_milli=node.cpu_milli - sum(each.cpu_milli for each in pods),
+        memory_mib=node.memory_mib - sum(each.memory_mib for each in pods),
+        pods=node.pods - len(pods),
+    )

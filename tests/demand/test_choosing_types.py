@@ -1,0 +1,114 @@
+"""Which type is chosen: preferences of pods first, then the fewest GPUs, then the price; surplus is bounded."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model.cluster import Pod
+from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod, an_environment
+from tests.demand.plans import on_new, on_nodes, planned, refused, requests_of, types
+
+TYPE = "node.kubernetes.io/instance-type"
+L4, L4_4, A10G, A100 = "g6.xlarge", "g6.12xlarge", "g5.xlarge", "p4d.24xlarge"
+
+
+def preferring(name: str, *weighted: tuple[int, str], fraction: str = "0.5", **more: Any) -> Pod:
+    """A pod that prefers instance types with these weights."""
+    terms = [
+        {"weight": weight, "preference": {"matchExpressions": [{"key": TYPE, "operator": "In", "values": [each]}]}}
+        for weight, each in weighted
+    ]
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "team",
+            "uid": f"uid-{name}",
+            "annotations": {"gpu-fraction": fraction},
+        },
+        "spec": {
+            "schedulerName": "kai-scheduler",
+            "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}},
+            "containers": [{"name": "main"}],
+        },
+        "status": {
+            "phase": "Pending",
+            "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+        },
+    }
+    return Pod.read(manifest)
+
+
+POOL = a_node_pool("pool", (L4, A10G, A100))
+
+
+def test_what_pods_prefer_is_chosen_by_weight() -> None:
+    assert types(planned(preferring("pod", (10, A10G), (20, A100)), POOL)) == [A100]
+    assert types(planned(preferring("pod", (20, A10G), (10, A100)), POOL)) == [A10G]
+
+
+def test_a_preference_is_no_filter() -> None:
+    pod = preferring("pod", (20, "no-such-type"), (10, A10G))
+    assert types(planned(pod, POOL)) == [A10G]
+    assert types(planned(pod, POOL, blocked=[(A10G, "pool")])) == [L4]
+    assert types(planned(pod, a_node_pool("pool", (L4,)))) == [L4]
+
+
+def test_the_next_one_serves_those_that_a_limit_keeps_from_the_first() -> None:
+    pods = [preferring(f"pod-{n}", (10, A10G), fraction="0.9") for n in range(3)]
+    first = a_node_pool("first", (A10G,), limits={"nvidia.com/gpu": 1})
+    assert types(planned(*pods, first, a_node_pool("second", (L4,)))) == [A10G, L4, L4]
+
+
+def test_free_and_requested_nodes_come_before_preferred_ones() -> None:
+    pod = preferring("pod", (10, A10G))
+    there = a_gpu_node("there", "NVIDIA-L4", gpus=1)
+    assert on_nodes(planned(pod, there, POOL)) == {"uid-pod": "there"}
+    requested = requests_of(planned(a_waiting_pod("other", gpu_fraction="0.1", selector={TYPE: L4}), POOL).nodes)
+    plan = planned(pod, POOL, requested=requested)
+    assert (plan.nodes, plan.needed) == ((), {requested[0].name})
+
+
+def test_a_plan_by_preference_that_is_fed_back_asks_for_nothing() -> None:
+    pods = [preferring(f"pod-{n}", (10, A10G), (20, A100), fraction="0.7") for n in range(4)]
+    plan = planned(*pods, POOL)
+    again = planned(*pods, POOL, requested=requests_of(plan.nodes))
+    assert not again.nodes
+    assert len(again.needed) == len(plan.nodes)
+
+
+def test_shares_in_mib_choose_by_gpus_and_then_by_price() -> None:
+    """Two of 20000 MiB fit one GPU of either type, however much of it is left."""
+    small, large = "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5"
+    pool = a_node_pool("pool", (small, large))
+    pods = [a_waiting_pod(f"pod-{n}", gpu_memory="20000") for n in range(2)]
+    for cheap, dear in ((small, large), (large, small)):
+        environment = an_environment(catalog={"prices": {cheap: 3.0, dear: 30.0}})
+        assert types(planned(*pods, pool, environment=environment)) == [cheap]
+
+
+@pytest.mark.parametrize(("surplus", "bought"), [(0, []), (2, []), (3, [L4_4]), (7, [L4_4])])
+def test_surplus_beyond_a_blocked_small_type_is_bounded(surplus: int, bought: list[str]) -> None:
+    """Half a GPU does not become a node of four unless that is allowed."""
+    environment = an_environment(demand={"surplusGpus": surplus})
+    pool = a_node_pool("pool", (L4, L4_4))
+    pod = a_waiting_pod(gpu_fraction="0.5")
+    plan = planned(pod, pool, blocked=[(L4, "pool")], environment=environment)
+    assert types(plan) == bought
+    if not bought:
+        assert "spec.demand.surplusGpus" in refused(plan)["uid-pod"]
+
+
+def test_the_smallest_type_that_there_is_has_no_surplus() -> None:
+    pod = a_waiting_pod(gpu_fraction="0.5")
+    assert types(planned(pod, a_node_pool("pool", (A100,)))) == [A100]
+    large = a_waiting_pod("large", gpu_fraction="0.5", gpu_fraction_num_devices="4")
+    pool = a_node_pool("pool", (L4, L4_4))
+    assert types(planned(large, pool, blocked=[(L4, "pool")])) == [L4_4]
+
+
+def test_pods_that_fill_a_larger_node_are_no_surplus() -> None:
+    pods = [a_waiting_pod(f"pod-{n}", gpu_fraction="0.9") for n in range(4)]
+    plan = planned(*pods, a_node_pool("pool", (L4, L4_4)), blocked=[(L4, "pool")])
+    assert (types(plan), len(on_new(plan))) == ([L4_4], 4)

@@ -1,0 +1,110 @@
+"""Nothing is requested for a pod before its grace is over, and for one that outwaited requests it is."""
+
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from plimsoll.model.cluster import Pod
+from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod, an_environment
+from tests.demand.plans import only, planned, requests_of
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+POOL = a_node_pool("pool", ("g6.xlarge",))
+
+
+def at(seconds: int) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def unschedulable(name: str, since: int, fraction: str = "0.9", **more: Any) -> Pod:
+    """A pod that the scheduler has said to be unschedulable so many seconds after the start."""
+    pod = a_waiting_pod(name, gpu_fraction=fraction, **more)
+    (condition,) = pod.conditions
+    time = at(since).strftime("%Y-%m-%dT%H:%M:%SZ")
+    said = condition.model_copy(update={"last_transition_time": time})
+    return pod.model_copy(update={"conditions": (said,), "creation_timestamp": time})
+
+
+def test_a_pod_waits_for_its_grace() -> None:
+    environment = an_environment(demand={"graceSeconds": 60})
+    pods = [unschedulable("early", 0), unschedulable("late", 30)]
+    plan = planned(*pods, POOL, environment=environment, now=at(59))
+    assert not plan.nodes
+    assert only(plan).in_grace == ("uid-early", "uid-late")
+    assert plan.next_deadline == at(60).isoformat()
+    plan = planned(*pods, POOL, environment=environment, now=at(60))
+    assert [node.pods for node in plan.nodes] == [("uid-early",)]
+    assert only(plan).in_grace == ("uid-late",)
+    assert plan.next_deadline == at(90).isoformat()
+    plan = planned(*pods, POOL, environment=environment, now=at(90))
+    assert (len(plan.nodes), plan.next_deadline) == (2, "")
+
+
+def test_without_the_setting_there_is_none() -> None:
+    assert planned(unschedulable("pod", 0), POOL, now=at(0)).nodes
+
+
+def test_free_and_requested_nodes_serve_a_pod_in_its_grace() -> None:
+    environment = an_environment(demand={"graceSeconds": 60})
+    there = planned(unschedulable("pod", 0), a_gpu_node(), POOL, environment=environment, now=at(1))
+    assert only(there).on_nodes == {"node": ("uid-pod",)}
+    requested = requests_of(planned(unschedulable("other", 0), POOL).nodes)
+    plan = planned(unschedulable("pod", 0), POOL, requested=requested, environment=environment, now=at(1))
+    assert (plan.nodes, plan.needed) == ((), {requested[0].name})
+    assert not only(plan).in_grace
+
+
+def test_what_is_planned_anyway_takes_pods_in_their_grace_along_or_leaves_them() -> None:
+    """A node for others may serve them; none is bought for them."""
+    environment = an_environment(demand={"graceSeconds": 60})
+    pods = [unschedulable("over", 0, "0.5"), unschedulable("within", 50, "0.5")]
+    plan = planned(*pods, POOL, environment=environment, now=at(61))
+    assert len(plan.nodes) == 1
+
+
+def hard_to_pack(seed: int = 22) -> list[Pod]:
+    """Shares of several GPUs with so much CPU that packing takes a node more than the bound proves."""
+    generator = random.Random(seed)
+    return [
+        unschedulable(
+            f"pod-{number:03}",
+            0,
+            f"0.{generator.choice([3, 4, 5, 6, 7])}",
+            cpu=f"{generator.choice([2, 4, 7, 9, 11])}",
+            gpu_fraction_num_devices=f"{generator.choice([1, 1, 2, 3])}",
+        )
+        for number in range(60)
+    ]
+
+
+def test_pods_wait_for_requested_nodes_of_which_the_bound_says_that_they_suffice_but_not_for_ever() -> None:
+    """KAI places the pods, so what the plan could not place may well fit; a pod that is older than all requests that it
+    could use, and for which they were there longer than is set, gets a node of its own."""
+    pods, pool = hard_to_pack(), a_node_pool("pool", ("g6.12xlarge",))
+    first = planned(*pods, pool)
+    assert first.gpus > first.least_gpus, "else this shows nothing"
+    since = at(600).isoformat()
+    requested = [replace(each, since=since) for each in requests_of(first.nodes[: first.least_gpus // 4])]
+    environment = an_environment(demand={"waitSeconds": 100})
+    early, late = (
+        planned(*pods, pool, requested=requested, environment=environment, now=now) for now in (at(700), at(701))
+    )
+    assert not early.nodes
+    assert only(early).awaiting
+    assert early.needed == {each.name for each in requested}
+    assert late.nodes
+    assert not only(late).awaiting
+    assert len(late.nodes) + len(requested) <= len(first.nodes)
+    younger = [pod.model_copy(update={"creation_timestamp": at(601).isoformat()}) for pod in pods]
+    assert not planned(*younger, pool, requested=requested, environment=environment, now=at(10_000)).nodes
+
+
+def test_what_the_bound_proves_to_be_missing_is_requested_at_once() -> None:
+    pods, pool = hard_to_pack(), a_node_pool("pool", ("g6.12xlarge",))
+    first = planned(*pods, pool)
+    requested = [
+        replace(each, since=at(0).isoformat()) for each in requests_of(first.nodes[: first.least_gpus // 4 - 5])
+    ]
+    plan = planned(*pods, pool, requested=requested, now=at(1))
+    assert 0 < plan.least_gpus <= plan.gpus <= first.gpus - 4 * len(requested)
