@@ -10,7 +10,7 @@ from plimsoll.packing.gpus.solver import solver
 
 _NODES = 200
 """Nodes of the search tree: a limit that does not depend on how fast the machine is, or how busy."""
-_SECONDS = 1.0
+_SECONDS = 30.0
 """Far more than so many nodes take, but for programs that are too large to be of use."""
 
 

@@ -26,9 +26,13 @@ class Bounds:
     """Number of nodes of each shape at that price, by name."""
 
     def met_by(self, placing: Placing) -> bool:
-        """Whether nothing can be better: all pods have a place, on the fewest GPUs, at the lowest price."""
+        """Whether all pods have a place, on the fewest GPUs, at the lowest price."""
         unplaced, gpus, price, _ = placing.cost
         return not unplaced and gpus <= self.least and price <= self.price
+
+    def nodes_met_by(self, placing: Placing) -> bool:
+        """Whether there are no more nodes than at that price are needed."""
+        return placing.cost[3] <= sum(self.shapes.values())
 
 
 def bounds(stock: Stock, without: Mapping[int, int], effort: Effort, found: Found | None = None) -> Bounds:

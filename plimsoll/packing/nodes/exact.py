@@ -10,7 +10,7 @@ from plimsoll.packing.nodes.placing import Placing, Stock
 
 _MOST_COLUMNS = 1500
 """Beyond these the program takes too long."""
-_NODES = 300
+_NODES = 100
 """Of the search tree."""
 _UNPLACED = 1000.0
 """What a pod without a place costs, beside one GPU."""

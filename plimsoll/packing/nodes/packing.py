@@ -18,6 +18,8 @@ from plimsoll.packing.nodes.patterns import by_patterns
 from plimsoll.packing.nodes.placing import Cost, Placing, Stock
 from plimsoll.packing.nodes.stacking import stacked
 
+_TRIES_FOR_NODES = 3
+"""Ways that are tried where only fewer nodes could be better."""
 _FEW_ITEMS = 300
 """Up to so many different pods best fit is tried first."""
 
@@ -66,9 +68,10 @@ def _search(stock: Stock, effort: Effort, without: Collection[Heuristic]) -> tup
     early = [stock.opened(first)] if len(stock.items) < _FEW_ITEMS else []
     late = (stock.opened(stock.on_nodes(_large_first)) for _ in range(not early))
     stacks = (stock.opened(stacked(stock, bound)) for _ in range(Heuristic.STACKING not in without))
-    for found in chain(early, () if Heuristic.PATTERNS in without else ways, late, stacks):
+    every = chain(early, () if Heuristic.PATTERNS in without else ways, late, stacks)
+    for tried, found in enumerate(every, start=1):
         best = found if best is None else min(best, found, key=_cost)
-        if bound.met_by(best) or effort.exhausted:
+        if effort.exhausted or (bound.met_by(best) and (bound.nodes_met_by(best) or tried >= _TRIES_FOR_NODES)):
             break
     assert best is not None, "there is one way at least"
     if not bound.met_by(best) and Heuristic.EMPTYING not in without:
