@@ -20,6 +20,7 @@ triggers are armed meanwhile; signals, the arming that is left then. The rest is
 
 import json
 import os
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cluster import (
+    CLI,
     OURS,
     a_loop,
     apply,
@@ -130,8 +132,17 @@ def measure(sandbox: Sandbox, shares: Sequence[TracePod], command: list[str], lo
         err.print(f"{len(shares)} share pods", style="dim")
         with ThreadPoolExecutor(CREATORS) as pool:
             list(pool.map(lambda pod: create(connection, pod), shares))
+        least = least_gpus(sandbox)
         with a_loop(command, os.environ | sandbox.environ("controller"), log) as process:
-            return {"pods": len(shares), **burst(connection, process, log)}
+            return {"pods": len(shares), "leastGpus": least, **burst(connection, process, log)}
+
+
+def least_gpus(sandbox: Sandbox) -> int:
+    """Lower bound of the GPUs of the nodes that the waiting pods need, as the command tells it."""
+    command = [*CLI, "demand", "--output", "json"]
+    environment = os.environ | sandbox.environ("controller")
+    told = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout
+    return int(json.loads(told)["summary"]["leastGpus"])
 
 
 def create(connection: Connection, pod: TracePod) -> None:
@@ -182,7 +193,6 @@ def burst(connection: Connection, loop: psutil.Process, log: Path) -> dict[str, 
         "rounds": len(deltas),
         "triggers": len(triggers),
         "gpus": sum(map(gpus, triggers)),
-        "leastGpus": sum(demand["status"].get("leastGpus", 0) for demand in demands(connection)),
         "requests": busy(asked) - busy(before),
         "requestsToRest": busy(after) - busy(before),
         "cpuSeconds": round(cpu_seconds(loop) - cpu, 1),

@@ -1,6 +1,5 @@
 """The output of `plimsoll queues`: the tree of queues as a table and as JSON."""
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from rich.table import Table
@@ -34,7 +33,7 @@ def as_json(usage: QueueUsage, following: NextGpu | None) -> dict[str, Any]:
                 "priority": usage.tree.priority(name),
                 **{resource.value: _amounts(usage, name, resource) for resource in Resource},
             }
-            for name, depth in _in_order(usage)
+            for name, depth in usage.tree.nested()
         ],
         "total": {resource.value: usage.total[resource] / MILLI for resource in Resource},
         "next": next_as_json(following),
@@ -50,7 +49,7 @@ def print_tree(usage: QueueUsage, following: NextGpu | None) -> None:
     table.add_column("GPUs of", no_wrap=True)
     for column in _COLUMNS:
         table.add_column(column, justify="right")
-    for name, depth in _in_order(usage):
+    for name, depth in usage.tree.nested():
         amounts = _amounts(usage, name, Resource.GPU)
         broken = usage.tree.broken_at(name)
         table.add_row(
@@ -116,14 +115,3 @@ def _pod(each: QueuedPod) -> dict[str, Any]:
 
 def _gpus(pod: QueuedPod) -> str:
     return f"{pod.gpu_milli / MILLI:g} GPU" + ("s" if pod.gpu_milli > MILLI else "")
-
-
-def _in_order(usage: QueueUsage) -> Iterator[tuple[str, int]]:
-    """Each queue with its depth, after its parent; queues without a path to a root come last."""
-    tree = usage.tree
-    left = [(name, 0) for name in reversed(tree.roots)]
-    while left:
-        name, depth = left.pop()
-        yield name, depth
-        left += [(child, depth + 1) for child in reversed(tree.children.get(name, ()))]
-    yield from ((name, 0) for name in tree if tree.broken_at(name))

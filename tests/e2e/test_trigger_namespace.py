@@ -37,7 +37,8 @@ def sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
             resources = list(yaml.safe_load_all((GOLDEN / "foundation.yaml").read_text()))
             order = ("Namespace", "ServiceAccount", "CustomResourceDefinition")
             for each in sorted(resources, key=lambda each: each["inputs"]["kind"] not in order):
-                if "AdmissionPolicy" not in each["type"] or each["name"] == "plimsoll-trigger-namespace":
+                name = each["inputs"]["metadata"]["name"]
+                if "AdmissionPolicy" not in each["type"] or name == "plimsoll-trigger-namespace":
                     admin.apply(each["inputs"])
             _give_rights(admin)
             with closing(acting_as(sandbox, tmp_path_factory.mktemp("tenant"), TENANT)) as tenant:

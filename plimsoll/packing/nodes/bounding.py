@@ -99,7 +99,6 @@ def _ratios(item: Item) -> tuple[float, ...]:
 
 def _share_counts(stock: Stock, counts: dict[int, int]) -> ShareCounts:
     """Each GPU of these pods for itself, onto the free GPUs and new ones; pods that no new node takes are left out."""
-    openable = {shape.kind for shape in stock.shapes}
     devices: Counter[tuple[tuple[str, Milli], ...]] = Counter()
     for number, count in counts.items():
         item = stock.items[number]
@@ -115,6 +114,6 @@ def _share_counts(stock: Stock, counts: dict[int, int]) -> ShareCounts:
             ({stock.kind[kind]: size for kind, size in milli}, count) for milli, count in sorted(devices.items())
         ),
         kinds=len(stock.kinds),
-        new_kinds=tuple(stock.kind[kind] for kind in stock.kinds if kind in openable),
+        new_kinds=stock.new_kinds,
         supply=supply,
     )

@@ -6,7 +6,7 @@ they are dealt such that CPU and memory are spread evenly.
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from plimsoll.packing.gpus import Effort, Found, ShareCounts, pack_counts
@@ -31,18 +31,17 @@ _FreePart = tuple[int, int]
 def by_patterns(stock: Stock, effort: Effort, without: Collection[Heuristic]) -> tuple[Bounds, Iterator[Placing]]:
     """The bound, and ways to place all pods, the best not first."""
     base = Placing(stock.empty())
-    several = [number for number, item in enumerate(stock.items) if not item.single]
-    alone: list[_Unit] = []
-    for number in sorted(several, key=lambda each: (-stock.items[each].devices, -stock.items[each].least_milli, each)):
-        left = base.filling.place(stock.asks[number], stock.items[number].count)
-        if left and stock.items[number].whole:
-            alone.append(_unit(stock, ((number,),) * stock.items[number].devices, left))
-        elif left:
-            base.left[number] = left
+    stock.place_several(base)
+    alone = [
+        _unit(stock, ((number,),) * stock.items[number].devices, base.left.pop(number))
+        for number in list(base.left)
+        if stock.items[number].whole
+    ]
     stock.open(base)
-    shared = _Shared(stock, base, [number for number, item in enumerate(stock.items) if item.single])
+    singles = [number for number, item in enumerate(stock.items) if item.single]
+    shared = _Shared(stock, base, singles)
     units = [*alone, *shared.place(effort), *_opened(stock, base)]
-    every = not several and not shared.loose
+    every = len(singles) == len(stock.items) and not shared.loose
     bound = bounds(stock, {}, effort, shared.found if every else None)
     return bound, _OntoShapes(stock, base, units, shared.loose).ways(bound, effort, without)
 
@@ -122,14 +121,13 @@ class _Shared:
                 if free > 0 and (items or at not in self._base.shapes):
                     units[row.kind, free] += row.count
         supply = {(kind, exact_milli(free, stock.grid.gpu)): count for (kind, free), count in units.items()}
-        openable = {shape.kind for shape in stock.shapes}
         counts = ShareCounts(
             items=tuple(
                 ({stock.kind[kind]: size for kind, size in sizes}, sum(self._left[n] for n in self._of_size[sizes]))
                 for sizes in self._sizes
             ),
             kinds=len(stock.kinds),
-            new_kinds=tuple(stock.kind[kind] for kind in stock.kinds if kind in openable),
+            new_kinds=stock.new_kinds,
             supply=supply,
         )
         problem = counts.problem()
@@ -227,9 +225,8 @@ class _Shared:
 
     def _fits(self, unit: _Unit) -> bool:
         stock = self._stock
-        return any(_takes(stock, unit, shape) for shape in stock.shapes) or any(
-            _is_taken_by(stock, unit, node) for node, _ in stock.free
-        )
+        nodes: Iterable[NodeShape | FreeNode] = (*stock.shapes, *(node for node, _ in stock.free))
+        return any(_takes(stock, unit, node) for node in nodes)
 
     def _dealt(self, new: Sequence[tuple[tuple[tuple[int, int], ...], int]]) -> list[list[int]]:
         stock = self._stock
@@ -258,22 +255,13 @@ class _Shared:
         return dealt
 
 
-def _takes(stock: Stock, unit: _Unit, shape: NodeShape) -> bool:
+def _takes(stock: Stock, unit: _Unit, node: NodeShape | FreeNode) -> bool:
+    """Whether the GPUs of the node that are wholly free are enough, and its CPU, memory and pods."""
     ask = unit.ask
-    return (
-        bool(ask.sizes[stock.kind[shape.kind]])
-        and shape.gpus >= len(ask.held)
-        and shape.cpu_milli >= ask.cpu_milli
-        and shape.memory_mib >= ask.memory_mib
-        and shape.pods >= ask.pods
-    )
-
-
-def _is_taken_by(stock: Stock, unit: _Unit, node: FreeNode) -> bool:
-    ask = unit.ask
+    whole = node.gpus if isinstance(node, NodeShape) else node.gpus.count(GPU_MILLI)
     return (
         bool(ask.sizes[stock.kind[node.kind]])
-        and node.gpus.count(GPU_MILLI) >= len(ask.held)
+        and whole >= len(ask.held)
         and node.cpu_milli >= ask.cpu_milli
         and node.memory_mib >= ask.memory_mib
         and node.pods >= ask.pods
@@ -314,7 +302,7 @@ class _OntoShapes:
     def _filled(self, chosen: Sequence[tuple[int, int]], evenly: bool) -> Placing:
         stock, base = self._stock, self._base
         placing = Placing(base.filling.copy(), unplaced=dict(base.unplaced))
-        filling, first = placing.filling, len(base.filling)
+        filling = placing.filling
         for shape, count in chosen:
             stock.add_new(placing, shape, count)
         gpus = sum(len(unit.ask.held) * unit.count for unit in self._units) or 1
@@ -329,11 +317,8 @@ class _OntoShapes:
             if homeless:
                 for item, number in Counter(item for items in ask.held for item in items).items():
                     rest[item] += homeless * number // stock.items[item].devices
-        for at in range(first, len(filling)):
-            if (label := filling.row(at).label) < 0:
-                placing.shapes[at] = -1 - label
-        left = sorted(rest, key=lambda item: (-stock.items[item].devices, -stock.items[item].least_milli, item))
-        placing.left = {item: rest[item] for item in left if rest[item]}
+        placing.note_shapes()
+        placing.left = {item: rest[item] for item in stock.large_first(rest) if rest[item]}
         stock.open(placing)
         return stock.finished(placing)
 

@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 
 from plimsoll.packing.nodes.filling import Ask, Filling, Row
 from plimsoll.packing.nodes.need import FilledNode, FreeNode, Item, Limit, NodeShape
-from plimsoll.packing.units import Grid
+from plimsoll.packing.units import Grid, Milli
 
 _OVER_LIMIT = 10**9
 """What a placing beyond a limit costs, beside one pod without a place."""
 _FINEST = 10**12
 """Units of a GPU in which sizes are counted at most."""
 
+_Alike = tuple[int, str, tuple[Milli, ...], int, int, int]
+"""What nodes share that are alike but for their names and the order of their GPUs."""
 Cost = tuple[int, int, float, int]
 """Pods without a place, GPUs, price and number of new nodes, the less the better."""
 
@@ -30,6 +32,12 @@ class Placing:
     """Rows of new nodes, with the number of their shape."""
     cost: Cost = (0, 0, 0.0, 0)
 
+    def note_shapes(self) -> None:
+        """Gives each row of new nodes the shape that it was added with; placing splits rows."""
+        for at in range(len(self.filling)):
+            if (label := self.filling.row(at).label) < 0:
+                self.shapes[at] = -1 - label
+
 
 class Stock:
     """Items, shapes, free nodes and limits; kinds, items and shapes have numbers."""
@@ -40,12 +48,11 @@ class Stock:
         self.items = items
         self.shapes = shapes
         self.limits = limits
-        self.nodes: dict[tuple[object, ...], list[FreeNode]] = defaultdict(list)
-        """Nodes that are alike but for their names and the order of their GPUs."""
+        alike: defaultdict[_Alike, list[FreeNode]] = defaultdict(list)
         for node in nodes:
             gpus = tuple(sorted(node.gpus))
-            self.nodes[node.tier, node.kind, gpus, node.cpu_milli, node.memory_mib, node.pods].append(node)
-        self._groups = [sorted(self.nodes[key], key=lambda node: node.name) for key in sorted(self.nodes, key=_key)]
+            alike[node.tier, node.kind, gpus, node.cpu_milli, node.memory_mib, node.pods].append(node)
+        self._groups = [sorted(group, key=lambda node: node.name) for _, group in sorted(alike.items())]
         kinds = {kind for item in items for kind, _ in item.milli}
         self.kinds = sorted(kinds | {shape.kind for shape in shapes} | {group[0].kind for group in self._groups})
         self.kind = {kind: number for number, kind in enumerate(self.kinds)}
@@ -75,6 +82,21 @@ class Stock:
     def free(self) -> Iterator[tuple[FreeNode, int]]:
         """A free node of each group, with how many are alike."""
         return ((group[0], len(group)) for group in self._groups)
+
+    @property
+    def new_kinds(self) -> tuple[int, ...]:
+        """Numbers of the kinds that shapes have, in order."""
+        return tuple(sorted({self.kind[shape.kind] for shape in self.shapes}))
+
+    def large_first(self, numbers: Iterable[int]) -> list[int]:
+        """These items, those with the most GPUs and then the largest shares first."""
+        return sorted(numbers, key=lambda each: (-self.items[each].devices, -self.items[each].least_milli, each))
+
+    def place_several(self, placing: Placing) -> None:
+        """Best fit of the pods that are no share of one GPU onto the nodes there are."""
+        for number in self.large_first(at for at, item in enumerate(self.items) if not item.single):
+            if left := placing.filling.place(self.asks[number], self.items[number].count):
+                placing.left[number] = left
 
     def on_nodes(self, order: Callable[[Item], tuple[object, ...]]) -> Placing:
         """Best fit in that order onto free nodes alone."""
@@ -129,7 +151,8 @@ class Stock:
                 before = len(placing.filling)
                 row = self.add_new(placing, shape, most)
                 left = placing.filling.place(self.asks[number], left)
-                placing.filling.drop(row) if not any(placing.filling.row(row).held) else None
+                if not any(placing.filling.row(row).held):
+                    placing.filling.drop(row)
                 for at in range(before, len(placing.filling)):
                     placing.shapes[at] = shape
                     opened[shape] += placing.filling.row(at).count
@@ -255,7 +278,3 @@ class Stock:
                     gpus[gpu].append(name)
                     left[gpu] -= 1
         return [tuple(sorted(each)) for each in gpus]
-
-
-def _key(key: tuple[object, ...]) -> tuple[object, ...]:
-    return key

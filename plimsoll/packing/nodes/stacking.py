@@ -23,19 +23,14 @@ def stacked(stock: Stock, bound: Bounds) -> Placing:
         opened[number] = min(count, stock.room(opened, number))
         if opened[number]:
             rows.append(stock.add_new(placing, number, opened[number]))
-    several = [number for number, item in enumerate(stock.items) if not item.single]
-    for number in sorted(several, key=lambda each: (-stock.items[each].devices, -stock.items[each].least_milli, each)):
-        if left := placing.filling.place(stock.asks[number], stock.items[number].count):
-            placing.left[number] = left
+    stock.place_several(placing)
     stack = _Stack(stock, placing)
     for at, row in list(placing.filling.rows()):
         if at in rows or row.label >= 0 or any(row.held):
             for _ in range(row.count):
                 stack.fill(placing.filling.split(at))
     placing.left |= stack.left()
-    for at in range(len(placing.filling)):
-        if (label := placing.filling.row(at).label) < 0:
-            placing.shapes[at] = -1 - label
+    placing.note_shapes()
     return placing
 
 

@@ -50,6 +50,11 @@ class QueueGate:
                 if not amount[resource]:
                     continue
                 amounts, more = tree.amounts(name, resource), _part(amount[resource])
+                if amounts.limit == 0:
+                    return (
+                        f"{OVER_LIMIT}: {_who(name, queue)} admits no {resource}, and {more} are requested: set "
+                        f"spec.resources.{resource}.limit (-1 for unlimited); KAI takes an absent limit as 0"
+                    )
                 if amounts.limit is not None and load.allocated[resource] + amount[resource] > amounts.limit:
                     return (
                         f"{OVER_LIMIT}: {_who(name, queue)} has {_part(load.allocated[resource])} of its limit of "

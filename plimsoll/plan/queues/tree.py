@@ -60,6 +60,15 @@ class QueueTree:
         """Queues without a parent, by name."""
         return tuple(name for name in self if not self._queues[name].parent)
 
+    def nested(self) -> Iterator[tuple[str, int]]:
+        """Each queue with its depth, after its parent; queues without a path to a root come last."""
+        left = [(name, 0) for name in reversed(self.roots)]
+        while left:
+            name, depth = left.pop()
+            yield name, depth
+            left += [(child, depth + 1) for child in reversed(self.children.get(name, ()))]
+        yield from ((name, 0) for name in self if self.broken_at(name))
+
     def is_leaf(self, name: str) -> bool:
         return name in self and name not in self.children
 

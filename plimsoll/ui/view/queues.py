@@ -1,6 +1,5 @@
 """Rows of queues: the tree in order, with amounts of GPUs."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from plimsoll.plan.queues import MILLI, NOTHING, QueueUsage, Resource
@@ -34,7 +33,7 @@ class QueueRow:
 
 def queue_rows(usage: QueueUsage, wanted: Filter) -> tuple[QueueRow, ...]:
     """Each queue after its parent; a filter keeps the parents of what it finds."""
-    rows = [_row(usage, name, depth) for name, depth in _in_order(usage)]
+    rows = [_row(usage, name, depth) for name, depth in usage.tree.nested()]
     found = {row.name for row in rows if wanted.finds(row.name) and wanted.queue in ("", row.name)}
     kept = {above for name in found for above in (name, *usage.tree.lineage(name))}
     return tuple(row for row in rows if row.name in kept)
@@ -59,13 +58,3 @@ def _row(usage: QueueUsage, name: str, depth: int) -> QueueRow:
         problem=tree.broken_at(name),
         children=len(tree.children.get(name, ())),
     )
-
-
-def _in_order(usage: QueueUsage) -> Iterator[tuple[str, int]]:
-    tree = usage.tree
-    left = [(name, 0) for name in reversed(tree.roots)]
-    while left:
-        name, depth = left.pop()
-        yield name, depth
-        left += [(child, depth + 1) for child in reversed(tree.children.get(name, ()))]
-    yield from ((name, 0) for name in tree if tree.broken_at(name))
