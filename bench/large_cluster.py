@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from plimsoll.cluster.queues import NO_LOAD, QueueLoads
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import Queue
 from plimsoll.model.karpenter import NodePool
-from plimsoll.plan.queues import NO_LOAD, QueueLoads
 
 GPUS: Final = 8
 PRODUCTS: Final = {

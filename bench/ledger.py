@@ -20,8 +20,8 @@ from rich.table import Table
 
 from bench.command import command
 from plimsoll.cli.shared import OUT, Format, Output, print_json
+from plimsoll.cluster.ledger import GpuLedger, free_nodes
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.plan.ledger import GpuLedger, free_nodes
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share
 
 

@@ -34,6 +34,11 @@ CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 QUEUE: Final = "kai.scheduler/queue"
 
+LWS_SIZE: Final = "leaderworkerset.sigs.k8s.io/size"
+"""Annotation of a LeaderWorkerSet's pod: the number of pods in its group, its leader among them."""
+TENSOR_FUSION_REQUESTS: Final = ("tensor-fusion.ai/tflops-request", "tensor-fusion.ai/vram-request")
+"""Annotations with a pod's original request, before its conversion to a share of a GPU."""
+
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 GPU_COUNT: Final = "nvidia.com/gpu.count"

@@ -26,11 +26,11 @@ from plimsoll.bind.planning import (
     reservation_manifest,
     unclaim_patch,
 )
+from plimsoll.cluster.pods import gpu_groups
 from plimsoll.kube import MERGE_PATCH, Connection, RequestError
 from plimsoll.labels import GPU_PORTION, RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Pod
-from plimsoll.plan.pods import gpu_groups
 
 log = structlog.get_logger(__name__)
 

@@ -42,10 +42,10 @@ def demand(
     """
     from plimsoll.cli.demand_report import as_json, print_demands
     from plimsoll.cli.picture import as_html, as_svg, gpu_picture, print_picture
+    from plimsoll.cluster.pods import rival_warnings
     from plimsoll.plan.demand import DemandPlanner
     from plimsoll.plan.limits import environment_room
     from plimsoll.plan.owned import Delta
-    from plimsoll.plan.pods import rival_warnings
     from plimsoll.plan.requests import RequestRound
     from plimsoll.plan.view import ClusterView
 

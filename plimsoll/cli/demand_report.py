@@ -9,10 +9,10 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from plimsoll.cli.shared import OUT
+from plimsoll.cluster.pods import PodShare
 from plimsoll.model.api import DemandPhase
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
-from plimsoll.plan.pods import PodShare
 from plimsoll.text import counted, shortlist
 
 Phases = Mapping[str, DemandPhase]

@@ -10,12 +10,12 @@ import typer
 
 from plimsoll.cli.estimate_report import Model, Ranking, ranked, show_candidates, show_estimate
 from plimsoll.cli.shared import Format, Output
+from plimsoll.cluster.catalog import Catalog, UnknownInstanceTypeError
+from plimsoll.cluster.nodes import mig_slice
 from plimsoll.errors import PlimsollError
 from plimsoll.estimating import ModelNeed, Settings, estimate, settings_of
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import MIB_PER_GIB, InstanceType, InvalidFigureError, NodeGpus
-from plimsoll.plan.catalog import Catalog, UnknownInstanceTypeError
-from plimsoll.plan.nodes import mig_slice
 from plimsoll.presets import ModelCatalog, catalog_of
 from plimsoll.text import did_you_mean
 

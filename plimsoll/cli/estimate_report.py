@@ -8,9 +8,9 @@ from rich import box
 from rich.table import Table
 
 from plimsoll.cli.shared import ERR, OUT, REFUSED, Format, print_document
+from plimsoll.cluster.catalog import Candidate
 from plimsoll.estimating import Estimate, Infeasible, ModelNeed
 from plimsoll.model.cluster import InstanceType, NodeGpus
-from plimsoll.plan.catalog import Candidate
 from plimsoll.presets import DISK_HEADROOM_GIB
 
 MILLION: Final = 1_000_000

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from plimsoll.apply import LAST_DELTA, LEASE_VERSION, LeaseSettings
 from plimsoll.cli.shared import OUT
+from plimsoll.cluster.ledger import gpu_ledger
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
 from plimsoll.labels import INSTANCE_TYPE
@@ -20,7 +21,6 @@ from plimsoll.model.api import ConditionType, DemandPhase
 from plimsoll.model.meta import Declared, condition_of, describe_errors
 from plimsoll.observe.cluster import read_cluster
 from plimsoll.packing import GPU_MILLI
-from plimsoll.plan.ledger import gpu_ledger
 from plimsoll.plan.view import ClusterView
 
 SHOWN: Final = ("Environment", "Workspace", "NodeClaim", "NodePool", "Node", "Pod", "GPUDemand")

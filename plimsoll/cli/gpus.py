@@ -24,7 +24,7 @@ def gpus(
     Exit code 2 where something does.
     """
     from plimsoll.cli.gpus_report import as_json, print_ledger
-    from plimsoll.plan.ledger import gpu_ledger
+    from plimsoll.cluster.ledger import gpu_ledger
 
     if file:
         from plimsoll.observe.files import snapshot_from_files

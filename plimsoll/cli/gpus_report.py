@@ -7,8 +7,8 @@ from rich import box
 from rich.table import Table
 
 from plimsoll.cli.shared import OUT
+from plimsoll.cluster.ledger import GpuAccount, GpuGroup
 from plimsoll.packing import GPU_MILLI, Milli
-from plimsoll.plan.ledger import GpuAccount, GpuGroup
 
 
 def as_json(accounts: Sequence[GpuAccount]) -> dict[str, Any]:

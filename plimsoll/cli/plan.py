@@ -10,13 +10,13 @@ from rich.text import Text
 
 from plimsoll.cli.queues_report import next_as_json, next_line
 from plimsoll.cli.shared import OUT, REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_document
+from plimsoll.cluster.queues import NextGpu, next_gpu, queue_usage
 from plimsoll.cost import Prices, planned_cost
 from plimsoll.model import Change, Plan, Snapshot, Verdict
 from plimsoll.model.cluster import SERVICE
 from plimsoll.model.meta import dig
 from plimsoll.plan import plan as plan_round
 from plimsoll.plan import validate
-from plimsoll.plan.queues import NextGpu, next_gpu, queue_usage
 from plimsoll.plan.requests import NodeRequest
 from plimsoll.policy import withhold
 from plimsoll.text import counted

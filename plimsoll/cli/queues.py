@@ -10,7 +10,7 @@ from plimsoll.cli.shared import Context, Format, Kubeconfig, Output, print_docum
 from plimsoll.errors import InvalidObjectError, PlimsollError
 
 if TYPE_CHECKING:
-    from plimsoll.plan.queues import UsageByQueue
+    from plimsoll.cluster.queues import UsageByQueue
 
 app = typer.Typer(add_completion=False)
 
@@ -42,7 +42,7 @@ def queues(  # noqa: PLR0917 - options of a command, each given by name
     if ctx.invoked_subcommand is not None:
         return
     from plimsoll.cli.queues_report import as_json, print_tree
-    from plimsoll.plan.queues import PastUsage, next_gpu, queue_usage
+    from plimsoll.cluster.queues import PastUsage, next_gpu, queue_usage
 
     if file:
         from plimsoll.observe.files import snapshot_from_files
@@ -85,7 +85,7 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
     Exit code 2 if there are findings.
     """
     from plimsoll.cli.shared import print_findings
-    from plimsoll.plan.queues import check_queues, is_queue
+    from plimsoll.cluster.queues import check_queues, is_queue
 
     manifests = list(_from_files(file)) if file else _from_cluster(kubeconfig, context)
     there = {each["metadata"].get("name") for each in manifests if is_queue(each)}
@@ -96,8 +96,8 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
 
 
 def _from_files(paths: list[str]) -> Iterator[dict[str, Any]]:
+    from plimsoll.cluster.queues import require_object
     from plimsoll.observe.files import ManifestError, objects_of, read_documents
-    from plimsoll.plan.queues import require_object
 
     for document in read_documents(paths):
         for place, manifest in objects_of(document):
@@ -126,8 +126,8 @@ def _past_usage(path: Path | None) -> "UsageByQueue | None":
     import yaml
     from pydantic import TypeAdapter, ValidationError
 
+    from plimsoll.cluster.queues import UsageByQueue
     from plimsoll.model.meta import describe_errors
-    from plimsoll.plan.queues import UsageByQueue
 
     try:
         return TypeAdapter(UsageByQueue).validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))

@@ -6,8 +6,8 @@ from rich.table import Table
 from rich.text import Text
 
 from plimsoll.cli.shared import OUT
+from plimsoll.cluster.queues import MILLI, NOTHING, NextGpu, QueuedPod, QueueUsage, Resource
 from plimsoll.model.kai import UNLIMITED
-from plimsoll.plan.queues import MILLI, NOTHING, NextGpu, QueuedPod, QueueUsage, Resource
 from plimsoll.text import shortlist
 
 _COLUMNS: Final = {

@@ -9,15 +9,15 @@ from rich.text import Text
 
 from plimsoll.cli.completion import namespaces
 from plimsoll.cli.shared import OUT, Context, Format, Kubeconfig, Output, log_to_stderr, print_document, snapshots
+from plimsoll.cluster.ledger import gpu_ledger
+from plimsoll.cluster.pods import rival_warnings
 from plimsoll.cost import Prices, cluster_cost
 from plimsoll.model import InvalidWorkspace, Reason, Snapshot
 from plimsoll.model.api import ConditionType, Environment, GPUDemand, Workspace
 from plimsoll.model.cluster import SERVICE, Workload
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import condition_of
-from plimsoll.plan.ledger import gpu_ledger
 from plimsoll.plan.owned import phase_of
-from plimsoll.plan.pods import rival_warnings
 from plimsoll.text import counted, shortlist
 
 SHOWN = ("Environment", "Workspace", "NodeClaim", "Deployment", "StatefulSet", "LeaderWorkerSet", "GPUDemand")

@@ -7,11 +7,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from plimsoll.cluster.queues import queue_usage
 from plimsoll.cost import Prices
 from plimsoll.model import Snapshot
 from plimsoll.model.api import ConditionType
 from plimsoll.packing import GPU_MILLI
-from plimsoll.plan.queues import queue_usage
 from plimsoll.text import counted
 from plimsoll.ui.view import (
     ClusterPage,

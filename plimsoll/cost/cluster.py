@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from plimsoll.cluster.ledger import GpuAccount
 from plimsoll.cost.prices import Prices
 from plimsoll.packing import GPU_MILLI
-from plimsoll.plan.ledger import GpuAccount
 
 
 @dataclass(frozen=True, slots=True)

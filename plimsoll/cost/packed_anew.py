@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from plimsoll.cluster.ledger import GpuAccount, free_node, gpu_ledger
+from plimsoll.cluster.pods import ASSUMED_MILLI, bound_pods, is_reservation, read_shares
 from plimsoll.cost.prices import Prices
 from plimsoll.labels import DO_NOT_DISRUPT, NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
@@ -16,8 +18,6 @@ from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import NAMESPACES, GPUShare
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import NodePacking, NodeShape, PodNeed, pack_nodes
-from plimsoll.plan.ledger import GpuAccount, free_node, gpu_ledger
-from plimsoll.plan.pods import ASSUMED_MILLI, bound_pods, is_reservation, read_shares
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from plimsoll.cluster.catalog import Catalog
 from plimsoll.model import Snapshot
-from plimsoll.plan.catalog import Catalog
 
 
 class Prices:

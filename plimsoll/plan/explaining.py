@@ -4,14 +4,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from plimsoll.estimating import Estimate, Estimates, Infeasible, ReplicaNeed, Settings, replica_need
-from plimsoll.labels import as_label_value
-from plimsoll.model import Change, Deletion, Owner, Plan, Snapshot, Verdict
-from plimsoll.model.api import Environment, EnvironmentSpec, Workspace, WorkspaceRef
-from plimsoll.model.cluster import Node, NodeGpus, Workload
-from plimsoll.model.karpenter import NodeClaim
-from plimsoll.plan.catalog import OfferedType, OfferedTypes, claim_gpus
-from plimsoll.plan.nodes import (
+from plimsoll.cluster.catalog import OfferedType, OfferedTypes, claim_gpus
+from plimsoll.cluster.nodes import (
     InvalidGpuLabel,
     NodeIndex,
     Offer,
@@ -21,6 +15,12 @@ from plimsoll.plan.nodes import (
     short_of_devices,
     why_unusable,
 )
+from plimsoll.estimating import Estimate, Estimates, Infeasible, ReplicaNeed, Settings, replica_need
+from plimsoll.labels import as_label_value
+from plimsoll.model import Change, Deletion, Owner, Plan, Snapshot, Verdict
+from plimsoll.model.api import Environment, EnvironmentSpec, Workspace, WorkspaceRef
+from plimsoll.model.cluster import Node, NodeGpus, Workload
+from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.owned import Attempts, ClaimProgress, Wait
 from plimsoll.plan.planning import plan
 from plimsoll.plan.validating import validate

@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from plimsoll.cluster.catalog import OfferedType
+from plimsoll.cluster.pods import marked_pods, rival_warnings
 from plimsoll.estimating import preset_of
 from plimsoll.labels import NODEPOOL, SPEC_HASH
 from plimsoll.model import Deletion, DemandRef, LeavingPod, ObjectKey, Plan, Snapshot, Verdict
 from plimsoll.model.api import Provisioner as Kind
 from plimsoll.model.api import Workspace, WorkspaceRef
 from plimsoll.model.cluster import SERVICE, Workload
-from plimsoll.plan.catalog import OfferedType
 from plimsoll.plan.demand import DemandPlanner
 from plimsoll.plan.limits import environment_budget, environment_room
 from plimsoll.plan.owned import AttemptTracker, Delta, Owned, alive, by_age, key_of, object_labels, ownership_labels
-from plimsoll.plan.pods import marked_pods, rival_warnings
 from plimsoll.plan.provisioning import (
     NodeClaimProvisioner,
     NodeTarget,

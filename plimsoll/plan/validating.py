@@ -1,10 +1,10 @@
 """Validation: each Workspace of a snapshot is accepted or refused, with the reason and what to change."""
 
+from plimsoll.cluster.catalog import claim_gpus
 from plimsoll.estimating import Sizing
 from plimsoll.model import Reason, Refusal, Snapshot, Verdict
 from plimsoll.model.api import SELECTOR_RESERVED, TEMPLATE_RESERVED, EnvironmentSpec, Limits, Workspace
 from plimsoll.model.meta import labels_of
-from plimsoll.plan.catalog import claim_gpus
 from plimsoll.plan.limits import Budget, DemandUsage, NamespaceBudget, forbidden, reserved_keys
 from plimsoll.plan.owned import alive, by_age
 from plimsoll.plan.view import ClusterView

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from plimsoll.cluster.queues import queue_uses
 from plimsoll.labels import GROUP
-from plimsoll.plan.queues import queue_uses
 from plimsoll.policy.fields import Manifest, group_of, is_kind, kind_of
 from plimsoll.policy.pod_templates import pod_templates
 from plimsoll.policy.rules import CHART_FILE_KIND, TRAINER, VALUES_KIND, charts

@@ -7,10 +7,10 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from plimsoll.cluster.ledger import FollowedLedger, GpuAccount
 from plimsoll.cost import ClusterCost, PlannedCost, Prices, cluster_cost, planned_cost
 from plimsoll.model import Plan, Snapshot
 from plimsoll.packing import GPU_MILLI
-from plimsoll.plan.ledger import FollowedLedger, GpuAccount
 
 
 class CapacityMetrics(Collector):

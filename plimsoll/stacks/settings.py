@@ -8,6 +8,7 @@ import pulumi
 from pulumi.runtime.config import CONFIG, is_config_secret
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from plimsoll.cluster.queues import check_queues
 from plimsoll.components.specs import (
     ControllerSpec,
     GpuDiscoverySpec,
@@ -27,7 +28,6 @@ from plimsoll.model.api import (
 )
 from plimsoll.model.kai import NAMESPACE, QueueName, QueueSpec
 from plimsoll.model.meta import Declared, Severity, describe_errors
-from plimsoll.plan.queues import check_queues
 
 _TEXTS = ("layer", "triggerNamespace")
 OF_STACK = ("import", "import_")

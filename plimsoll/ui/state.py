@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
+from plimsoll.cluster.queues import NextGpu, QueueUsage, next_gpu, queue_usage
 from plimsoll.cost import Prices
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.plan import Story, explain, validate
 from plimsoll.plan import plan as plan_round
 from plimsoll.plan.demand import DemandPlanner
-from plimsoll.plan.queues import NextGpu, QueueUsage, next_gpu, queue_usage
 from plimsoll.plan.view import ClusterView
 from plimsoll.policy import withhold
 from plimsoll.ui.feed import Feed

@@ -3,10 +3,10 @@
 import pytest
 
 from plimsoll.bind.planning import Bind, Claim, Reserve, Said
+from plimsoll.cluster.pods import gpu_groups
 from plimsoll.labels import GPU_GROUP, RESERVED_GPU, SELECTED_NODE, VISIBLE_DEVICES
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.kai import ReservationSettings
-from plimsoll.plan.pods import gpu_groups
 from tests.binding.cluster import Cluster, a_gpu_node, a_plain_pod, a_share
 
 

@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.cluster.pods import gpu_groups, read_share
 from plimsoll.labels import RESERVED_GPU
-from plimsoll.plan.pods import gpu_groups, read_share
 from tests.binding.cluster import Cluster, a_gpu_node, a_share
 
 FRACTIONS = ("0.2", "0.3", "0.5", "0.7", "0.9")

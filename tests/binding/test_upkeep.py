@@ -3,8 +3,8 @@
 import pytest
 
 from plimsoll.bind.planning import Collect, Evict, MarkUnknown, Reserve, Unclaim
+from plimsoll.cluster.pods import gpu_groups
 from plimsoll.labels import MANAGED_BY, RESERVED_GPU, UNKNOWN_GPU
-from plimsoll.plan.pods import gpu_groups
 from tests.binding.cluster import Cluster, a_gpu_node, a_plain_pod, a_share
 
 

@@ -12,8 +12,8 @@ from botocore.stub import Stubber
 from typer.testing import CliRunner
 
 from plimsoll.cli.estimate import app
+from plimsoll.cluster.catalog import Catalog
 from plimsoll.observe.ec2 import MAX_AGE, Ec2Error, describe_types, ec2_types
-from plimsoll.plan.catalog import Catalog
 from tests.catalog.aws import Requests, a_device, an_item
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

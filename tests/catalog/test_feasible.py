@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.cluster.catalog import Catalog
 from plimsoll.estimating import Estimate, MemoryNeed, ModelNeed, Settings, estimate
 from plimsoll.model.cluster import InstanceType
-from plimsoll.plan.catalog import Catalog
 
 PHI_4 = ModelNeed(27.31, 204800, spans_nodes=False)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.cluster.catalog import Catalog, UnknownInstanceTypeError
 from plimsoll.model.cluster import InstanceType, InvalidFigureError
-from plimsoll.plan.catalog import Catalog, UnknownInstanceTypeError
 
 
 def a_type(name: str = "own.large", gpus: int = 1, mib: int = 24576, product: str = "NVIDIA L4") -> InstanceType:
@@ -35,7 +35,7 @@ def test_a_type_is_found_case_aside_with_the_memory_of_one_gpu(name: str, cloud:
 
 
 def test_the_table_holds_each_type_once() -> None:
-    text = resources.files("plimsoll.plan.catalog").joinpath("instance_types.csv").read_text("utf-8")
+    text = resources.files("plimsoll.cluster.catalog").joinpath("instance_types.csv").read_text("utf-8")
     assert len(Catalog.builtin().types) == len(text.splitlines()) - 1 == 57
     assert {each.cloud for each in Catalog.builtin().types} == {"azure", "arc", "aws"}
 

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
+from plimsoll.cluster.pools import allocatable_cpu_milli
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import Queue
 from plimsoll.packing import Milli
 from plimsoll.plan.demand import DemandPlan, DemandPlanner, RequestedNode, plan_demand
-from plimsoll.plan.pools import allocatable_cpu_milli
 from tests.builders import a_gpu_node, a_node_pool, a_snapshot
 from tests.demand.plans import requests_of
 from tests.demand.test_properties import MEMORY, TYPES, check, devices_of, milli_of

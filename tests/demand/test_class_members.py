@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.cluster.pods import pod_changes
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
 from plimsoll.plan.classes import Classes
-from plimsoll.plan.pods import pod_changes
 from tests.builders import a_snapshot, a_waiting_pod
 
 QUEUES = ("left", "right", "")

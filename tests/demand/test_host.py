@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.cluster.pools import DaemonOverhead, PoolShapes
 from plimsoll.model.cluster import IDLE, DaemonSet, Pod
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.plan.demand import DemandPlan, DemandPlanner
-from plimsoll.plan.pools import DaemonOverhead, PoolShapes
 from tests.builders import a_daemon_set, a_gpu_node, a_node_pool, a_plain_pod, a_snapshot, a_waiting_pod
 from tests.demand.plans import only, planned, refused, requests_of
 

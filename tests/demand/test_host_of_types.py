@@ -2,9 +2,9 @@
 
 import pytest
 
+from plimsoll.cluster.catalog import Catalog
+from plimsoll.cluster.pools import Allocatable, allocatable
 from plimsoll.packing.nodes import UNBOUNDED
-from plimsoll.plan.catalog import Catalog
-from plimsoll.plan.pools import Allocatable, allocatable
 from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod
 from tests.demand.plans import only, planned, types
 

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.cluster.pools import Room
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
 from plimsoll.plan.demand import DemandPlan
-from plimsoll.plan.pools import Room
 from tests.builders import a_node_pool, a_waiting_pod
 from tests.demand.plans import on_new, planned, refused
 

@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.cluster.pods import PodShare, read_shares
+from plimsoll.cluster.queues import NO_LOAD, Amount, QueueGate, QueueLoad, is_preemptible
 from plimsoll.plan.classes import refused_by_queues
-from plimsoll.plan.pods import PodShare, read_shares
-from plimsoll.plan.queues import NO_LOAD, Amount, QueueGate, QueueLoad, is_preemptible
 from tests.builders import a_waiting_pod
 from tests.demand.test_stability import a_queue
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from demo.working_copy import CHECKOUT
+from plimsoll.cluster.queues import QueueTree, queue_uses, use_problem
 from plimsoll.kube import RequestError
 from plimsoll.model.kai import Queue
-from plimsoll.plan.queues import QueueTree, queue_uses, use_problem
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
 from tests.e2e.awaiting import await_condition

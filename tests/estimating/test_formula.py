@@ -4,9 +4,9 @@ import math
 
 import pytest
 
+from plimsoll.cluster.nodes import mig_slice
 from plimsoll.estimating import Estimate, Infeasible, MemoryNeed, ModelNeed, Settings, estimate
 from plimsoll.model.cluster import MIB_PER_GIB, InvalidFigureError, NodeGpus
-from plimsoll.plan.nodes import mig_slice
 from plimsoll.presets import ModelShape
 
 

@@ -4,11 +4,11 @@ from fractions import Fraction
 
 import pytest
 
+from plimsoll.cluster.ledger import DiscrepancyReason, GpuAccount, GpuLedger
 from plimsoll.labels import UNKNOWN_GPU
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import FORMER_NAMESPACE
 from plimsoll.packing.nodes import UNBOUNDED
-from plimsoll.plan.ledger import DiscrepancyReason, GpuAccount, GpuLedger
 from tests.builders import A100, a_pod
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share, a_whole
 

@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.cluster.ledger import GpuLedger, free_nodes, gpu_ledger
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.packing.nodes import FreeNode
-from plimsoll.plan.ledger import GpuLedger, free_nodes, gpu_ledger
 from tests.builders import A100, a_snapshot
 from tests.ledger.cluster import a_gpu_node, a_reservation, a_share, a_whole
 
@@ -99,7 +99,7 @@ def _sorted(account: object) -> object:
     """Equal but for the order in which contradictions were met."""
     from dataclasses import replace
 
-    from plimsoll.plan.ledger import GpuAccount
+    from plimsoll.cluster.ledger import GpuAccount
 
     assert isinstance(account, GpuAccount)
     return replace(account, discrepancies=tuple(sorted(account.discrepancies, key=str)))

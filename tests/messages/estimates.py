@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from plimsoll.cluster.nodes import mig_slice
 from plimsoll.estimating import Infeasible, ModelNeed, Settings, estimate
 from plimsoll.model.cluster import MIB_PER_GIB, NodeGpus
-from plimsoll.plan.nodes import mig_slice
 from plimsoll.presets import ModelShape
 
 CASES: Final[Mapping[str, tuple[ModelNeed, NodeGpus]]] = {

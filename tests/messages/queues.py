@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from plimsoll.cluster.queues import Amount, QueueGate, QueueLoad
 from plimsoll.model.kai import Queue
-from plimsoll.plan.queues import Amount, QueueGate, QueueLoad
 from tests.queues.manifests import amounts, queue
 
 TREE: Final = [

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from plimsoll.cluster.queues import check_queues
 from plimsoll.model.meta import Finding
-from plimsoll.plan.queues import check_queues
 from plimsoll.policy import RULES
 from tests.policy_rules.manifests import (
     GPU,

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.cluster.pods import bound_pods, marked_pods
 from plimsoll.labels import SHARD, WORKSPACE
 from plimsoll.model.cluster import Pod
 from plimsoll.observe.cluster import Stores
-from plimsoll.plan.pods import bound_pods, marked_pods
 
 NAMES = ("a", "b", "node-scale-adjuster-x", "kaito-workspace-y")
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.ledger import gpu_ledger
+from plimsoll.cluster.pods import GpuKind, UnreadableShareError, read_share, size_by_kind, tflops_milli
 from plimsoll.model import Snapshot
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare
 from plimsoll.packing import exact_milli
 from plimsoll.plan.demand import plan_demand
-from plimsoll.plan.ledger import gpu_ledger
-from plimsoll.plan.pods import GpuKind, UnreadableShareError, read_share, size_by_kind, tflops_milli
 from tests.builders import a_gpu_node
 
 TF = "tensor-fusion.ai/"

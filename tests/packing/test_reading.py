@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.pods import GpuKind, UnreadableShareError, read_share, read_shares, size_by_kind
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare, shareable_memory_mib
-from plimsoll.plan.pods import GpuKind, UnreadableShareError, read_share, read_shares, size_by_kind
 
 
 def a_share_pod(name: str = "pod", gpus: Any = None, **annotations: str) -> Pod:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.cluster.queues import check_queues
 from plimsoll.errors import InvalidObjectError
 from plimsoll.model.meta import Finding
-from plimsoll.plan.queues import check_queues
 from tests.queues.manifests import amounts, job_set, pod, pod_group, queue, training_runtime
 
 TREE = (

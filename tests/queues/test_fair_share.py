@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.cluster.queues import Amount, Claim, PastUsage, QueueTree, Resource, divide, fair_shares
 from plimsoll.model.kai import Queue
-from plimsoll.plan.queues import Amount, Claim, PastUsage, QueueTree, Resource, divide, fair_shares
 from tests.queues.manifests import amounts, queue
 
 G = 1000

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.cluster.pods import PodChanges
+from plimsoll.cluster.queues import Amount, QueueGate, QueueLoad, QueueLoads, is_preemptible, queue_of
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup, Queue
-from plimsoll.plan.pods import PodChanges
-from plimsoll.plan.queues import Amount, QueueGate, QueueLoad, QueueLoads, is_preemptible, queue_of
 from tests.builders import A100_MIB, a_node, a_snapshot
 from tests.queues.manifests import amounts, queue
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.model.kai import Queue
-from plimsoll.plan.queues import (
+from plimsoll.cluster.queues import (
     Amount,
     Claim,
     QueuedPod,
@@ -19,6 +18,7 @@ from plimsoll.plan.queues import (
     Resource,
     divide,
 )
+from plimsoll.model.kai import Queue
 from tests.builders import a_waiting_pod
 from tests.queues.manifests import amounts, queue
 

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.cluster.pods import pod_changes
+from plimsoll.cluster.queues import QueueLoads
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.plan.pods import pod_changes
-from plimsoll.plan.queues import QueueLoads
 from tests.builders import A100_MIB, V100_MIB, a_node, a_snapshot
 
 NODES = ("one", "two")

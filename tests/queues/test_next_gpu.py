@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from plimsoll.cluster.queues import NextGpu, QueueUsage, next_gpu, queue_usage
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import Queue
-from plimsoll.plan.queues import NextGpu, QueueUsage, next_gpu, queue_usage
 from tests.builders import a_node, a_snapshot
 from tests.queues.manifests import amounts, queue
 

@@ -5,11 +5,11 @@ import hashlib
 import pytest
 
 from plimsoll.bind.planning import reservation_manifest, reservation_name
+from plimsoll.cluster.pods import gpu_groups, is_reservation
 from plimsoll.errors import InvalidObjectError, PlimsollError
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import NAMESPACES, ReservationSettings
 from plimsoll.model.meta import Toleration
-from plimsoll.plan.pods import gpu_groups, is_reservation
 
 SETTINGS = ReservationSettings(image="example/plimsoll:1")
 TOLERATION = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}

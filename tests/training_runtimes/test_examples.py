@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.plan.queues import check_queues
+from plimsoll.cluster.queues import check_queues
 from plimsoll.sandbox.parts import part
 from tests.components.test_upstream_schemas import assert_valid
 from tests.stacks.test_environment import declare

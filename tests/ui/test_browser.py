@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from bench.large_cluster import Situation, a_cluster
+from plimsoll.cluster.pods import IndexedPods
 from plimsoll.model import Snapshot
-from plimsoll.plan.pods import IndexedPods
 from plimsoll.ui import Feed, create_app, serve
 from tests.pages import CHECKOUT
 from tests.ui.browser import Console, accessibility_findings, seconds_until, tab_bytes

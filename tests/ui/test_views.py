@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from plimsoll.cluster.queues import queue_usage
 from plimsoll.cost import Prices
 from plimsoll.model import Snapshot
 from plimsoll.plan import plan, validate
-from plimsoll.plan.queues import queue_usage
 from plimsoll.ui.view import (
     Filter,
     NodeRow,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from plimsoll.cluster.nodes import GPU_REPLICAS, GpuLabels, InvalidGpuLabel, parse_gpu_labels
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
-from plimsoll.plan.nodes import GPU_REPLICAS, GpuLabels, InvalidGpuLabel, parse_gpu_labels
 from tests.builders import A100, gpu_labels
 
 

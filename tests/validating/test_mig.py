@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.nodes import label_form, parse_mig_labels
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.model.cluster import Node
 from plimsoll.plan import validate
-from plimsoll.plan.nodes import label_form, parse_mig_labels
 from tests.builders import a_node, a_snapshot, a_workspace, gpu_labels
 
 CONFIG = "nvidia.com/mig.config"

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable
 from functools import cached_property
 
 from plimsoll.bind.planning.reservation import MANAGER
+from plimsoll.cluster.pods import gpu_groups, is_reservation, node_of
 from plimsoll.labels import MANAGED_BY, RESERVED_GPU, UNKNOWN_GPU, VISIBLE_DEVICES
 from plimsoll.model.cluster import Pod
-from plimsoll.plan.pods import gpu_groups, is_reservation, node_of
 
 GroupKey = tuple[str, str]
 """(node, group)"""

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from plimsoll.cluster.ledger import GpuAccount
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare, ReservationSettings
 from plimsoll.packing import GPU_MILLI, Milli
-from plimsoll.plan.ledger import GpuAccount
 from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
 
 _GROUPS = uuid.UUID("6ba4b812-41c5-4c9e-9d1f-5d8a1b5f0c77")

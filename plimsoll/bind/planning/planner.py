@@ -8,9 +8,9 @@ from plimsoll.bind.planning.patience import FirstSeen, NodeHolds
 from plimsoll.bind.planning.shares import ShareBinding
 from plimsoll.bind.planning.steps import BindStep
 from plimsoll.bind.planning.upkeep import ReservationUpkeep
+from plimsoll.cluster.ledger import GpuLedger
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.plan.ledger import GpuLedger
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from plimsoll.bind.planning.claims import claimed, without_groups
 from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, reserved_gpu
 from plimsoll.bind.planning.placement import NoSpot, SharePlacement, by_turn, keeps_away
 from plimsoll.bind.planning.steps import Bind, BindStep, Claim, Reserve, Said, Say, Unclaim
+from plimsoll.cluster.ledger import GpuLedger
+from plimsoll.cluster.pods import UnreadableShareError, gpu_groups, read_share, selected_node
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Pod, SharePod
 from plimsoll.model.kai import GPUShare
 from plimsoll.model.meta import condition_of
 from plimsoll.packing import GPU_MILLI
-from plimsoll.plan.ledger import GpuLedger
-from plimsoll.plan.pods import UnreadableShareError, gpu_groups, read_share, selected_node
 
 
 class ShareBinding:

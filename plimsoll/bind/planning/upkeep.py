@@ -12,9 +12,9 @@ from plimsoll.bind.planning.groups import GroupKey, ReservedGroup, is_own, is_un
 from plimsoll.bind.planning.patience import FirstSeen, NodeHolds
 from plimsoll.bind.planning.reservation import reservation_name
 from plimsoll.bind.planning.steps import BindStep, Collect, Evict, MarkUnknown, Reserve
+from plimsoll.cluster.ledger import GpuAccount, GpuLedger
 from plimsoll.model.api import BinderSettings
 from plimsoll.model.cluster import Pod
-from plimsoll.plan.ledger import GpuAccount, GpuLedger
 
 
 class ReservationUpkeep:

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from plimsoll.cluster.ledger import GpuAccount, GpuLedger
+from plimsoll.cluster.pods import PodShare
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.plan.demand import DemandPlan
-from plimsoll.plan.ledger import GpuAccount, GpuLedger
-from plimsoll.plan.pods import PodShare
 from plimsoll.text import counted, shortlist
 
 

@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from plimsoll.cluster.catalog import OfferedType
+from plimsoll.cluster.nodes import Offer
 from plimsoll.estimating import Infeasible
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
 from plimsoll.plan import ClaimStory, NodeStory, Story, Sum
-from plimsoll.plan.catalog import OfferedType
-from plimsoll.plan.nodes import Offer
 from plimsoll.plan.owned import Attempts, phase_of
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from plimsoll.cluster.nodes import IndexedNodes
+from plimsoll.cluster.pods import IndexedPods
 from plimsoll.errors import InvalidObjectError, PlimsollError
 from plimsoll.labels import GROUP, is_device
 from plimsoll.model import InvalidWorkspace, Snapshot
@@ -11,8 +13,6 @@ from plimsoll.model.cluster import Node, Pod
 from plimsoll.observe.cluster import kinds
 from plimsoll.observe.cluster.pod_store import PodStore
 from plimsoll.observe.cluster.store import Store
-from plimsoll.plan.nodes import IndexedNodes
-from plimsoll.plan.pods import IndexedPods
 
 CLAIMS_KEPT = 1000
 """NodeClaims that are gone: one that finds no capacity lives for milliseconds, and only it tells what it was to be."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
+from plimsoll.cluster.queues import require_object
 from plimsoll.errors import InvalidObjectError
 from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
 from plimsoll.observe.files.manifests import objects_of
-from plimsoll.plan.queues import require_object
 from plimsoll.policy import CHART_FILE_KIND, VALUES_KIND, is_read
 
 _VALUES_FILE: Final = re.compile(r"(?:.*[-_.])?values(?:[-_.].*)?\.(?:ya?ml|json)", re.IGNORECASE)

@@ -2,14 +2,12 @@
 
 from typing import Any, Final
 
-from plimsoll.labels import GROUP, RESERVED_GPU
+from plimsoll.cluster.pods import is_rival
+from plimsoll.labels import GROUP, LWS_SIZE, RESERVED_GPU, TENSOR_FUSION_REQUESTS
 from plimsoll.model.cluster import Pod, requests_devices
 from plimsoll.model.kai import POD_GROUP_NAME, is_share_annotation
-from plimsoll.plan.classes import LWS_SIZE
-from plimsoll.plan.pods import is_rival
-from plimsoll.plan.requests import ORIGINAL_REQUESTS
 
-PLANNED_ON: Final = frozenset({*ORIGINAL_REQUESTS, RESERVED_GPU, POD_GROUP_NAME, LWS_SIZE})
+PLANNED_ON: Final = frozenset({*TENSOR_FUSION_REQUESTS, RESERVED_GPU, POD_GROUP_NAME, LWS_SIZE})
 """Annotations of pods that are planned on, beside our own and requests for GPUs; networks and meshes write kilobytes of
 others."""
 

@@ -2,13 +2,12 @@
 
 from plimsoll.plan.classes.admission import refused_by_queues
 from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.classes.gang import LWS_SIZE, Gang, gangs
+from plimsoll.plan.classes.gang import Gang, gangs
 from plimsoll.plan.classes.members import Classes, ClassMembers
 from plimsoll.plan.classes.needs import Kinds, KnownNeeds, class_needs, milli_of
 from plimsoll.plan.classes.pods import gated, is_ours, uid_of, waits
 
 __all__ = [
-    "LWS_SIZE",
     "ClassMembers",
     "Classes",
     "DemandClass",

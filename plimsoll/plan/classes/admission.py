@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from plimsoll.cluster.pods import PodShare
+from plimsoll.cluster.queues import NOTHING, Amount, QueueGate
 from plimsoll.plan.classes.gang import Gang
-from plimsoll.plan.pods import PodShare
-from plimsoll.plan.queues import NOTHING, Amount, QueueGate
 
 QueueRequest = tuple[str, Amount, bool]
 """(queue, what the pod takes of it, whether it is preemptible)"""

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
+from plimsoll.labels import LWS_SIZE
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import POD_GROUP_NAME, SUB_GROUP_NAME, PodGroup, SubGroup
 
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
-LWS_SIZE: Final = "leaderworkerset.sigs.k8s.io/size"
-"""Annotation: number of pods in a group, including the leader."""
 JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 GROUP_LABELS: Final = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
+from plimsoll.cluster.pods import PodChanges, PodShare, ShareRefusal, value_changes
+from plimsoll.cluster.queues import is_preemptible, queue_of
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Pod
@@ -12,8 +14,6 @@ from plimsoll.model.kai import POD_GROUP_NAME, PodGroup
 from plimsoll.plan.classes.demand_class import DemandClass
 from plimsoll.plan.classes.gang import gang_key
 from plimsoll.plan.classes.pods import demand_pods, uid_of
-from plimsoll.plan.pods import PodChanges, PodShare, ShareRefusal, value_changes
-from plimsoll.plan.queues import is_preemptible, queue_of
 
 PodGroups = Mapping[tuple[str, str], PodGroup]
 """By (namespace, name)."""

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from plimsoll.cluster.pods import GpuKind, KindSizes, PodShare, size_by_kind, tflops_milli
+from plimsoll.cluster.queues import NO_LOAD, NOTHING, Amount, QueueLoad
 from plimsoll.model.api import DemandSettings
 from plimsoll.packing import Milli
 from plimsoll.packing.nodes import PodNeed
 from plimsoll.plan.classes.demand_class import DemandClass
-from plimsoll.plan.pods import GpuKind, KindSizes, PodShare, size_by_kind, tflops_milli
-from plimsoll.plan.queues import NO_LOAD, NOTHING, Amount, QueueLoad
 from plimsoll.text import shortlist
 
 Kinds = Mapping[str, GpuKind]

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from plimsoll.cluster.pods import PodShare, ShareRefusal, UnreadableShareError, read_share, selected_node
 from plimsoll.labels import WORKSPACE
 from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, LIFTED, DemandSettings
 from plimsoll.model.cluster import Pod
 from plimsoll.model.meta import condition_of
-from plimsoll.plan.pods import PodShare, ShareRefusal, UnreadableShareError, read_share, selected_node
 
 
 def gated(pod: Pod) -> bool:

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from plimsoll.cluster.pods import GpuKind, PodShare
+from plimsoll.cluster.queues import NO_LOAD, QueueLoad
 from plimsoll.model.api import DemandSettings
 from plimsoll.packing.nodes import PodNeed
 from plimsoll.plan.classes import ClassMembers, DemandClass, KnownNeeds
-from plimsoll.plan.pods import GpuKind, PodShare
-from plimsoll.plan.queues import NO_LOAD, QueueLoad
 
 
 @dataclass

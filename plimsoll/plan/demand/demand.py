@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from plimsoll.cluster.pods import PodShare
 from plimsoll.model.meta import Terms
 from plimsoll.packing.nodes import FilledNode
 from plimsoll.plan.classes import DemandClass
-from plimsoll.plan.pods import PodShare
 from plimsoll.text import counted
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from plimsoll.cluster.pods import GpuKind
+from plimsoll.cluster.pools import PoolShape
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
 from plimsoll.model.cluster import Node
 from plimsoll.model.kai import shareable_memory_mib
@@ -17,8 +19,6 @@ from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FreeNode, NodeShape
 from plimsoll.plan.demand.demand import RequestedNode
 from plimsoll.plan.demand.supply import FreeHost
-from plimsoll.plan.pods import GpuKind
-from plimsoll.plan.pools import PoolShape
 
 _DISCOVERED: Final = ("nvidia.com/", "feature.node.kubernetes.io/")
 """Prefixes of labels that an instance type implies, though no NodePool and no autoscaler knows them."""

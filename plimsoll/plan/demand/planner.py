@@ -5,6 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from plimsoll.cluster.ledger import GpuLedger
+from plimsoll.cluster.pods import PodChanges, pod_changes
+from plimsoll.cluster.pools import DaemonOverhead, PoolLimits, PoolShapes, Room, unready_claims
+from plimsoll.cluster.queues import QueueGate, QueueLoad, QueueLoads
 from plimsoll.model import Snapshot
 from plimsoll.plan.classes import Classes, ClassMembers, DemandClass, KnownNeeds, waits
 from plimsoll.plan.demand.demand import DemandPlan, RequestedNode
@@ -13,10 +17,6 @@ from plimsoll.plan.demand.joint import JointPacking
 from plimsoll.plan.demand.round import DemandRound
 from plimsoll.plan.demand.supply import Supply
 from plimsoll.plan.demand.usable import Given
-from plimsoll.plan.ledger import GpuLedger
-from plimsoll.plan.pods import PodChanges, pod_changes
-from plimsoll.plan.pools import DaemonOverhead, PoolLimits, PoolShapes, Room, unready_claims
-from plimsoll.plan.queues import QueueGate, QueueLoad, QueueLoads
 
 SECONDS: Final = 2.0
 """For the packing of pods that can share nodes."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from plimsoll.cluster.pools import PoolShape
 from plimsoll.model.meta import Placement
-from plimsoll.plan.pools import PoolShape
 from plimsoll.text import shortlist
 
 BLOCKED: Final = (

@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final
 
+from plimsoll.cluster.pods import node_of
+from plimsoll.cluster.queues import Amount, QueueLoad
 from plimsoll.model.meta import condition_of
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import PodNeed, left_out_in_order
@@ -18,8 +20,6 @@ from plimsoll.plan.demand.reasons import BLOCKED, NO_ROOM, SURPLUS, why_unserved
 from plimsoll.plan.demand.result import Result
 from plimsoll.plan.demand.usable import Given, Usable
 from plimsoll.plan.owned import parse_time
-from plimsoll.plan.pods import node_of
-from plimsoll.plan.queues import Amount, QueueLoad
 
 _FEW_PODS: Final = 200
 """Up to so many, whether each has room is found out by packing it with those before it; else by best fit alone."""

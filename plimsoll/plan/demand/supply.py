@@ -3,15 +3,15 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from plimsoll.cluster.ledger import GpuAccount, GpuLedger, free_node
+from plimsoll.cluster.nodes import gpu_devices
+from plimsoll.cluster.pools import PoolShape, claim_spares
 from plimsoll.labels import WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node
 from plimsoll.model.kai import shareable_memory_mib
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import FreeNode
-from plimsoll.plan.ledger import GpuAccount, GpuLedger, free_node
-from plimsoll.plan.nodes import gpu_devices
-from plimsoll.plan.pools import PoolShape, claim_spares
 
 
 @dataclass(frozen=True, slots=True)

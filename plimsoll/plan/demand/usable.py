@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
+from plimsoll.cluster.pods import GpuKind
+from plimsoll.cluster.pools import PoolLimits, PoolShape
+from plimsoll.cluster.queues import QueueGate
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
@@ -15,9 +18,6 @@ from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import RequestedNode
 from plimsoll.plan.demand.hosts import Hosts, Kind, ShapeOffer, requested_of
 from plimsoll.plan.demand.supply import FreeHost
-from plimsoll.plan.pods import GpuKind
-from plimsoll.plan.pools import PoolLimits, PoolShape
-from plimsoll.plan.queues import QueueGate
 
 
 @dataclass(frozen=True)

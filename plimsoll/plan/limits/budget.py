@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from plimsoll.cluster.catalog import OfferedTypes, claim_gpus, most_gpus
+from plimsoll.cluster.pools import Room, unready_claims
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
 from plimsoll.model import Reason, Refusal, Snapshot
 from plimsoll.model.api import DemandProvisioner, EnvironmentSpec, Workspace, tenancy_violation
 from plimsoll.model.karpenter import NodeClaim, NodePool
-from plimsoll.plan.catalog import OfferedTypes, claim_gpus, most_gpus
-from plimsoll.plan.pools import Room, unready_claims
 from plimsoll.plan.requests import CapacityRequests
 from plimsoll.plan.view import ClusterView
 from plimsoll.quantity import parse_devices

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.model.api import EnvironmentSpec, PendingClaim
 from plimsoll.model.cluster import Node
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import Condition
-from plimsoll.plan.nodes import gpu_devices
 
 PHASES: Final = ("Ready", "Initialized", "Registered", "Launched")
 """Karpenter's conditions of a NodeClaim, last step first."""

@@ -5,12 +5,12 @@ Each has a label with its demand, so that a restarted controller finds it and do
 
 from typing import Final
 
+from plimsoll.cluster.pods import marked_pods
 from plimsoll.labels import DEMAND, ENVIRONMENT, HEADROOM, as_label_value
 from plimsoll.model import DemandRef, Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import CapacityBuffer, PodTemplate, ProvisioningRequest
 from plimsoll.model.meta import condition_of
-from plimsoll.plan.pods import marked_pods
 
 RequestObject = Pod | PodTemplate | CapacityBuffer | ProvisioningRequest
 

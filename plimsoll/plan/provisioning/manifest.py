@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from plimsoll.cluster.catalog import OfferedType
 from plimsoll.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, SPEC_HASH
 from plimsoll.model.api import Environment
-from plimsoll.plan.catalog import OfferedType
 from plimsoll.plan.owned import object_labels
 from plimsoll.plan.provisioning.provisioner import NodeTarget
 from plimsoll.plan.workspaces import spec_hash

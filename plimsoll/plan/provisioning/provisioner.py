@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from plimsoll.cluster.catalog import OfferedType
+from plimsoll.cluster.pods import PodPlaces
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Environment, NodeClassRef, Workspace
 from plimsoll.model.karpenter import NodeClaim, NodePool
-from plimsoll.plan.catalog import OfferedType
 from plimsoll.plan.limits import Budget
 from plimsoll.plan.owned import Delta, Ownership
-from plimsoll.plan.pods import PodPlaces
 from plimsoll.presets import ModelPreset
 
 

@@ -6,10 +6,8 @@ from plimsoll.plan.requests.gate import lifts
 from plimsoll.plan.requests.node_request import NodeRequest
 from plimsoll.plan.requests.report import figures
 from plimsoll.plan.requests.round import RequestRound
-from plimsoll.plan.requests.triggers import ORIGINAL_REQUESTS
 
 __all__ = [
-    "ORIGINAL_REQUESTS",
     "CapacityRequests",
     "NodeRequest",
     "RequestRound",

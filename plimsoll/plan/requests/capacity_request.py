@@ -9,15 +9,15 @@ from typing import Final
 
 import orjson
 
+from plimsoll.cluster.nodes import gpu_devices
+from plimsoll.cluster.pods import nodes_in_use
 from plimsoll.labels import DEMAND, NODEPOOL
 from plimsoll.model import SignalReason, Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
 from plimsoll.model.meta import condition_of
 from plimsoll.plan.demand import RequestedNode
-from plimsoll.plan.nodes import gpu_devices
 from plimsoll.plan.owned import RequestObject, parse_time, request_objects, signalled
-from plimsoll.plan.pods import nodes_in_use
 from plimsoll.plan.requests.node_request import ATTEMPT, DEMANDS, GIVEN_UP, LOST, REGISTERED, NodeRequest
 
 READY_MESSAGE: Final = "the GPUs are allocatable on node "

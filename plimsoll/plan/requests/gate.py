@@ -4,12 +4,12 @@ from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from plimsoll.cluster.pods import marked_pods, node_of
 from plimsoll.model import Lift, ObjectKey, Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
 from plimsoll.plan.classes import gangs, gated, is_ours, uid_of
 from plimsoll.plan.demand import Demand
-from plimsoll.plan.pods import marked_pods, node_of
 
 NOT_SERVED: Final = "Plimsoll does not plan capacity for this pod"
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from plimsoll.cluster.queues import NO_QUEUE, OVER_LIMIT, OVER_QUOTA
 from plimsoll.model.api import PodNote, PodState
 from plimsoll.plan.demand import Demand
-from plimsoll.plan.queues import NO_QUEUE, OVER_LIMIT, OVER_QUOTA
 
 _BY_QUEUE: Final = tuple(f"{each}:" for each in (OVER_LIMIT, OVER_QUOTA, NO_QUEUE))
 

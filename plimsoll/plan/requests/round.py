@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from plimsoll.cluster.pools import Room
 from plimsoll.labels import SHARD
 from plimsoll.model import ObjectKey, SignalReason, Snapshot
 from plimsoll.model.api import DemandProvisioner as Setting
@@ -11,7 +12,6 @@ from plimsoll.model.api import DemandReport, GPUDemandStatus
 from plimsoll.model.karpenter import ProvisioningRequest
 from plimsoll.plan.demand import Demand, DemandPlan, DemandPlanner, PlannedNode
 from plimsoll.plan.owned import Delta, key_of, parse_time, signalled
-from plimsoll.plan.pools import Room
 from plimsoll.plan.requests.batches import BatchProvisioner
 from plimsoll.plan.requests.capacity_request import CapacityRequest, CapacityRequests, registered_since
 from plimsoll.plan.requests.claims import ClaimMonitor, FollowedClaim

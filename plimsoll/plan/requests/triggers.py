@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from plimsoll.labels import as_label_value
+from plimsoll.labels import TENSOR_FUSION_REQUESTS, as_label_value
 from plimsoll.model import DemandRef, ObjectKey, SignalReason
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
@@ -25,8 +25,6 @@ TYPE: Final = "gpu-scaling"
 BACKGROUND: Final = {"pulumi.com/deletionPropagationPolicy": "background"}
 """Nothing depends on a trigger pod, so it is deleted without waiting."""
 _ORIGINAL_LENGTH: Final = 2000
-ORIGINAL_REQUESTS: Final = ("tensor-fusion.ai/tflops-request", "tensor-fusion.ai/vram-request")
-"""Annotations of TensorFusion with a pod's original request, before its conversion to a share."""
 
 
 def trigger_pod(
@@ -104,7 +102,9 @@ def _request_of(demands: Mapping[str, Demand], uid: str) -> dict[str, str]:
     if found is None:
         return {}
     pod: Pod = found.pod
-    units = {key.partition("/")[2]: pod.annotations[key][:64] for key in ORIGINAL_REQUESTS if key in pod.annotations}
+    units = {
+        key.partition("/")[2]: pod.annotations[key][:64] for key in TENSOR_FUSION_REQUESTS if key in pod.annotations
+    }
     return {"share": str(found.share), **units}
 
 

@@ -2,12 +2,12 @@
 
 from functools import cached_property
 
+from plimsoll.cluster.catalog import OfferedTypes
+from plimsoll.cluster.ledger import GpuLedger, gpu_ledger
+from plimsoll.cluster.nodes import NodeIndex, index_of
+from plimsoll.cluster.pods import NodeUsage, PodPlaces, marked_pods
 from plimsoll.model import Snapshot
-from plimsoll.plan.catalog import OfferedTypes
-from plimsoll.plan.ledger import GpuLedger, gpu_ledger
-from plimsoll.plan.nodes import NodeIndex, index_of
 from plimsoll.plan.owned import ClaimProgress, Ownership
-from plimsoll.plan.pods import NodeUsage, PodPlaces, marked_pods
 from plimsoll.plan.requests import CapacityRequests
 from plimsoll.plan.view.autoscaling import scaled
 from plimsoll.presets import ModelCatalog, catalog_of

@@ -9,12 +9,12 @@ Workspace that gets no whole replica keeps no node from the others. Workspaces w
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
+from plimsoll.cluster.nodes import gpu_devices
+from plimsoll.cluster.pods import Owner, owner_of
 from plimsoll.estimating import Sizing
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import Workspace
-from plimsoll.plan.nodes import gpu_devices
 from plimsoll.plan.owned import by_age
-from plimsoll.plan.pods import Owner, owner_of
 from plimsoll.plan.view import ClusterView
 from plimsoll.text import SHOWN, counted, shortlist
 

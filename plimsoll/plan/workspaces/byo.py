@@ -8,13 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from plimsoll.estimating import Estimates, ReplicaSize, Sizing, nodes_in_all, replica_need
-from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, NODEPOOL
-from plimsoll.model import Reason, Refusal
-from plimsoll.model.api import EnvironmentSpec, Partition, Workspace, instance_type_violation
-from plimsoll.model.cluster import Node
-from plimsoll.model.meta import LabelSelector
-from plimsoll.plan.nodes import (
+from plimsoll.cluster.nodes import (
     InvalidGpuLabel,
     NodeIndex,
     Offer,
@@ -25,6 +19,12 @@ from plimsoll.plan.nodes import (
     short_of_devices,
     why_unusable,
 )
+from plimsoll.estimating import Estimates, ReplicaSize, Sizing, nodes_in_all, replica_need
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, NODEPOOL
+from plimsoll.model import Reason, Refusal
+from plimsoll.model.api import EnvironmentSpec, Partition, Workspace, instance_type_violation
+from plimsoll.model.cluster import Node
+from plimsoll.model.meta import LabelSelector
 from plimsoll.plan.workspaces.byo_replica import nodes_of_replica
 from plimsoll.plan.workspaces.refusals import Asks, invalid_labels, none_matches, none_usable, not_uniform
 from plimsoll.plan.workspaces.refused_fields import template_devices

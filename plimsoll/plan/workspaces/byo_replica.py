@@ -8,9 +8,9 @@ number of nodes where a replica may span them.
 
 import math
 
+from plimsoll.cluster.nodes import Offer
 from plimsoll.estimating import Estimate, Estimates, ReplicaNeed, ReplicaSize
 from plimsoll.model import Reason, Refusal
-from plimsoll.plan.nodes import Offer
 from plimsoll.text import counted, shortlist
 
 

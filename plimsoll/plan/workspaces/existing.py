@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from plimsoll.cluster.nodes import Tolerance, Tolerances, gpu_devices
 from plimsoll.labels import NODEPOOL, WORKSPACE
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node
-from plimsoll.plan.nodes import Tolerance, Tolerances, gpu_devices
 from plimsoll.plan.owned import by_age
 from plimsoll.plan.view import ClusterView
 

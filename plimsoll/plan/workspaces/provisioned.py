@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from plimsoll.cluster.catalog import Candidate, OfferedType, OfferedTypes, unlisted_azure
 from plimsoll.estimating import (
     Estimates,
     ReplicaNeed,
@@ -16,7 +17,6 @@ from plimsoll.labels import INSTANCE_TYPE
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import INSTANCE_TYPE_REQUIRED, EnvironmentSpec, NamespaceAccess, Workspace
 from plimsoll.model.cluster import InstanceType, NodeGpus
-from plimsoll.plan.catalog import Candidate, OfferedType, OfferedTypes, unlisted_azure
 from plimsoll.presets import ModelCatalog
 from plimsoll.text import counted, did_you_mean, shortlist
 

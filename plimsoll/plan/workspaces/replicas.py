@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from plimsoll.cluster.nodes import NodeIndex
+from plimsoll.cluster.pods import bound_pods, marked_pods
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
 from plimsoll.model import Snapshot, Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.model.cluster import Pod
-from plimsoll.plan.nodes import NodeIndex
 from plimsoll.plan.owned import by_age
-from plimsoll.plan.pods import bound_pods, marked_pods
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET
 

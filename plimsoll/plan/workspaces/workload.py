@@ -6,11 +6,11 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from plimsoll.cluster.nodes import may_be_spot, tolerations
 from plimsoll.labels import DO_NOT_DISRUPT, INSTANCE_TYPE, NODEPOOL, QUEUE, SPEC_HASH, WORKSPACE
 from plimsoll.model import Verdict
 from plimsoll.model.api import Environment, Inference, Workspace
 from plimsoll.model.meta import dig
-from plimsoll.plan.nodes import may_be_spot, tolerations
 from plimsoll.plan.owned import object_labels, ownership_labels
 from plimsoll.presets import ModelPreset
 from plimsoll.serving import follow, lead, serve_preset, startup_seconds

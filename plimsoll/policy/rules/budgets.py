@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import Field
 
+from plimsoll.cluster.catalog import Catalog
 from plimsoll.labels import GROUP
 from plimsoll.model.meta import Declared, Finding, Severity
-from plimsoll.plan.catalog import Catalog
 from plimsoll.policy.fields import Manifest, is_kind, join, name_of
 from plimsoll.policy.rule import Family, Needs, Rule
 from plimsoll.policy.rules.gpu_holdings import Holding, Prices, demand, supply

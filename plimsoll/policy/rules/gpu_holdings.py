@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from plimsoll.cluster.catalog import Catalog
 from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, QUEUE
 from plimsoll.model.cluster import InstanceType
 from plimsoll.model.kai import GPU_FRACTION, GPU_FRACTION_DEVICES
-from plimsoll.plan.catalog import Catalog
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, labels_of, name_of, section, text
 from plimsoll.policy.pod_templates import PodTemplate, pod_templates
 from plimsoll.policy.rules.capacity_pods import is_capacity_pod

@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import Field
 
+from plimsoll.cluster.catalog import Catalog
 from plimsoll.labels import GPU_COUNT, INSTANCE_TYPE
 from plimsoll.model.meta import CHANGING_KEYS, HASHES, MOMENTS, OWN, Declared, Severity, changes_by_itself
-from plimsoll.plan.catalog import Catalog
 from plimsoll.policy.cel import matches, option, texts, value
 from plimsoll.policy.fields import Manifest, is_kind, is_list, items, join, section, text
 from plimsoll.policy.rule import Cel, Family, Fault, Rule, Subject

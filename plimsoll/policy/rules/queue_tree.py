@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from plimsoll.cluster.queues import check_queues
 from plimsoll.model.meta import Declared, Finding
-from plimsoll.plan.queues import check_queues
 from plimsoll.policy.cel import value
 from plimsoll.policy.fields import Manifest
 from plimsoll.policy.rule import Cel, Family, Rule, Subject

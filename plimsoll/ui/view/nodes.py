@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from plimsoll.cluster.ledger import FollowedLedger, GpuAccount
+from plimsoll.cluster.pods import PodShare, bound_pods, is_reservation, read_shares
 from plimsoll.cost import NodeCost, Prices, node_cost
 from plimsoll.labels import NODEPOOL, WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import NAMESPACES
 from plimsoll.packing import GPU_MILLI
-from plimsoll.plan.ledger import FollowedLedger, GpuAccount
-from plimsoll.plan.pods import PodShare, bound_pods, is_reservation, read_shares
 from plimsoll.ui.view.segments import Bar, Use, gpu_bars, summed
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from plimsoll.plan.queues import MILLI, NOTHING, QueueUsage, Resource
+from plimsoll.cluster.queues import MILLI, NOTHING, QueueUsage, Resource
 from plimsoll.ui.view.filter import Filter
 
 

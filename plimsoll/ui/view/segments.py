@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from plimsoll.cluster.ledger import GpuAccount, GpuGroup
+from plimsoll.cluster.pods import ASSUMED_MILLI, PodShare
+from plimsoll.cluster.queues import queue_of
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import GPUShare
 from plimsoll.packing import GPU_MILLI
-from plimsoll.plan.ledger import GpuAccount, GpuGroup
-from plimsoll.plan.pods import ASSUMED_MILLI, PodShare
-from plimsoll.plan.queues import queue_of
 from plimsoll.text import shortlist
 
 

@@ -1,0 +1,269 @@
+"""Reads the account of one node's GPUs from the node and its pods."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from plimsoll.cluster.ledger.account import Discrepancy, DiscrepancyReason, GpuAccount, GpuGroup
+from plimsoll.cluster.nodes import GpuLabels, InvalidGpuLabel, parse_gpu_labels, single_profile
+from plimsoll.cluster.pods import UnreadableShareError, gpu_groups, is_reservation, read_share, tflops_milli
+from plimsoll.labels import GPU_PRODUCT, RESERVED_GPU, UNKNOWN_GPU
+from plimsoll.model.cluster import HostLoad, Node, Pod
+from plimsoll.model.kai import MAX_DEVICES, NAMESPACES, GPUShare, is_share_annotation, shareable_memory_mib
+from plimsoll.model.tensor_fusion import GPU_IDS
+from plimsoll.packing import GPU_MILLI, Milli
+from plimsoll.packing.nodes import UNBOUNDED
+from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
+
+_MOST_KINDS = 4096
+"""Number of different requests in the cache: anyone may write annotations."""
+
+_Request = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group while the pods of its node are read."""
+
+    pods: list[str] = field(default_factory=list)
+    reservations: list[Pod] = field(default_factory=list)
+    milli: Milli = 0
+    releasing_milli: Milli = 0
+    mib: int | None = 0
+    releasing_mib: int | None = 0
+    bound: bool = False
+    """Whether a pod of it is bound already."""
+    unreserved: bool = False
+    """Whether its pods are TensorFusion's, which needs no reservations."""
+
+    def add(self, pod: Pod, milli: Milli, mib: int | None) -> None:
+        self.pods.append(_name(pod))
+        self.bound = self.bound or bool(pod.node_name)
+        self.unreserved = self.unreserved or GPU_IDS in pod.annotations
+        self.milli += milli
+        self.mib = None if mib is None or self.mib is None else self.mib + mib
+        if pod.deletion_timestamp is not None:
+            self.releasing_milli += milli
+            self.releasing_mib = None if mib is None or self.releasing_mib is None else self.releasing_mib + mib
+
+
+class Accounting:
+    """Reads accounts; equal requests are parsed once."""
+
+    def __init__(
+        self,
+        gpu_resource: str,
+        reservation_namespaces: Collection[str] = NAMESPACES,
+        tflops: Mapping[str, float] | None = None,
+    ) -> None:
+        self.gpu_resource = gpu_resource
+        self.tflops = tflops or {}
+        self.namespaces = frozenset(reservation_namespaces)
+        self._shares: dict[_Request, GPUShare | None] = {}
+
+    def account(self, node: Node, pods: Iterable[Pod], beside: Iterable[HostLoad] = ()) -> GpuAccount:
+        """`pods` are unfinished pods that are bound to the node, or being bound; `beside` is what other pods use, or
+        will use."""
+        return _Reading(self, node, beside).account(pods)
+
+    def share(self, pod: Pod) -> GPUShare | None:
+        """As `read_share`, cached."""
+        asked = [item for item in pod.annotations.items() if is_share_annotation(item[0])]
+        request = (_devices(pod, self.gpu_resource), *sorted(asked))
+        if request not in self._shares:
+            share = read_share(pod, self.gpu_resource)
+            if len(self._shares) >= _MOST_KINDS:
+                self._shares.clear()
+            self._shares[request] = share
+        return self._shares[request]
+
+
+class _Reading:
+    """Builds one node's account."""
+
+    def __init__(self, accounting: Accounting, node: Node, beside: Iterable[HostLoad]) -> None:
+        self._accounting = accounting
+        self._node = node
+        self._labels = parse_gpu_labels(node.labels)
+        self._memory = (
+            None if isinstance(self._labels, InvalidGpuLabel) else shareable_memory_mib(self._labels.memory_mib)
+        )
+        self._groups: dict[str, _Group] = {}
+        self._whole = 0
+        self._loose: list[tuple[Milli, int]] = []
+        self._releasing_whole = 0
+        self._cpu = sum(each.cpu_milli for each in beside)
+        self._host_memory = sum(each.memory_mib for each in beside)
+        self._pods = sum(each.pods for each in beside)
+        self._discrepancies: list[Discrepancy] = []
+
+    def account(self, pods: Iterable[Pod]) -> GpuAccount:
+        for pod in pods:
+            self._read(pod)
+        gpus = self._gpus()
+        shareable = _shareable(self._labels)
+        if self._groups and not shareable:
+            self._report(
+                DiscrepancyReason.NOT_SHAREABLE,
+                "its devices are shared or partitioned, and pods with GPU shares run on them",
+            )
+        groups = tuple(self._group(name, group) for name, group in sorted(self._groups.items()))
+        for gpu, several in Counter(group.gpu for group in groups if group.gpu).items():
+            if several > 1:
+                names = ", ".join(group.name for group in groups if group.gpu == gpu)
+                self._report(DiscrepancyReason.SHARED_GPU, f"the reservations of groups {names} hold one GPU, {gpu}")
+        if self._whole + len(groups) > gpus:
+            self._report(
+                DiscrepancyReason.TOO_MANY_GPUS,
+                f"{self._whole} GPUs are used whole and {len(groups)} shared, but it has {gpus}",
+            )
+        return GpuAccount(
+            node=self._node,
+            kind=self._node.labels.get(GPU_PRODUCT, ""),
+            gpus=gpus,
+            memory_mib=self._memory,
+            groups=groups,
+            whole=self._whole,
+            loose=tuple(sorted(self._loose, reverse=True)),
+            releasing_whole=self._releasing_whole,
+            shareable=shareable,
+            cpu_milli=max(0, self._host("cpu", parse_cpu_milli) - self._cpu),
+            host_memory_mib=max(0, self._host("memory", parse_memory_mib) - self._host_memory),
+            free_pods=self._free_pods(),
+            discrepancies=tuple(self._discrepancies),
+        )
+
+    def _read(self, pod: Pod) -> None:
+        self._cpu += pod.host.cpu_milli
+        self._host_memory += pod.host.memory_mib
+        self._pods += 1
+        if is_reservation(pod, self._accounting.namespaces):
+            self._reserve(pod)
+            return
+        groups = gpu_groups(pod)
+        try:
+            share = self._accounting.share(pod)
+        except UnreadableShareError as error:
+            self._report(DiscrepancyReason.UNREADABLE_SHARE, error.message)
+            self._take_unreadable(pod, groups)
+            return
+        if share is None:
+            return
+        if share.whole:
+            self._take_whole(pod, share.devices)
+        else:
+            self._take_share(pod, share, groups)
+
+    def _reserve(self, pod: Pod) -> None:
+        name = gpu_groups(pod)[0]
+        self._groups.setdefault(name, _Group()).reservations.append(pod)
+
+    def _take_whole(self, pod: Pod, devices: int) -> None:
+        self._whole += devices
+        if pod.deletion_timestamp is not None:
+            self._releasing_whole += devices
+
+    def _take_share(self, pod: Pod, share: GPUShare, groups: tuple[str, ...]) -> None:
+        memory = self._memory
+        product = self._node.labels.get(GPU_PRODUCT, "")
+        speed = tflops_milli(product, self._accounting.tflops) if share.tflops_milli is not None else None
+        known = (share.memory_mib is None or memory) and (share.tflops_milli is None or speed)
+        # If the GPU's memory or TFLOPS are not known, the share may be all of it.
+        milli = share.milli_of(memory or 0, speed or 0) if known else GPU_MILLI
+        mib = share.memory_mib
+        if mib is None and memory is not None:
+            mib = int(-(-milli * memory // GPU_MILLI))
+        if len(groups) != share.devices:
+            reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
+            self._report(reason, f"Pod {_name(pod)} requests {share}, but is in {len(groups)} GPU groups")
+            if (loose := share.devices - len(groups)) > 0:
+                self._take_whole(pod, loose)
+                self._loose.append((min(milli, GPU_MILLI), loose))
+        for name in groups:
+            self._groups.setdefault(name, _Group()).add(pod, milli, mib)
+
+    def _take_unreadable(self, pod: Pod, groups: tuple[str, ...]) -> None:
+        """A pod whose request cannot be read gets the GPUs of its groups, at least one GPU."""
+        for name in groups:
+            self._groups.setdefault(name, _Group()).add(pod, GPU_MILLI, None)
+        if not groups:
+            self._take_whole(pod, 1)
+
+    def _group(self, name: str, group: _Group) -> GpuGroup:
+        held = group.reservations
+        if not held and group.bound and not group.unreserved:
+            self._report(DiscrepancyReason.NO_RESERVATION, f"no reservation pod holds the GPU of group {name}")
+        elif len(held) > 1:
+            self._report(
+                DiscrepancyReason.SEVERAL_RESERVATIONS, f"{len(held)} reservation pods hold GPUs for group {name}"
+            )
+            self._whole += len(held) - 1
+        if group.milli > GPU_MILLI:
+            self._report(
+                DiscrepancyReason.OVERBOOKED,
+                f"the shares of group {name} are {float(group.milli) / GPU_MILLI:g} of one GPU",
+            )
+        uuids = {uuid for pod in held if (uuid := pod.annotations.get(RESERVED_GPU, "")) not in ("", UNKNOWN_GPU)}
+        return GpuGroup(
+            name=name,
+            reservations=tuple(sorted(map(_name, held))),
+            gpu=name if group.unreserved else uuids.pop() if len(uuids) == 1 else "",
+            pods=tuple(sorted(group.pods)),
+            allocated_milli=group.milli,
+            releasing_milli=group.releasing_milli,
+            allocated_mib=group.mib,
+            releasing_mib=group.releasing_mib,
+            joinable=_joinable(group) and _shareable(self._labels),
+        )
+
+    def _gpus(self) -> int:
+        try:
+            gpus = self._node.allocatable_devices(self._accounting.gpu_resource) or 0
+        except ValueError as error:
+            self._report(DiscrepancyReason.UNREADABLE_NODE, f"allocatable {self._accounting.gpu_resource}: {error}")
+            return 0
+        if not 0 <= gpus <= MAX_DEVICES:
+            self._report(
+                DiscrepancyReason.UNREADABLE_NODE, f"allocatable {self._accounting.gpu_resource}: {gpus} GPUs in a node"
+            )
+            return 0
+        return gpus
+
+    def _free_pods(self) -> int:
+        allocatable = self._host("pods", parse_devices, UNBOUNDED)
+        return allocatable if allocatable >= UNBOUNDED else allocatable - self._pods
+
+    def _host(self, resource: str, parse: Callable[[str | int | float], int], unknown: int = 0) -> int:
+        try:
+            return parse(self._node.allocatable.get(resource, unknown))
+        except ValueError:
+            return 0
+
+    def _report(self, reason: DiscrepancyReason, message: str) -> None:
+        self._discrepancies.append(Discrepancy(self._node.name, reason, message))
+
+
+def _devices(pod: Pod, resource: str) -> int | None:
+    """None if it cannot be read; `read_share` has the reason."""
+    try:
+        return pod.devices(resource)
+    except (ValueError, AttributeError, TypeError):
+        return None
+
+
+def _joinable(group: _Group) -> bool:
+    """Exactly one reservation holds it and stays, with a known or pending GPU; or the reservation will be created."""
+    if not group.reservations:
+        return not group.bound
+    only = group.reservations[0]
+    going = only.deletion_timestamp is not None or only.annotations.get(RESERVED_GPU) == UNKNOWN_GPU
+    return len(group.reservations) == 1 and not going
+
+
+def _shareable(labels: GpuLabels | InvalidGpuLabel) -> bool:
+    """Whether the node's devices are whole GPUs, according to its labels."""
+    return isinstance(labels, InvalidGpuLabel) or not (labels.shared or single_profile(labels.product))
+
+
+def _name(pod: Pod) -> str:
+    return f"{pod.namespace}/{pod.name}"

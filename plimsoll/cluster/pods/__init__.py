@@ -1,0 +1,49 @@
+"""GPU requests of pods, and where the pods run."""
+
+from plimsoll.cluster.pods.changes import PodChanges, pod_changes, value_changes
+from plimsoll.cluster.pods.gpu_models import tflops_milli
+from plimsoll.cluster.pods.group_labels import gpu_groups, is_reservation, node_of, selected_node
+from plimsoll.cluster.pods.indexed import IndexedPods, bound_pods, marked_pods
+from plimsoll.cluster.pods.rivals import is_rival, rival_warnings
+from plimsoll.cluster.pods.shares import (
+    ASSUMED_MILLI,
+    GpuKind,
+    KindSizes,
+    PodShare,
+    ShareRefusal,
+    read_share,
+    read_shares,
+    size_by_kind,
+)
+from plimsoll.cluster.pods.unreadable import UnreadableShareError
+from plimsoll.cluster.pods.usage import NodeUsage, Owner, PodPlaces, nodes_in_use, owner_of
+
+__all__ = [
+    "ASSUMED_MILLI",
+    "GpuKind",
+    "IndexedPods",
+    "KindSizes",
+    "NodeUsage",
+    "Owner",
+    "PodChanges",
+    "PodPlaces",
+    "PodShare",
+    "ShareRefusal",
+    "UnreadableShareError",
+    "bound_pods",
+    "gpu_groups",
+    "is_reservation",
+    "is_rival",
+    "marked_pods",
+    "node_of",
+    "nodes_in_use",
+    "owner_of",
+    "pod_changes",
+    "read_share",
+    "read_shares",
+    "rival_warnings",
+    "selected_node",
+    "size_by_kind",
+    "tflops_milli",
+    "value_changes",
+]

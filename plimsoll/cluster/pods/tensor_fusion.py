@@ -1,0 +1,62 @@
+"""TensorFusion's requests: memory and TFLOPS of each GPU."""
+
+from decimal import Decimal
+
+from plimsoll.cluster.pods.unreadable import is_whole_number, unreadable
+from plimsoll.model import tensor_fusion as tf
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import MAX_DEVICES, GPUShare
+from plimsoll.packing import GPU_MILLI
+from plimsoll.quantity import parse_memory_mib, parse_quantity
+
+
+def tensor_fusion_share(pod: Pod) -> GPUShare | None:
+    """None if the pod requests nothing of TensorFusion, or its GPUs are in other pods (the workers).
+
+    A limit without a request counts as the request; beside one it does not count. Raises UnreadableShareError.
+    """
+    given = pod.annotations
+    if not any(key in given for key in tf.REQUESTS) or pod.labels.get(tf.COMPONENT) == "client":
+        return None
+    refused = next((key for key in tf.REFUSED if key in given), None)
+    if refused is not None:
+        raise unreadable(
+            pod, refused, given[refused], "is not planned for", f"request {tf.VRAM_REQUEST} and {tf.TFLOPS_REQUEST}"
+        )
+    devices, model = _devices(pod), given.get(tf.GPU_MODEL, "")
+    if given.get(tf.DEDICATED_GPU) == "true":
+        return GPUShare(milli=GPU_MILLI, devices=devices, model=model, by_annotation=True)
+    vram, tflops = _requested(pod, tf.VRAM_REQUEST, tf.VRAM_LIMIT), _requested(pod, tf.TFLOPS_REQUEST, tf.TFLOPS_LIMIT)
+    if vram is None and tflops is None:
+        return None
+    return GPUShare(
+        memory_mib=None if vram is None else parse_memory_mib(str(vram)),
+        tflops_milli=None if tflops is None else max(1, int((tflops * 1000).to_integral_value("ROUND_CEILING"))),
+        devices=devices,
+        model=model,
+    )
+
+
+def _requested(pod: Pod, request: str, limit: str) -> Decimal | None:
+    key = request if request in pod.annotations else limit
+    text = pod.annotations.get(key)
+    if text is None:
+        return None
+    try:
+        amount = parse_quantity(text)
+    except ValueError:
+        amount = Decimal(-1)
+    if amount < 0:
+        example = "4Gi" if request == tf.VRAM_REQUEST else "10 or 5000m"
+        raise unreadable(pod, key, text, "is not a quantity of 0 or more", f"set one such as {example}")
+    return amount or None
+
+
+def _devices(pod: Pod) -> int:
+    text = pod.annotations.get(tf.GPU_COUNT, "1")
+    if not (is_whole_number(text) and len(text) <= 4 and 1 <= int(text) <= MAX_DEVICES):
+        raise unreadable(
+            pod, tf.GPU_COUNT, text, f"is not a whole number from 1 to {MAX_DEVICES}",
+            "set the number of GPUs of one node that the pod uses, such as 2",
+        )  # fmt: skip
+    return int(text)

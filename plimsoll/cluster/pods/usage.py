@@ -1,0 +1,112 @@
+"""Pods that use the GPUs of each node, and where the pods of each Workspace run."""
+
+from collections.abc import Container, Iterable, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from plimsoll.cluster.pods.indexed import bound_pods, marked_pods
+from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
+from plimsoll.model import Snapshot
+from plimsoll.model.api import Workspace, WorkspaceRef
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import is_share_annotation
+
+_REPLICA: Final = ("leaderworkerset.sigs.k8s.io/group-index", "apps.kubernetes.io/pod-index")
+"""Labels with the number of a pod's replica. A LeaderWorkerSet or StatefulSet that scales down deletes the highest."""
+
+
+class PodPlaces:
+    """Bound pods of Workspaces that are not terminating; indexed on first use."""
+
+    def __init__(self, pods: Sequence[Pod]) -> None:
+        self._pods = pods
+
+    @cached_property
+    def _by_owner(self) -> dict[tuple[str, str], list[Pod]]:
+        found: dict[tuple[str, str], list[Pod]] = {}
+        for pod in self._pods:
+            if pod.node_name and WORKSPACE in pod.labels and not (pod.finished or pod.deleting):
+                owner = (pod.labels.get(WORKSPACE_NAMESPACE, ""), pod.labels[WORKSPACE])
+                found.setdefault(owner, []).append(pod)
+        return found
+
+    def nodes_of(self, workspace: Workspace) -> frozenset[str]:
+        """Names of the nodes with pods of the Workspace, except for pods of replicas that it no longer declares."""
+        return frozenset(pod.node_name for pod in self._of(workspace.ref) if _replica(pod) < workspace.replicas)
+
+    def on(self, nodes: Container[str], owner: WorkspaceRef) -> list[Pod]:
+        """The Workspace's pods on these nodes, by name."""
+        return sorted((pod for pod in self._of(owner) if pod.node_name in nodes), key=lambda pod: pod.name)
+
+    def _of(self, owner: WorkspaceRef) -> list[Pod]:
+        return self._by_owner.get((as_label_value(owner.namespace), as_label_value(owner.name)), [])
+
+
+def _replica(pod: Pod) -> int:
+    """The number of the pod's replica; -1 if replicas are not numbered."""
+    number = next((pod.labels[label] for label in _REPLICA if label in pod.labels), "")
+    return int(number) if number.isdecimal() else -1
+
+
+Owner = tuple[str, str]
+"""(namespace, name) of a Workspace, as labels spell them."""
+
+
+class Use(NamedTuple):
+    """One pod on a node."""
+
+    pod: str
+    owner: Owner | None
+    """The Workspace that the pod belongs to."""
+    devices: int
+
+
+class NodeUsage:
+    """The pods of one snapshot by node; their requests are read on demand."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._pods = bound_pods(snapshot.pods)
+        self._own: dict[Owner, dict[str, int]] = {}
+        for pod in marked_pods(snapshot.pods):
+            owner = _owner(pod)
+            if owner is not None and pod.node_name and not pod.finished:
+                own = self._own.setdefault(owner, {})
+                own[pod.node_name] = own.get(pod.node_name, 0) + 1
+
+    def own(self, workspace: Workspace) -> dict[str, int]:
+        """Number of the Workspace's pods on each node."""
+        return self._own.get(owner_of(workspace), {})
+
+    def others(self, node: str, workspace: Workspace, resource: str) -> list[Use]:
+        """Other pods on the node that use that resource, or belong to another Workspace; by name."""
+        pods = self._pods.get(node)
+        if not pods:
+            return []
+        own = owner_of(workspace)
+        uses = [Use(f"{pod.namespace}/{pod.name}", _owner(pod), _devices(pod, resource)) for pod in pods]
+        found = [use for use in uses if use.owner != own and (use.devices or use.owner is not None)]
+        return sorted(found, key=lambda use: use.pod)
+
+
+def nodes_in_use(pods: tuple[Pod, ...], nodes: Iterable[str], resource: str) -> set[str]:
+    """The nodes that have pods with devices of that resource, or with GPU shares."""
+    bound = bound_pods(pods)
+    return {node for node in nodes if any(_devices(pod, resource) for pod in bound.get(node, ()))}
+
+
+def owner_of(workspace: Workspace) -> Owner:
+    return (as_label_value(workspace.namespace), as_label_value(workspace.name))
+
+
+def _owner(pod: Pod) -> Owner | None:
+    name = pod.labels.get(WORKSPACE)
+    return (pod.labels.get(WORKSPACE_NAMESPACE, ""), name) if name else None
+
+
+def _devices(pod: Pod, resource: str) -> int:
+    """A GPU share counts as one device, and so does a request that cannot be read."""
+    shares = any(map(is_share_annotation, pod.annotations))
+    try:
+        return max(pod.devices(resource), int(shares))
+    except ValueError:
+        return 1

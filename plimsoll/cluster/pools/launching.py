@@ -1,0 +1,63 @@
+"""NodeClaims of an autoscaler whose nodes are not Ready yet, and their free resources."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from plimsoll.cluster.pools.shape import PoolShape
+from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
+from plimsoll.model import Snapshot
+from plimsoll.model.karpenter import NodeClaim
+from plimsoll.packing import GPU_MILLI
+from plimsoll.packing.nodes import FreeNode, less
+from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
+
+
+def unready_claims(snapshot: Snapshot) -> Counter[str]:
+    """Number of these NodeClaims by NodePool."""
+    claims = [each for each in snapshot.node_claims if WORKSPACE not in each.labels and not each.deleting]
+    ready = {node.name for node in snapshot.nodes if node.ready} if claims else set()
+    return Counter(claim.labels.get(NODEPOOL, "") for claim in claims if claim.node_name not in ready)
+
+
+def claim_spares(
+    claims: Iterable[NodeClaim], shapes: Sequence[PoolShape], resource: str
+) -> Iterable[tuple[FreeNode, PoolShape]]:
+    """Free resources of NodeClaims with known shapes, beyond the pods that they were created for."""
+    by_name = {shape.name: shape for shape in shapes}
+    for claim in claims:
+        shape = by_name.get(f"{claim.labels.get(NODEPOOL, '')}/{_instance_type(claim)}")
+        if shape is not None and not claim.deleting and WORKSPACE not in claim.labels:
+            spare = _spare(claim, shape, resource)
+            if spare is not None:
+                yield spare, shape
+
+
+def _instance_type(claim: NodeClaim) -> str:
+    """The launched instance type, or the only allowed one."""
+    launched = claim.labels.get(INSTANCE_TYPE)
+    if launched:
+        return launched
+    return claim.instance_types[0] if len(claim.instance_types) == 1 else ""
+
+
+def _spare(claim: NodeClaim, shape: PoolShape, resource: str) -> FreeNode | None:
+    """What the NodeClaim's pods leave free; None if that is no GPU."""
+    resources = claim.spec.get("resources")
+    requests = resources.get("requests") if isinstance(resources, dict) else None
+    needed = requests if isinstance(requests, dict) else {}
+    gpus = shape.gpus - _amount(needed, resource, parse_devices)
+    if gpus <= 0:
+        return None
+    # A NodeClaim's requests include those of DaemonSets.
+    cpu_milli = min(shape.cpu_milli, max(0, shape.node_cpu_milli - _amount(needed, "cpu", parse_cpu_milli)))
+    memory_mib = min(shape.memory_mib, max(0, shape.node_memory_mib - _amount(needed, "memory", parse_memory_mib)))
+    pods = less(shape.pods, max(0, _amount(needed, "pods", parse_devices) - shape.overhead.pods))
+    return FreeNode(claim.name, shape.kind, (GPU_MILLI,) * gpus, cpu_milli, memory_mib, pods)
+
+
+def _amount(amounts: Mapping[str, Any], resource: str, parse: Any) -> int:
+    try:
+        return int(parse(amounts.get(resource, 0)))
+    except ValueError:
+        return 0

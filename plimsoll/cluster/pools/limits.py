@@ -1,0 +1,148 @@
+"""What is left under the limits of NodePools while nodes are planned from them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from plimsoll.cluster.pools.shape import PoolShape
+from plimsoll.model.karpenter import NodePool
+from plimsoll.packing.nodes import UNBOUNDED, Limit
+from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
+
+_PARSERS: Final = {"cpu": parse_cpu_milli, "memory": parse_memory_mib}
+"""Other resources are whole devices."""
+
+Amounts = dict[str, int]
+"""By resource: millicores, MiB, devices, nodes."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the limits of the Environment leave for demand: `gpus` devices and `nodes`, where they are limited."""
+
+    limits: Mapping[str, int] = field(default_factory=dict)
+    left: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A limit that one more node would exceed."""
+
+    node_pool: str
+    """Empty: of the Environment."""
+    resource: str
+    limit: str
+
+    def __str__(self) -> str:
+        if not self.node_pool:
+            return (
+                f"limits.{self.resource} of the Environment is {self.limit}, and one more node would exceed it, with "
+                "those of Workspaces and of other demand: raise the limit"
+            )
+        return (
+            f"limits.{self.resource} of NodePool {self.node_pool} is {self.limit}, and one more node would exceed it: "
+            "raise the limit, or allow another NodePool for the pods"
+        )
+
+
+class PoolLimits:
+    """What is left under each NodePool's limits, and under the Environment's.
+
+    Karpenter skips instance types that would exceed a limit of their NodePool, so they are not planned either.
+    """
+
+    def __init__(self, pools: Sequence[NodePool], gpu_resource: str, room: Room | None = None) -> None:
+        self._room = room or Room()
+        self._environment = dict(self._room.left)
+        self._resource = gpu_resource
+        self._limits = {pool.name: pool.limits for pool in pools if pool.limits}
+        self._left: dict[str, Amounts] = {
+            pool.name: {
+                key: _amount(key, value) - _amount(key, pool.used.get(key, 0)) for key, value in readable.items()
+            }
+            for pool in pools
+            if (readable := {key: value for key, value in pool.limits.items() if _readable(key, value)})
+        }
+
+    def copy(self) -> "PoolLimits":
+        """An independent copy."""
+        other = PoolLimits((), self._resource, self._room)
+        other._environment = dict(self._environment)
+        other._limits = self._limits
+        other._left = {pool: dict(left) for pool, left in self._left.items()}
+        return other
+
+    def give(self, shape: PoolShape, nodes: int = 1) -> None:
+        """Frees room for `nodes` nodes; a negative number uses it."""
+        left = self._left.get(shape.node_pool, {})
+        for of, needed in ((left, self._needed(shape)), (self._environment, _of_environment(shape))):
+            for key, amount in needed.items():
+                if key in of:
+                    of[key] += nodes * amount
+
+    def excess(self, shape: PoolShape) -> Excess | None:
+        """The limit that one more node would exceed; None if there is none."""
+        for key, amount in _of_environment(shape).items():
+            if amount > self._environment.get(key, amount):
+                return Excess("", key, str(self._room.limits[key]))
+        left = self._left.get(shape.node_pool)
+        if left is None:
+            return None
+        for key, amount in self._needed(shape).items():
+            if amount > left.get(key, amount):
+                return Excess(shape.node_pool, key, str(self._limits[shape.node_pool][key]))
+        return None
+
+    def tightest(self, shape: PoolShape) -> Excess | None:
+        """The limit that leaves room for the fewest such nodes; None without limits."""
+        found = [
+            (self._environment[key] // amount, Excess("", key, str(self._room.limits[key])))
+            for key, amount in _of_environment(shape).items()
+            if key in self._environment
+        ]
+        left = self._left.get(shape.node_pool, {})
+        found += [
+            (left[key] // max(1, amount), Excess(shape.node_pool, key, str(self._limits[shape.node_pool][key])))
+            for key, amount in self._needed(shape).items()
+            if key in left
+        ]
+        return min(found, key=lambda each: each[0])[1] if found else None
+
+    def packing_limits(self, shapes: Mapping[str, PoolShape]) -> list[Limit]:
+        """The limits for packing onto these shapes, by name."""
+        found = [
+            Limit(left, {name: of[key] for name, shape in shapes.items() if (of := _of_environment(shape))})
+            for key, left in self._environment.items()
+        ]
+        for pool, amounts in self._left.items():
+            own = {name: self._needed(shape) for name, shape in shapes.items() if shape.node_pool == pool}
+            found += [
+                Limit(left, uses)
+                for key, left in amounts.items()
+                if (uses := {name: of[key] for name, of in own.items() if key in of})
+            ]
+        return found
+
+    def _needed(self, shape: PoolShape) -> Amounts:
+        known = {"cpu": shape.node_cpu_milli, "memory": shape.node_memory_mib}
+        return {
+            self._resource: shape.gpus,
+            "nodes": 1,
+            **{key: value for key, value in known.items() if value < UNBOUNDED},
+        }
+
+
+def _of_environment(shape: PoolShape) -> Amounts:
+    return {"gpus": shape.gpus, "nodes": 1}
+
+
+def _readable(resource: str, value: str | int | float) -> bool:
+    try:
+        _PARSERS.get(resource, parse_devices)(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _amount(resource: str, value: str | int | float) -> int:
+    return _PARSERS.get(resource, parse_devices)(value) if _readable(resource, value) else 0

@@ -1,0 +1,224 @@
+"""The shapes of new nodes that the NodePools of a cluster allow."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from plimsoll.cluster.catalog import CLOUDS, OfferedType, OfferedTypes, reported_memory_mib, type_labels
+from plimsoll.cluster.nodes import GpuLabels, NodeIndex, index_of
+from plimsoll.cluster.pools.overhead import DaemonOverhead, allocatable
+from plimsoll.cluster.pools.shape import PoolShape, same_product
+from plimsoll.labels import GPU_PRODUCT, GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, WORKSPACE
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Node
+from plimsoll.model.karpenter import NodePool
+from plimsoll.model.meta import NodeRequirement, Taint
+from plimsoll.packing.nodes import UNBOUNDED
+from plimsoll.quantity import parse_cpu_milli, parse_devices, parse_memory_mib
+
+KUBELET_PODS: Final = 110
+"""The kubelet's default maximum of pods."""
+
+
+class PoolShapes:
+    """Shapes of the NodePools; in a cluster without NodePools, those of its nodes."""
+
+    def __init__(self, snapshot: Snapshot, index: NodeIndex | None = None) -> None:
+        self._resource = snapshot.environment.spec.gpu_resource
+        self._index = index or index_of(snapshot.nodes)
+        self._types = OfferedTypes(snapshot, self._index)
+        self._catalog = self._types.declared
+        prices = snapshot.environment.spec.catalog.prices
+        self._prices = {name.casefold(): price for name, price in prices.items()}
+        self._unknown: list[str] = []
+        pools = [each for each in snapshot.node_pools if WORKSPACE not in each.labels and each.replicas is None]
+        if snapshot.node_pools:
+            found = [shape for pool in sorted(pools, key=lambda pool: pool.name) for shape in self._of_pool(pool)]
+        else:
+            found = list(self._of_nodes())
+        daemons = DaemonOverhead(snapshot.daemon_sets)
+        self.shapes: tuple[PoolShape, ...] = tuple(shape.beside(daemons.of_shape(shape)) for shape in found)
+        """By NodePool, then by instance type."""
+        offered = {shape.instance_type.casefold() for shape in self.shapes}
+        self._unknown += [
+            f"catalog.prices of the Environment: no NodePool offers instance type {name}"
+            for name in sorted(self._prices)
+            if name not in offered and not snapshot.environment.spec.auto_provisioning
+        ]
+        self.warnings: tuple[str, ...] = tuple(self._unknown)
+        """What NodePools name and is not known."""
+
+    def _of_pool(self, pool: NodePool) -> Iterable[PoolShape]:
+        said = _Said.by(pool)
+        for name in self._names(pool, said.requirements.get(INSTANCE_TYPE, ())):
+            of_type = type_labels(pool.node_class_group, name, self._catalog.lookup(name))
+            if not said.allows(of_type):
+                continue
+            offered = self._types.find(name)
+            if offered is None or offered.gpus is None:
+                self._unknown.append(
+                    f"NodePool {pool.name}: the GPUs of instance type {name} are not known until a node of it exists"
+                )
+                continue
+            listed = self._catalog.lookup(name)
+            if self._resource == GPU_RESOURCE and listed is not None and not listed.nvidia:
+                continue
+            product = said.product_of(offered)
+            if said.products and product is None:
+                self._unknown.append(
+                    f"NodePool {pool.name}: instance type {name} is skipped: it has {offered.gpus.product}, but the "
+                    f"NodePool requires {', '.join(said.products)}"
+                )
+                continue
+            yield self._shape(said, name, offered, product, of_type)
+
+    def _names(self, pool: NodePool, needed: tuple[NodeRequirement, ...]) -> list[str]:
+        """Instance types that the pool's requirement allows; without one, those of its cloud."""
+        for each in needed:
+            if each.operator == "In":
+                return [name for name in each.values if all(other.allows(name) for other in needed)]
+        cloud = CLOUDS.get(pool.node_class_group)
+        names = {each.name for each in self._catalog.types if cloud is None or each.cloud == cloud}
+        names |= {
+            node.instance_type for node in self._index.with_label(NODEPOOL, pool.name) if self._gpus(node) is not None
+        }
+        return sorted(name for name in names if name and all(each.allows(name) for each in needed))
+
+    def _shape(
+        self, said: "_Said", name: str, offered: OfferedType, product: str | None, of_type: Mapping[str, str]
+    ) -> PoolShape:
+        assert offered.gpus is not None
+        live = self._types.nodes_of(name)
+        listed = self._catalog.lookup(name)
+        by_catalog = allocatable(listed)
+        return PoolShape(
+            node_pool=said.pool.name,
+            weight=said.pool.weight,
+            instance_type=name,
+            gpus=offered.gpus.count,
+            kind=product or offered.gpus.product,
+            gpu_memory_mib=_memory(offered),
+            cpu_milli=_least(live, "cpu", parse_cpu_milli) or by_catalog.cpu_milli,
+            memory_mib=_least(live, "memory", parse_memory_mib) or by_catalog.memory_mib,
+            pods=_pods(live),
+            price=self._price(name),
+            taints=said.taints,
+            labels={**of_type, **said.labels, INSTANCE_TYPE: name},
+            requirements=said.requirements,
+            discovered=product is not None or any(self._gpus(node) is not None for node in live),
+        )
+
+    def _price(self, name: str) -> float | None:
+        """Of one node an hour: the Environment's price, else the catalog's."""
+        listed = self._catalog.lookup(name)
+        known = listed.price_per_hour if listed is not None else None
+        return self._prices.get(name.casefold(), known)
+
+    def _of_nodes(self) -> Iterable[PoolShape]:
+        """A shape for each instance type of nodes with GPUs, if the autoscaler's node groups are not visible."""
+        for name, nodes in sorted(self._index.by_label(INSTANCE_TYPE).items()):
+            for node in nodes:
+                gpus = self._gpus(node)
+                if gpus is not None and not gpus.shared and not node.deleting:
+                    yield PoolShape(
+                        node_pool="",
+                        weight=0,
+                        instance_type=name,
+                        price=self._price(name),
+                        gpus=gpus.count,
+                        kind=gpus.product,
+                        gpu_memory_mib=gpus.memory_mib,
+                        cpu_milli=_least(nodes, "cpu", parse_cpu_milli) or UNBOUNDED,
+                        memory_mib=_least(nodes, "memory", parse_memory_mib) or UNBOUNDED,
+                        pods=_pods(nodes),
+                        taints=tuple(each for each in node.taints if not each.key.startswith("node.kubernetes.io/")),
+                        labels={**node.labels},
+                        discovered=True,
+                    )
+                    break
+
+    def _gpus(self, node: Node) -> GpuLabels | None:
+        found = self._index.gpus(node)
+        return found if isinstance(found, GpuLabels) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The labels, requirements and taints of a NodePool's nodes."""
+
+    pool: NodePool
+    labels: Mapping[str, str]
+    """Labels that every node has."""
+    requirements: Mapping[str, tuple[NodeRequirement, ...]]
+    """By label."""
+    taints: tuple[Taint, ...]
+
+    @classmethod
+    def by(cls, pool: NodePool) -> "_Said":
+        requirements: dict[str, tuple[NodeRequirement, ...]] = {}
+        for each in pool.requirements:
+            key, values = str(each.get("key")), each.get("values")
+            texts = tuple(map(str, values)) if isinstance(values, list) else ()
+            needed = NodeRequirement(key, str(each.get("operator")), texts)
+            requirements[key] = (*requirements.get(key, ()), needed)
+        labels = {**pool.template_labels, NODEPOOL: pool.name}
+        for key, several in requirements.items():
+            if len(several) == 1 and several[0].operator == "In" and len(several[0].values) == 1:
+                labels.setdefault(key, several[0].values[0])
+        return cls(pool, labels, requirements, _taints(pool))
+
+    def allows(self, labels: Mapping[str, str]) -> bool:
+        """Whether its requirements allow nodes with these labels."""
+        return all(each.allows(value) for key, value in labels.items() for each in self.requirements.get(key, ()))
+
+    @property
+    def products(self) -> tuple[str, ...]:
+        """GPU products that the nodes may have; empty if it does not restrict them."""
+        if GPU_PRODUCT in self.labels:
+            return (self.labels[GPU_PRODUCT],)
+        return next((each.values for each in self.requirements.get(GPU_PRODUCT, ()) if each.operator == "In"), ())
+
+    def product_of(self, offered: OfferedType) -> str | None:
+        """The NodePool's product for an instance type; None if none fits."""
+        assert offered.gpus is not None
+        listed = offered.gpus.product
+        return next((each for each in self.products if same_product(listed, each, _memory(offered))), None)
+
+
+def _memory(offered: OfferedType) -> int | None:
+    """MiB of one of its GPUs, as GPU Feature Discovery will label it."""
+    if offered.gpus is None or not offered.gpus.memory_mib:
+        return None
+    return reported_memory_mib(offered.gpus.product, int(offered.gpus.memory_mib))
+
+
+def _taints(pool: NodePool) -> tuple[Taint, ...]:
+    """Taints of ready nodes, without startup taints. Invalid taints are ignored."""
+    given = pool.template_spec.get("taints")
+    found = []
+    for each in given if isinstance(given, list) else ():
+        try:
+            found.append(Taint.model_validate(each))
+        except ValidationError:
+            continue
+    return tuple(found)
+
+
+def _pods(nodes: Iterable[Node]) -> int:
+    """Pods that such a node takes."""
+    return _least(nodes, "pods", parse_devices) or KUBELET_PODS
+
+
+def _least(nodes: Iterable[Node], resource: str, parse: Any) -> int:
+    """The minimum of a resource that these nodes offer; 0 if none reports it."""
+    amounts = []
+    for node in nodes:
+        amount = node.allocatable.get(resource)
+        if amount is not None:
+            try:
+                amounts.append(parse(amount))
+            except ValueError:
+                continue
+    return min(amounts, default=0)

@@ -1,0 +1,105 @@
+"""Which queue would get the next GPU, and whose work would be reclaimed for it, in KAI's order of queues.
+
+Between the queues of one level: first those within their fair share, then those that stay within their quota, then by
+priority, then by the smaller dominant share (DRF): the largest of its fractions of its fair shares of GPUs, CPU and
+memory.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from plimsoll.cluster.queues.amount import NOTHING, Amount, Resource
+from plimsoll.cluster.queues.gate import QueueGate
+from plimsoll.cluster.queues.reclaim import Reclaim
+from plimsoll.cluster.queues.usage import QueuedPod, QueueUsage
+
+_NO_SHARE: Final = 1000
+"""Penalty for using a resource without a share of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextGpu:
+    """The pod that would be placed next if GPUs are all that it waits for."""
+
+    pod: QueuedPod
+    free: bool = False
+    """Whether enough GPUs are free in total."""
+    victims: tuple[QueuedPod, ...] = ()
+    """Pods that would be reclaimed if too few GPUs are free; empty: the pod waits for new GPUs."""
+
+
+def next_gpu(usage: QueueUsage) -> NextGpu | None:
+    """None if no queue would admit a pending pod."""
+    tree, heads = usage.tree, _heads(usage)
+    best: dict[str, QueuedPod] = {}
+    for name in sorted(usage.fair, key=lambda name: -len(tree.lineage(name))):
+        head = _first(usage, tree.children[name], best) if name in tree.children else heads.get(name)
+        if head is not None:
+            best[name] = head
+    pod = _first(usage, tree.roots, best)
+    if pod is None:
+        return None
+    if usage.free_gpu_milli >= pod.gpu_milli:
+        return NextGpu(pod, free=True)
+    running = (each for each in usage.running if each.queue in usage.fair)
+    last_first = sorted(running, key=lambda each: _by_worth(usage, each), reverse=True)
+    return NextGpu(pod, victims=Reclaim(usage, pod).victims(last_first))
+
+
+def _first(usage: QueueUsage, names: Iterable[str], best: Mapping[str, QueuedPod]) -> QueuedPod | None:
+    """The pod that the first of these queues would place; each queue is compared with its own first pod."""
+    having = [name for name in names if name in best]
+    return best[min(having, key=lambda name: _key(usage, name, best[name]))] if having else None
+
+
+def _heads(usage: QueueUsage) -> dict[str, QueuedPod]:
+    """The first pod of each queue that it would admit: highest priority, then oldest."""
+    tree = usage.tree
+    gate = QueueGate((tree.queue(name) for name in tree), usage.loads)
+    heads: dict[str, QueuedPod] = {}
+    for each in sorted(usage.pending, key=_by_urgency):
+        if each.queue not in heads and not gate.why_not(each.queue, each.requests, each.preemptible):
+            heads[each.queue] = each
+    return heads
+
+
+def _by_urgency(each: QueuedPod) -> tuple[int, str, str, str]:
+    return (-each.pod.priority, each.pod.creation_timestamp, *each.pod.key)
+
+
+def _key(usage: QueueUsage, name: str, head: QueuedPod | None) -> tuple[bool, bool, int, Fraction, str, str]:
+    allocated = usage.allocated[name]
+    with_pod = allocated + (head.requests if head else NOTHING)
+    return (
+        allocated.gpu > usage.fair[name].gpu,
+        not _within_quota(usage, name, with_pod),
+        -usage.tree.priority(name),
+        _dominant_share(usage, name, with_pod),
+        usage.tree.queue(name).creation_timestamp,
+        name,
+    )
+
+
+def _dominant_share(usage: QueueUsage, name: str, allocated: Amount) -> Fraction:
+    """A queue's largest fraction of its fair share, or of its quota if that is larger."""
+    parts = [Fraction(0)]
+    for resource in Resource:
+        quota = usage.tree.amounts(name, resource).quota
+        share = max(usage.fair[name][resource], usage.total[resource] if quota is None else quota)
+        whole = Fraction(share) if share else Fraction(usage.total[resource] or 1, _NO_SHARE)
+        parts.append(allocated[resource] / whole)
+    return max(parts)
+
+
+def _by_worth(usage: QueueUsage, each: QueuedPod) -> tuple[object, ...]:
+    """Sort key, most valuable first: the order of its queues from the root, then that of the pods of one queue."""
+    above = tuple(_key(usage, name, None) for name in reversed(usage.tree.lineage(each.queue)))
+    return (above, *_by_urgency(each))
+
+
+def _within_quota(usage: QueueUsage, name: str, allocated: Amount) -> bool:
+    """Whether the GPUs stay within the quota."""
+    quota = usage.tree.amounts(name, Resource.GPU).quota
+    return quota is None or allocated.gpu <= quota
