@@ -28,6 +28,7 @@ class ConditionReason(StrEnum):
     NODE_CLAIM_LATE = Failed.LATE.value
     NODE_CLAIM_LOST = Failed.LOST.value
     INSUFFICIENT_CAPACITY = Failed.INSUFFICIENT_CAPACITY.value
+    SPOT_INTERRUPTED = "SpotInterrupted"
     NODES_NOT_READY = "NodesNotReady"
     WORKLOAD_PENDING = "WorkloadPending"
     WORKLOAD_NOT_READY = "WorkloadNotReady"
@@ -50,12 +51,9 @@ STEPS: Final = (
 """The condition types that Karpenter sets on a NodeClaim, in order, with our reason while one is not True."""
 
 
-def node_claims_finding(claims: Sequence[NodeClaim], needed: int, tries: Attempts, now: datetime) -> Finding:
-    """The condition NodeClaimsReady.
-
-    `claims` are the NodeClaims that are not under deletion, `needed` is their wanted number, `tries` are the attempts
-    so far.
-    """
+def node_claims_finding(every: Sequence[NodeClaim], needed: int, tries: Attempts, now: datetime) -> Finding:
+    """The condition NodeClaimsReady, from every NodeClaim, their wanted number and the attempts so far."""
+    claims = alive(every)
     if not needed:
         return Finding(True, ConditionReason.NOT_NEEDED, "no NodeClaim is needed")
     ready = sum(claim.ready and claim.name not in tries.late for claim in claims)
@@ -68,6 +66,14 @@ def node_claims_finding(claims: Sequence[NodeClaim], needed: int, tries: Attempt
             False,
             ConditionReason.NODE_CLAIM_LATE,
             f"{ready} of {counted(needed, 'NodeClaim')} ready; {said}; {_next_try(tries, now)}",
+        )
+    interrupted = sorted(claim.node_name or claim.name for claim in every if claim.interrupted)
+    if interrupted:
+        return Finding(
+            False,
+            ConditionReason.SPOT_INTERRUPTED,
+            f"{ready} of {counted(needed, 'NodeClaim')} ready; spot nodes are interrupted: {shortlist(interrupted)}; "
+            f"{counted(len(staying), 'NodeClaim')} in service or requested instead",
         )
     if len(staying) < needed:
         return _missing(len(staying), ready, needed, tries, now)
@@ -138,12 +144,12 @@ def status_of(
     workload = workload or Finding(False, ConditionReason.WORKLOAD_PENDING, pending)
     target = verdict.target_node_count or 0
     if holdings.auto_provisioning:
-        claims = alive(holdings.ownership.claims_of(workspace))
+        every = holdings.ownership.claims_of(workspace)
         existing = holdings.existing(workspace)
-        names = [*existing, *(claim.node_name for claim in claims if claim.node_name)]
+        names = [*existing, *(claim.node_name for claim in alive(every) if claim.node_name)]
         tries = holdings.tries(workspace, verdict, previous.provisioning, now)
         provisioning = tries.record
-        node_claims = node_claims_finding(claims, max(0, target - len(existing)), tries, now)
+        node_claims = node_claims_finding(every, max(0, target - len(existing)), tries, now)
         workers = holdings.ready_nodes(names)
     else:
         provisioning = Provisioning()

@@ -20,6 +20,7 @@ from plimsoll.model.api import (
 )
 from plimsoll.model.meta import condition_of
 from plimsoll.plan.owned import Failed
+from plimsoll.report.conditions import ConditionReason
 from plimsoll.text import counted, shortlist
 
 NOTE_LENGTH: Final = 1024
@@ -48,6 +49,7 @@ class EventReason(StrEnum):
     NODE_CLAIM_LATE = Failed.LATE.value
     NODE_CLAIM_LOST = Failed.LOST.value
     INSUFFICIENT_CAPACITY = Failed.INSUFFICIENT_CAPACITY.value
+    SPOT_INTERRUPTED = ConditionReason.SPOT_INTERRUPTED.value
     CAPACITY_CREATED = "CapacityCreated"
     CAPACITY_UPDATED = "CapacityUpdated"
     CAPACITY_DELETED = "CapacityDeleted"
@@ -141,6 +143,16 @@ def provisioning_event(ref: WorkspaceRef, previous: WorkspaceStatus, status: Wor
     claims = condition_of(status.conditions, ConditionType.NODE_CLAIMS_READY)
     note = claims.message if claims is not None and claims.reason == after.reason else after.message
     return Event(ref, "Warning", after.reason, "Provision", note)
+
+
+def interruption_event(ref: WorkspaceRef, previous: WorkspaceStatus, status: WorkspaceStatus) -> Event | None:
+    """The event for spot nodes that are interrupted; None if there are none, or the previous status reported it."""
+    before, after = (condition_of(each.conditions, ConditionType.NODE_CLAIMS_READY) for each in (previous, status))
+    if after is None or after.reason != ConditionReason.SPOT_INTERRUPTED:
+        return None
+    if before is not None and before.reason == after.reason:
+        return None
+    return Event(ref, "Warning", EventReason.SPOT_INTERRUPTED, "Provision", after.message)
 
 
 def capacity_events(plan: Plan, failures: Mapping[ObjectKey, object]) -> Iterator[Event]:

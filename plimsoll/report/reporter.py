@@ -20,6 +20,7 @@ from plimsoll.report.events import (
     PodEvents,
     capacity_events,
     demand_events,
+    interruption_event,
     provisioning_event,
     summed_up,
     verdict_events,
@@ -178,8 +179,9 @@ def _provisioning_events(writes: Iterable[StatusWrite], known: Mapping[Key, _Kno
     for write in writes:
         ref = WorkspaceRef(namespace=write.namespace, name=write.name, uid=write.uid)
         status = WorkspaceStatus.model_validate(write.status)
-        if (event := provisioning_event(ref, known[ref.namespace, ref.name].status, status)) is not None:
-            yield event
+        before = known[ref.namespace, ref.name].status
+        events = (provisioning_event(ref, before, status), interruption_event(ref, before, status))
+        yield from (event for event in events if event is not None)
 
 
 def _environment(

@@ -47,6 +47,14 @@ TUNING = {"tuning": {"preset": {"name": "phi-4"}, "input": {"image": "data:1"}, 
 SLICE, LARGER = {"mode": "mig", "profile": "1g.10gb"}, {"mode": "mig", "profile": "2g.20gb"}
 OTHER = {"labelSelector": {"matchLabels": {"pool": "b"}}}
 IN = {"labelSelector": {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a"]}]}}
+MORE = {"labelSelector": {"matchLabels": {"pool": "a", "zone": "a"}}}
+ZONES = {"key": "zone", "operator": "In", "values": ["a", "b"]}
+NO_SPOT = {"key": "spot", "operator": "DoesNotExist"}
+
+
+def expressing(*expressions: Spec) -> Spec:
+    return {**running(), "resource": {"labelSelector": {"matchExpressions": list(expressions)}}}
+
 
 CHANGES = (
     both("count", on(count=5), on(count=10), COUNT_IMMUTABLE),
@@ -55,7 +63,17 @@ CHANGES = (
     both("count-of-nodes-set", {"resource": {}}, {"resource": {"count": 2}}, COUNT_IMMUTABLE),
     both("count-of-one-node-set", {"resource": {}}, {"resource": {"count": 1}}),
     both("labels", on(), {**running(), "resource": OTHER}, LABEL_SELECTOR_IMMUTABLE),
-    both("labels-as-expressions", on(), {**running(), "resource": IN}, LABEL_SELECTOR_IMMUTABLE),
+    both("labels-as-expressions", on(), {**running(), "resource": IN}),
+    both("expressions-as-labels", {**running(), "resource": IN}, on()),
+    both("expressions-reordered", expressing(ZONES, NO_SPOT), expressing(NO_SPOT, ZONES)),
+    both("values-reordered", expressing(ZONES), expressing({**ZONES, "values": ["b", "a"]})),
+    both("value-added", expressing(ZONES), expressing({**ZONES, "values": ["a", "b", "c"]}), LABEL_SELECTOR_IMMUTABLE),
+    both("value-removed", expressing(ZONES), expressing({**ZONES, "values": ["a"]}), LABEL_SELECTOR_IMMUTABLE),
+    both("expression-added", expressing(ZONES), expressing(ZONES, NO_SPOT), LABEL_SELECTOR_IMMUTABLE),
+    both("expression-removed", expressing(ZONES, NO_SPOT), expressing(NO_SPOT), LABEL_SELECTOR_IMMUTABLE),
+    both("operator", expressing(ZONES), expressing({**ZONES, "operator": "NotIn"}), LABEL_SELECTOR_IMMUTABLE),
+    both("label-added", on(), {**running(), "resource": MORE}, LABEL_SELECTOR_IMMUTABLE),
+    both("empty-selector", running(), {**running(), "resource": {"labelSelector": {"matchLabels": {}}}}),
     both("labels-removed", on(), running(), LABEL_SELECTOR_IMMUTABLE),
     both("partition", on(partition=SLICE), on(partition=LARGER), PARTITION_IMMUTABLE),
     both("partition-removed", on(partition=SLICE), on(), PARTITION_IMMUTABLE),

@@ -131,6 +131,31 @@ def test_missing_claims_are_counted_and_deleting_ones_are_not() -> None:
     assert of(said, "NodeClaimsReady") == ("False", "NodeClaimsPending", "1 of 2 NodeClaims exist")
 
 
+def spot(claim: NodeClaim, kind: str = "spot") -> NodeClaim:
+    served = step(claim, Launched="True", Registered="True", Initialized="True", Ready="True")
+    return served.model_copy(update={"labels": {**claim.labels, "karpenter.sh/capacity-type": kind}})
+
+
+@pytest.mark.parametrize("replacement", [(), (a_claim("c3", NAP),)], ids=["not yet", "requested"])
+def test_interrupted_spot_nodes_are_named_until_others_are_ready(replacement: tuple[NodeClaim, ...]) -> None:
+    going = spot(a_claim("c2", NAP, ready=True, deleting=True, node="n2"))
+    said = status(NAP, accepted(NAP, 2), a_claim("c1", NAP, ready=True), going, *replacement, nap=True)
+    ready, reason, message = of(said, "NodeClaimsReady")
+    assert (ready, reason) == ("False", "SpotInterrupted")
+    assert "1 of 2 NodeClaims ready" in message and "n2" in message
+    again = a_claim("c3", NAP, ready=True)
+    said = status(NAP, accepted(NAP, 2), a_claim("c1", NAP, ready=True), going, again, nap=True)
+    assert of(said, "NodeClaimsReady")[:2] == ("True", "Ready")
+
+
+def test_other_nodes_that_go_are_no_interruption() -> None:
+    launching = a_claim("c1", NAP, deleting=True)
+    launching = launching.model_copy(update={"labels": {**launching.labels, "karpenter.sh/capacity-type": "spot"}})
+    bought = spot(a_claim("c2", NAP, ready=True, deleting=True), "on-demand")
+    said = status(NAP, accepted(NAP, 2), launching, bought, nap=True)
+    assert of(said, "NodeClaimsReady")[1] == "NodeClaimsPending"
+
+
 def test_provisioned_nodes_count_once_they_are_ready() -> None:
     claims = [a_claim("c1", NAP, ready=True, node="n1"), a_claim("c2", NAP, ready=True, node="n2")]
     nodes = [a_node("n1"), a_node("n2", ready=False)]

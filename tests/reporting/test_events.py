@@ -6,7 +6,16 @@ import pytest
 
 from plimsoll.model import Change, Deletion, DemandRef, ObjectKey, Plan, Reason, Verdict
 from plimsoll.model.api import WorkspaceRef, WorkspaceStatus
-from plimsoll.report import CROWD, Event, EventReason, capacity_events, provisioning_event, summed_up, verdict_event
+from plimsoll.report import (
+    CROWD,
+    Event,
+    EventReason,
+    capacity_events,
+    interruption_event,
+    provisioning_event,
+    summed_up,
+    verdict_event,
+)
 from tests.builders import an_environment
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -132,6 +141,18 @@ def test_what_comes_of_a_claim_is_told_once(
     event = provisioning_event(WS, previous, status)
     assert (event.reason if event else None) == expected
     assert event is None or (event.type, event.note) == ("Warning", "all")
+
+
+def test_an_interruption_is_told_once() -> None:
+    def claims(reason: str) -> WorkspaceStatus:
+        condition = {"type": "NodeClaimsReady", "status": "False", "reason": reason, "message": "n1 goes"}
+        return WorkspaceStatus.model_validate({"conditions": [condition]})
+
+    told = interruption_event(WS, claims("Ready"), claims("SpotInterrupted"))
+    assert told is not None and (told.type, told.reason, told.note) == ("Warning", "SpotInterrupted", "n1 goes")
+    assert interruption_event(WS, NEW, claims("SpotInterrupted")) is not None
+    assert interruption_event(WS, claims("SpotInterrupted"), claims("SpotInterrupted")) is None
+    assert interruption_event(WS, claims("Ready"), claims("NodeClaimsPending")) is None
 
 
 def named(name: str) -> WorkspaceRef:

@@ -15,6 +15,7 @@ from plimsoll.model.api import (
     IMMUTABLE,
     INFERENCE_XOR_TUNING,
     INSTANCE_TYPE_IMMUTABLE,
+    LABEL_SELECTOR_IMMUTABLE,
     MIG_NEEDS_PROFILE,
     NEEDS_PRESET_OR_TEMPLATE,
     OUTPUT_NEEDS_ONE,
@@ -67,6 +68,7 @@ def workspace_definition() -> dict[str, Any]:
     spec = structural(WorkspaceSpec)
     spec["x-kubernetes-validations"] = [
         _rule("!(has(self.inference) && has(self.tuning))", INFERENCE_XOR_TUNING),
+        _rule(f"({_required_by('self', 'oldSelf')}) && ({_required_by('oldSelf', 'self')})", LABEL_SELECTOR_IMMUTABLE),
         *(_unchanged(parent, field, message) for parent, field, message in IMMUTABLE),
         # It may come and go where it changes nothing: with inference it has no effect, and else 1 is what absent means.
         _rule(
@@ -107,6 +109,8 @@ def workspace_definition() -> dict[str, Any]:
     selector["matchLabels"]["additionalProperties"] |= _VALUE
     requirement = selector["matchExpressions"]["items"]["properties"]
     requirement["key"] |= _KEY
+    # As a set, so that the order of values is no part of it, and the selector can be compared at low cost.
+    requirement["values"] |= {"x-kubernetes-list-type": "set"}
     requirement["values"]["items"] |= _VALUE
     selector["matchExpressions"]["maxItems"] = 64
     return _definition(
@@ -271,6 +275,30 @@ def _unchanged(parent: str, field: str, message: str) -> dict[str, str]:
     # By `has`: the estimate of a rule's cost takes optionals (`?.`) for unbounded.
     return _rule(
         f"({after}) == ({before}) && (!({after}) || self.{parent}.{field} == oldSelf.{parent}.{field})", message
+    )
+
+
+def _required_by(one: str, other: str) -> str:
+    """Whether the other's selector has each requirement of the one's, be it a label or an expression."""
+    selector, others = f"{one}.resource.labelSelector", f"{other}.resource.labelSelector"
+    labels, expressions = (
+        [
+            f"{_has(whole, 'resource', 'labelSelector')} && has({whole}.resource.labelSelector.{field})"
+            for whole in (one, other)
+        ]
+        for field in ("matchLabels", "matchExpressions")
+    )
+    is_label = "{e}.operator == 'In' && has({e}.values) && size({e}.values) == 1"
+    return (
+        f"(!({labels[0]}) || {selector}.matchLabels.all(k,"
+        f" {labels[1]} && k in {others}.matchLabels && {others}.matchLabels[k] == {selector}.matchLabels[k]"
+        f" || {expressions[1]} && {others}.matchExpressions.exists(e,"
+        f" e.key == k && {is_label.format(e='e')} && e.values[0] == {selector}.matchLabels[k])))"
+        f" && (!({expressions[0]}) || {selector}.matchExpressions.all(e,"
+        f" {is_label.format(e='e')} && {labels[1]}"
+        f" && e.key in {others}.matchLabels && {others}.matchLabels[e.key] == e.values[0]"
+        f" || {expressions[1]} && {others}.matchExpressions.exists(f, f.key == e.key && f.operator == e.operator"
+        " && has(f.values) == has(e.values) && (!has(e.values) || f.values == e.values))))"
     )
 
 

@@ -46,11 +46,11 @@ TEMPLATE_KEPT: Final = "template may change, but neither be added nor removed: c
 TUNING_KEPT: Final = "tuning can neither be added nor removed: create another Workspace"
 
 IMMUTABLE: Final = (
-    ("resource", "labelSelector", LABEL_SELECTOR_IMMUTABLE),
     ("resource", "partition", PARTITION_IMMUTABLE),
     ("inference", "preset", PRESET_IMMUTABLE),
 )
-"""Parent, field and message of fields that cannot be set, unset or changed."""
+"""Parent, field and message of fields that cannot be set, unset or changed. Nor can the selector, but it can be written
+in another form."""
 
 
 def changes_refused(old: WorkspaceSpec, new: WorkspaceSpec, *, auto_provisioning: bool) -> list[str]:
@@ -59,7 +59,8 @@ def changes_refused(old: WorkspaceSpec, new: WorkspaceSpec, *, auto_provisioning
     An existing problem that stays unchanged, such as an instance type from another mode, refuses no update.
     """
     before, after = old.manifest(), new.manifest()
-    found = [
+    found = [] if old.resource.label_selector.same(new.resource.label_selector) else [LABEL_SELECTOR_IMMUTABLE]
+    found += [
         message
         for parent, field, message in IMMUTABLE
         if dig(before, f"{parent}.{field}") != dig(after, f"{parent}.{field}")

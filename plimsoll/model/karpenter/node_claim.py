@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 from pydantic.aliases import AliasPath
 
-from plimsoll.labels import INSTANCE_TYPE, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
+from plimsoll.labels import CAPACITY_TYPE, INSTANCE_TYPE, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID
 from plimsoll.model.meta import Condition, ObservedObject, condition_of
 
 
@@ -32,6 +32,14 @@ class NodeClaim(ObservedObject):
         """Whether the condition Ready is True and the NodeClaim is not being deleted."""
         condition = self.condition("Ready")
         return condition is not None and condition.status == "True" and not self.deleting
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it is a spot instance in service that is being deleted: Karpenter deletes it when the provider
+        announces the interruption, and says the reason in an event only."""
+        condition = self.condition("Initialized")
+        initialized = condition is not None and condition.status == "True"
+        return self.deleting and initialized and self.labels.get(CAPACITY_TYPE) == "spot"
 
     @property
     def owner(self) -> tuple[str, str, str]:

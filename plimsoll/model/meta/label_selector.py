@@ -82,6 +82,13 @@ class LabelSelector(Declared):
     def empty(self) -> bool:
         return not self.match_labels and not self.match_expressions
 
+    def same(self, other: "LabelSelector") -> bool:
+        """Whether the other has the same requirements, in whichever form and order."""
+        return self._distinct() == other._distinct()
+
+    def _distinct(self) -> set[tuple[str, str, frozenset[str]]]:
+        return {(item.key, item.operator, frozenset(item.values)) for item in self.requirements()}
+
     def matches(self, labels: Mapping[str, str]) -> bool:
         return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
             item.matches(labels) for item in self.match_expressions
