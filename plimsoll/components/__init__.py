@@ -8,11 +8,12 @@ from plimsoll.components.access import (
     CONTROLLER_FOR_DEMAND,
     CONTROLLER_IN_ITS_NAMESPACE,
     NAMESPACE,
+    UI,
 )
 from plimsoll.components.admission import rule_policies
 from plimsoll.components.capacity_gate import GATE_NAME, CapacityGate, CapacityGateArgs, gate_policies
 from plimsoll.components.component import ENGINE, EngineVersionError
-from plimsoll.components.controller import CONTROLLER_NAME, RESTRICTED, Controller, ControllerArgs
+from plimsoll.components.controller import CONTROLLER_NAME, Controller, ControllerArgs
 from plimsoll.components.data_cache import DataCache, DataCacheArgs
 from plimsoll.components.declaration import InvalidArgumentError, metadata
 from plimsoll.components.environment import Environment, EnvironmentArgs
@@ -31,6 +32,7 @@ from plimsoll.components.node_pool import NodePool, NodePoolArgs
 from plimsoll.components.package import schema, serve
 from plimsoll.components.queue import Queue, QueueArgs
 from plimsoll.components.queue_admission import QueueAdmission, QueueAdmissionArgs
+from plimsoll.components.restricted import RESTRICTED
 from plimsoll.components.share_binder import ShareBinder, ShareBinderArgs
 from plimsoll.components.topology import Topology, TopologyArgs
 from plimsoll.components.training_runtime import (
@@ -41,6 +43,7 @@ from plimsoll.components.training_runtime import (
     TrainingRuntime,
     TrainingRuntimeArgs,
 )
+from plimsoll.components.ui import UI_NAME, UiArgs
 from plimsoll.components.workspace import Workspace, WorkspaceArgs
 
 __all__ = [
@@ -55,6 +58,8 @@ __all__ = [
     "NAMESPACE",
     "PACKAGED",
     "RESTRICTED",
+    "UI",
+    "UI_NAME",
     "CapacityGate",
     "CapacityGateArgs",
     "ClusterTrainingRuntime",
@@ -92,6 +97,7 @@ __all__ = [
     "TopologyArgs",
     "TrainingRuntime",
     "TrainingRuntimeArgs",
+    "UiArgs",
     "Workspace",
     "WorkspaceArgs",
     "alert_rules",

@@ -59,6 +59,20 @@ CONTROLLER_FOR_DEMAND: Final[list[Rule]] = [
 ]
 """In the namespace of trigger pods only, so that the controller cannot delete other pods."""
 
+UI: Final[list[Rule]] = [
+    _rule("", ["nodes", "pods", "services", "podtemplates", "events"], _READ),
+    _rule("apps", ["deployments", "statefulsets", "daemonsets"], _READ),
+    _rule("leaderworkerset.x-k8s.io", ["leaderworkersets"], _READ),
+    _rule("autoscaling", ["horizontalpodautoscalers"], _READ),
+    _rule("scheduling.run.ai", ["queues", "podgroups"], _READ),
+    _rule("karpenter.sh", ["nodepools", "nodeclaims"], _READ),
+    _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], _READ),
+    _rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
+    _rule("events.k8s.io", ["events"], ["list"]),
+    _rule(GROUP, [*_KINDS, "gpudemands"], _READ),
+]
+"""In all namespaces: what the pages of `plimsoll ui` show. No Secrets, no ConfigMaps, and nothing is written."""
+
 VIEW: Final[list[Rule]] = [_rule(GROUP, [*_KINDS, "gpudemands"], _READ)]
 EDIT: Final[list[Rule]] = [
     _rule(GROUP, ["workspaces"], ["create", "update", "patch", "delete", "deletecollection"]),

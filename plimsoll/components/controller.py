@@ -11,17 +11,12 @@ from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 from plimsoll.components.access import NAMESPACE, SERVICE_ACCOUNT
 from plimsoll.components.component import Component
 from plimsoll.components.declaration import checked, child_of, fields_of, known, metadata
+from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec
+from plimsoll.components.ui import UiArgs, declare_ui
 
 CONTROLLER_NAME: Final = "plimsoll-controller"
 LABELS: Final = {"app.kubernetes.io/name": "plimsoll", "app.kubernetes.io/component": "controller"}
-USER: Final = 65532
-"""Of the image."""
-RESTRICTED: Final = {
-    "pod-security.kubernetes.io/enforce": "restricted",
-    "pod-security.kubernetes.io/enforce-version": "latest",
-}
-"""Labels of the namespace: https://kubernetes.io/docs/concepts/security/pod-security-standards/"""
 _HOME: Final = "/var/lib/plimsoll"
 _SECRET: Final = "/var/run/plimsoll"
 _STATE: Final = f"{_HOME}/state"
@@ -73,6 +68,8 @@ class ControllerArgs(TypedDict, total=False):
     network_policy: pulumi.Input[bool]
     egress_ports: pulumi.Input[list[pulumi.Input[int]]]
     metrics_port: pulumi.Input[int]
+    ui: pulumi.Input[UiArgs]
+    """The pages of `plimsoll ui` as a second Deployment, with an account that only reads. Absent: none."""
 
 
 class Controller(Component):
@@ -89,7 +86,7 @@ class Controller(Component):
 
     def __init__(self, name: str, args: ControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Controller", name, args, opts)
-        known("Controller", name, args, "network_policy", "passphrase", "passphrase_store", "state_claim")
+        known("Controller", name, args, "network_policy", "passphrase", "passphrase_store", "state_claim", "ui")
         fields = fields_of(args)
         # Not awaited: its Secret can only be made once the namespace is there.
         self.deployment = Deployment(
@@ -111,6 +108,8 @@ class Controller(Component):
                 spec=checked(ControllerSpec, "Controller", name, fields, network_policy_spec),
                 opts=child_of(self),
             )
+        if fields.get("ui") is not None:
+            declare_ui(self, name, fields)
         self.deployment_name = self.deployment.metadata["name"]
         self.namespace = self.deployment.metadata["namespace"]
         self.register_outputs({"deploymentName": self.deployment_name, "namespace": self.namespace})
@@ -121,13 +120,7 @@ def deployment_spec(spec: ControllerSpec) -> Object:
     pod: Object = {
         "serviceAccountName": SERVICE_ACCOUNT,
         "terminationGracePeriodSeconds": spec.termination_grace_period_seconds,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": pod_security(),
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,
@@ -191,11 +184,7 @@ def _container(spec: ControllerSpec) -> Object:
             "requests": {"cpu": spec.resources.cpu, "memory": spec.resources.memory},
             "limits": {"memory": spec.resources.memory_limit},
         },
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": container_security(),
         "volumeMounts": [mount for _, mount in _volumes(spec)],
     }
 

@@ -101,6 +101,23 @@ def _controller() -> None:
     )
 
 
+def _controller_with_ui() -> None:
+    Controller(
+        "controller",
+        {
+            "image": "registry.example/plimsoll:1",
+            "backend": "s3://states/prod?region=eu-central-1",
+            "passphrase": {"name": "plimsoll"},
+            "tolerations": [{"key": "system", "operator": "Exists"}],
+            "ui": {
+                "proxy": {"namespace": "oauth2-proxy", "pod_labels": {"app.kubernetes.io/name": "oauth2-proxy"}},
+                "env": {"AWS_REGION": "eu-central-1"},
+                "service_account_annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/plimsoll-ui"},
+            },
+        },
+    )
+
+
 def _workspace() -> None:
     Workspace(
         "phi",
@@ -224,6 +241,7 @@ def _gpu_discovery_with_everything() -> None:
         _capacity_gate,
         _capacity_gate_of_queues,
         _controller,
+        _controller_with_ui,
         _monitoring,
         _workspace,
         _workspace_with_template,

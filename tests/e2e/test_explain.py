@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+import yaml
 
+from plimsoll.components import NAMESPACE, UI_NAME, Controller
 from plimsoll.components.specs import definitions
 from plimsoll.kube import RequestError
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.report import Event
 from plimsoll.sandbox import Sandbox
 from tests.builders import gpu_labels
+from tests.components.declaring import declared, manifest
 from tests.e2e.awaiting import await_condition
 from tests.e2e.conftest import up_sandbox
 from tests.e2e.kube import Kube
@@ -130,6 +133,35 @@ def test_the_pages_show_a_change_of_the_cluster_within_a_second(sandbox: Sandbox
                 assert time.monotonic() - began < 5
             assert time.monotonic() - began < 1
             assert [line for line in (events.readline(), events.readline()) if line.startswith(b"data: ")]
+
+
+def test_the_deployment_of_the_pages_has_the_arguments_and_rights_that_they_need(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """Its container's command runs with the token of its account."""
+    settings = {"image": "a:1", "backend": "s3://states", "passphrase": {"name": "plimsoll"}, "ui": {}}
+    made = declared(lambda: Controller("controller", settings))  # type: ignore[arg-type]
+    with closing(Kube(sandbox.kubeconfig)) as cluster:
+        cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Service", "NetworkPolicy", "Deployment"):
+            cluster.apply(manifest(made, kind, UI_NAME))
+        config = yaml.safe_load(sandbox.kubeconfig.read_text())
+        config["users"] = [
+            {"name": each["name"], "user": {"token": cluster.token(NAMESPACE, UI_NAME)}} for each in config["users"]
+        ]
+        deployment = cluster.get("apps/v1", "Deployment", UI_NAME, NAMESPACE) or {}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    words = ["0" if each == str(container["ports"][0]["containerPort"]) else each for each in container["args"]]
+    with running(*words, "--kubeconfig", str(kubeconfig)) as serving:
+        assert serving.stderr is not None
+        address = re.search(r"http://\S+", until(serving.stderr, "Plimsoll is at"))
+        assert address is not None
+        assert page(f"{address[0]}{container['readinessProbe']['httpGet']['path'][1:]}") == "ok"
+        story = page(f"{address[0]}workspaces/default/phi")
+        assert "0 of 1 node ready" in story, "the event is read, too"
+        assert "forbidden" not in "".join(page(f"{address[0]}{view}") for view in ("", "queues", "demand", "plan"))
 
 
 def page(address: str) -> str:

@@ -1,6 +1,6 @@
 """Specs of what the components declare, and the CustomResourceDefinitions made from the models."""
 
-from plimsoll.components.specs.controller import ControllerSpec
+from plimsoll.components.specs.controller import ControllerSpec, UiSpec
 from plimsoll.components.specs.crd import definitions, environment_definition, workspace_definition
 from plimsoll.components.specs.data_cache import LEADER, SET_NAME, DataCacheSpec
 from plimsoll.components.specs.data_cache import PORT as CACHE_PORT
@@ -28,6 +28,7 @@ __all__ = [
     "QueueAdmissionSpec",
     "TopologySpec",
     "TrainingRuntimeSpec",
+    "UiSpec",
     "definitions",
     "environment_definition",
     "structural",

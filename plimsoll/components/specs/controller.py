@@ -31,6 +31,33 @@ class ControllerResources(Declared):
     """A burst of 500 objects runs four updates side by side."""
 
 
+class UiProxy(Declared):
+    """The pods that may reach the pages."""
+
+    namespace: str = Field(min_length=1)
+    pod_labels: dict[str, str] = Field(default_factory=dict)
+    """Absent: all pods of the namespace."""
+
+
+class UiResources(Declared):
+    """Requests and limits of the container of the pages, as quantities."""
+
+    cpu: str = "100m"
+    memory: str = "512Mi"
+    memory_limit: str = "1536Mi"
+
+
+class UiSpec(Declared):
+    """The pages of `plimsoll ui` as a Deployment."""
+
+    replicas: int = Field(default=1, ge=1, le=5)
+    proxy: UiProxy | None = None
+    """Who authenticates people and passes their requests on. Absent: the NetworkPolicy lets nobody in."""
+    resources: UiResources = UiResources()
+    env: dict[str, str] = Field(default_factory=dict)
+    service_account_annotations: dict[str, str] = Field(default_factory=dict)
+
+
 class ControllerSpec(Declared):
     """Its Deployment and what stands around it."""
 
@@ -68,6 +95,8 @@ class ControllerSpec(Declared):
     egress_ports: tuple[int, ...] = (443, 6443)
     """TCP ports of the apiserver, the backend and the cloud."""
     metrics_port: int = Field(default=9464, ge=1024, le=65535)
+    ui: UiSpec | None = None
+    """Absent: no pages."""
 
     @field_validator("secrets_provider")
     @classmethod

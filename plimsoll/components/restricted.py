@@ -1,0 +1,31 @@
+"""Pod Security's level restricted: https://kubernetes.io/docs/concepts/security/pod-security-standards/"""
+
+from typing import Any, Final
+
+RESTRICTED: Final = {
+    "pod-security.kubernetes.io/enforce": "restricted",
+    "pod-security.kubernetes.io/enforce-version": "latest",
+}
+"""Labels of the namespace."""
+_USER: Final = 65532
+"""Of the image."""
+
+
+def pod_security() -> dict[str, Any]:
+    """The securityContext of a pod that runs the image."""
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": _USER,
+        "runAsGroup": _USER,
+        "fsGroup": _USER,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def container_security() -> dict[str, Any]:
+    """The securityContext of its container: nothing is written outside of its volumes."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }

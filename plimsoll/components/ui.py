@@ -1,0 +1,153 @@
+"""`plimsoll ui` in the cluster: a Deployment with an account that only reads, and a Service for a proxy."""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypedDict
+
+import pulumi
+from pulumi_kubernetes.apps.v1 import Deployment
+from pulumi_kubernetes.core.v1 import Service, ServiceAccount
+from pulumi_kubernetes.networking.v1 import NetworkPolicy
+from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding
+
+from plimsoll.components.access import NAMESPACE, UI
+from plimsoll.components.component import Component
+from plimsoll.components.declaration import child_of, metadata, valid
+from plimsoll.components.inputs import object_of
+from plimsoll.components.restricted import container_security, pod_security
+from plimsoll.components.specs import ControllerSpec, UiSpec
+
+UI_NAME: Final = "plimsoll-ui"
+"""Of the Deployment, the Service, the account and its role."""
+_LABELS: Final = {"app.kubernetes.io/name": "plimsoll", "app.kubernetes.io/component": "ui"}
+_PORT: Final = 8765
+_SERVICE_PORT: Final = 80
+_HOME: Final = "/var/lib/plimsoll"
+
+Object = dict[str, Any]
+
+
+class UiProxyArgs(TypedDict, total=False):
+    namespace: pulumi.Input[str]
+    pod_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
+
+
+class UiResourcesArgs(TypedDict, total=False):
+    cpu: pulumi.Input[str]
+    memory: pulumi.Input[str]
+    memory_limit: pulumi.Input[str]
+
+
+class UiArgs(TypedDict, total=False):
+    """What the pages get, and who reaches them."""
+
+    replicas: pulumi.Input[int]
+    proxy: pulumi.Input[UiProxyArgs]
+    resources: pulumi.Input[UiResourcesArgs]
+    env: pulumi.Input[dict[str, pulumi.Input[str]]]
+    service_account_annotations: pulumi.Input[dict[str, pulumi.Input[str]]]
+
+
+def declare_ui(parent: Component, name: str, fields: Mapping[str, Any]) -> None:
+    """Below a Controller called `name`, of its arguments. Raises InvalidArgumentError."""
+
+    def of(convert: Any) -> pulumi.Input[Object]:
+        def made(known: Mapping[str, Any]) -> Object:
+            spec = valid(ControllerSpec, "Controller", name, known)
+            assert spec.ui is not None
+            found: Object = convert(spec, spec.ui)
+            return found
+
+        return object_of(fields, made)
+
+    around = metadata(UI_NAME, NAMESPACE, _LABELS)
+    account = ServiceAccount(
+        parent.named(UI_NAME),
+        metadata={
+            **around,
+            "annotations": of(lambda _, ui: {**ui.service_account_annotations, **around["annotations"]}),
+        },
+        opts=child_of(parent),
+    )
+    role = ClusterRole(
+        parent.named(UI_NAME), metadata=metadata(UI_NAME, labels=_LABELS), rules=UI, opts=child_of(parent)
+    )
+    binding = ClusterRoleBinding(
+        parent.named(UI_NAME),
+        metadata=metadata(UI_NAME, labels=_LABELS),
+        role_ref={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": UI_NAME},
+        subjects=[{"kind": "ServiceAccount", "name": UI_NAME, "namespace": NAMESPACE}],
+        opts=child_of(parent, role, account),
+    )
+    Deployment(
+        parent.named(UI_NAME),
+        metadata=metadata(UI_NAME, NAMESPACE, _LABELS, skip_await=True),
+        spec=of(_deployment_spec),
+        opts=child_of(parent, binding),
+    )
+    # Not awaited: it has no endpoints before the image is there.
+    Service(
+        parent.named(UI_NAME),
+        metadata=metadata(UI_NAME, NAMESPACE, _LABELS, skip_await=True),
+        spec={"selector": _LABELS, "ports": [{"name": "http", "port": _SERVICE_PORT, "targetPort": "http"}]},
+        opts=child_of(parent),
+    )
+    if fields.get("network_policy", fields.get("networkPolicy", True)):
+        NetworkPolicy(parent.named(UI_NAME), metadata=around, spec=of(_network_policy_spec), opts=child_of(parent))
+
+
+def _deployment_spec(spec: ControllerSpec, ui: UiSpec) -> Object:
+    """The pods fit Pod Security's level restricted."""
+    pod: Object = {
+        "serviceAccountName": UI_NAME,
+        "securityContext": pod_security(),
+        "containers": [_container(spec, ui)],
+        "volumes": [{"name": name, "emptyDir": {"sizeLimit": "64Mi"}} for name in ("home", "tmp")],
+        **({"nodeSelector": spec.node_selector} if spec.node_selector else {}),
+        **({"tolerations": list(spec.tolerations)} if spec.tolerations else {}),
+    }
+    return {
+        "replicas": ui.replicas,
+        "selector": {"matchLabels": _LABELS},
+        "template": {"metadata": {"labels": _LABELS}, "spec": pod},
+    }
+
+
+def _container(spec: ControllerSpec, ui: UiSpec) -> Object:
+    def probe(period: int, failures: int) -> Object:
+        get = {"path": "/healthz", "port": "http"}
+        return {"httpGet": get, "periodSeconds": period, "timeoutSeconds": 5, "failureThreshold": failures}
+
+    return {
+        "name": "ui",
+        "image": spec.image,
+        "args": ["ui", "--host", "0.0.0.0", "--port", str(_PORT), "--no-open"],
+        "env": [{"name": name, "value": value} for name, value in ui.env.items()],
+        "ports": [{"name": "http", "containerPort": _PORT}],
+        # It answers once its watches are synced.
+        "startupProbe": probe(2, 60),
+        "livenessProbe": probe(20, 3),
+        "readinessProbe": probe(5, 2),
+        "resources": {
+            "requests": {"cpu": ui.resources.cpu, "memory": ui.resources.memory},
+            "limits": {"memory": ui.resources.memory_limit},
+        },
+        "securityContext": container_security(),
+        "volumeMounts": [{"name": "home", "mountPath": _HOME}, {"name": "tmp", "mountPath": "/tmp"}],
+    }
+
+
+def _network_policy_spec(spec: ControllerSpec, ui: UiSpec) -> Object:
+    """Only the proxy reaches the pages, which have no login; they reach DNS and the given ports."""
+    dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
+    allowed: list[Object] = []
+    if ui.proxy is not None:
+        proxy: Object = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": ui.proxy.namespace}}}
+        if ui.proxy.pod_labels:
+            proxy["podSelector"] = {"matchLabels": ui.proxy.pod_labels}
+        allowed = [{"from": [proxy], "ports": [{"protocol": "TCP", "port": _PORT}]}]
+    return {
+        "podSelector": {"matchLabels": _LABELS},
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": allowed,
+        "egress": [{"ports": dns}, {"ports": [{"protocol": "TCP", "port": port} for port in spec.egress_ports]}],
+    }

@@ -1,0 +1,52 @@
+"""The pages as a Deployment: an account that reads what is observed and writes nothing, and who reaches them."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.components import UI, Controller, ControllerArgs, InvalidArgumentError
+from plimsoll.observe.cluster import DEFINITIONS, Store, Stores
+from tests.components.declaring import declared, manifest
+
+GIVEN: ControllerArgs = {"image": "a:1", "backend": "s3://states", "passphrase": {"name": "plimsoll"}}
+
+
+def made(**ui: Any) -> list[dict[str, Any]]:
+    args: ControllerArgs = {**GIVEN, "ui": ui}  # type: ignore[typeddict-item]
+    return [each for each in declared(lambda: Controller("controller", args)) if "plimsoll-ui" in each["name"]]
+
+
+def test_its_role_reads_every_kind_that_is_observed_and_writes_none() -> None:
+    allowed = {(group, resource) for rule in UI for group in rule["apiGroups"] for resource in rule["resources"]}
+    for store in (*Stores(), Store(DEFINITIONS)):
+        group = store.kind.api_version.rpartition("/")[0]
+        assert (group, store.kind.path.rpartition("/")[2]) in allowed
+    assert {verb for rule in UI for verb in rule["verbs"]} <= {"get", "list", "watch"}
+    assert not {"secrets", "configmaps", "*"} & {resource for _, resource in allowed}
+
+
+def test_without_a_proxy_nobody_is_let_in() -> None:
+    policy = manifest(made(), "NetworkPolicy")["spec"]
+    assert policy["ingress"] == []
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+
+
+def test_all_pods_of_the_proxys_namespace_may_ask_where_none_is_named() -> None:
+    (rule,) = manifest(made(proxy={"namespace": "ingress"}), "NetworkPolicy")["spec"]["ingress"]
+    assert rule["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}]
+
+
+def test_the_controllers_pods_are_not_those_of_the_pages() -> None:
+    everything = declared(lambda: Controller("controller", {**GIVEN, "ui": {}}))
+    selectors = [
+        each["inputs"]["spec"]["selector"]["matchLabels"] for each in everything if each["type"].endswith(":Deployment")
+    ]
+    assert len(selectors) == 2
+    assert selectors[0] != selectors[1]
+    service = manifest(everything, "Service")["spec"]
+    assert service["selector"] in selectors
+
+
+def test_a_wrong_field_is_named() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"ui\.proxy\.namespace"):
+        made(proxy={})
