@@ -23,6 +23,7 @@ COMMANDS = {
     "run": ("plimsoll.cli.run", "Run the controller, or one run for a job (--once)."),
     "estimate": ("plimsoll.cli.estimate", "Estimate the GPUs and nodes that a model needs, line by line."),
     "presets": ("plimsoll.cli.presets", "List the models that are known by name, or refresh them from KAITO's file."),
+    "prices": ("plimsoll.cli.prices", "Print AWS's price list, or a table, as the prices of an Environment."),
     "demand": (
         "plimsoll.cli.demand",
         "Show the GPUs that unschedulable pods need, and the capacity that would be requested.",

@@ -77,12 +77,13 @@ class CloudTypes:
 
     def _ask(self, region: str) -> Answer:
         # boto3 takes a third of a second to import, and most environments need none of it.
-        from plimsoll.observe.ec2 import MAX_AGE, Ec2Error, ec2_types
+        from plimsoll.observe.aws import AwsError
+        from plimsoll.observe.ec2 import MAX_AGE, ec2_types
 
         now = self._clock()
         try:
             found = ec2_types(self._folder, now, region)
-        except Ec2Error as error:
+        except AwsError as error:
             log.warning("instance types not told", region=region, error=error.message)
             kept = self._answers.get(region)
             told = f"{error.message}: {'the last answer' if kept and kept.types else 'the built-in table'} stands in"

@@ -5,20 +5,18 @@ it, is known there alone: https://docs.aws.amazon.com/AWSEC2/latest/APIReference
 """
 
 import os
-import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import boto3
 import structlog
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plimsoll.errors import PlimsollError
 from plimsoll.model.cluster import InstanceType
+from plimsoll.observe.aws import CONFIG, AwsError, explained, region_of, said, session
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
@@ -30,12 +28,6 @@ MAX_AGE: Final = timedelta(days=7)
 _PAGE: Final = 100
 _FAMILIES: Final = ["g*", "p*"]
 """AWS's families with NVIDIA and AMD GPUs; the API cannot be asked for GPUs, and a region has over a thousand types."""
-_CONFIG: Final = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 4})
-_REGION: Final = re.compile(r"[a-z]{2,}(-[a-z]+)+-[0-9]+")
-
-
-class Ec2Error(PlimsollError):
-    """The EC2 API did not tell the instance types, and no earlier answer is kept."""
 
 
 class Ec2Types(BaseModel):
@@ -57,28 +49,23 @@ def ec2_types(folder: Path, now: datetime, region: str | None = None, max_age: t
     """The types of a region (argument, else that of the AWS configuration): kept ones up to `max_age`, else asked for.
 
     Where the API does not answer, kept ones of any age are taken, with a warning. `folder` is made where it is
-    missing; `now` has a time zone. Raises Ec2Error.
+    missing; `now` has a time zone. Raises AwsError.
     """
-    try:
-        session = boto3.Session()
-    except BotoCoreError as error:
-        raise Ec2Error(f"the AWS configuration cannot be used: {error}", "correct AWS_PROFILE, or unset it") from None
-    name = region or session.region_name
-    if not name or not _REGION.fullmatch(name):
-        raise Ec2Error(
-            f"{name!r} is no AWS region" if name else "no AWS region is given",
-            "name one such as eu-west-1, by the option or by AWS_REGION",
-        )
+    aws = session()
+    name = region_of(aws, region)
     file = folder / f"instance-types-{name}.json"
     kept = _kept(file, name)
     if kept is not None and timedelta(0) <= kept.age(now) <= max_age:
         return kept
     try:
-        fresh = describe_types(session.client("ec2", region_name=name, config=_CONFIG), name, now)
+        fresh = describe_types(aws.client("ec2", region_name=name, config=CONFIG), name, now)
     except (BotoCoreError, ClientError) as error:
         if kept is None:
-            raise _failure(error, name) from None
-        warning = f"EC2 in {name} did not answer ({_said(error)}): types as of {kept.fetched_at:%Y-%m-%d %H:%M} UTC"
+            raise AwsError(
+                f"the EC2 API in {name} did not tell its instance types: {said(error)}",
+                explained(error, "ec2:DescribeInstanceTypes", "the built-in table needs neither"),
+            ) from None
+        warning = f"EC2 in {name} did not answer ({said(error)}): types as of {kept.fetched_at:%Y-%m-%d %H:%M} UTC"
         return kept.model_copy(update={"warnings": (*kept.warnings, warning)})
     _keep(file, fresh)
     return fresh
@@ -153,21 +140,3 @@ def _keep(file: Path, types: Ec2Types) -> None:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         LOG.warning("EC2 types cannot be kept", file=str(file), error=error.strerror)
-
-
-def _failure(error: BotoCoreError | ClientError, region: str) -> Ec2Error:
-    if isinstance(error, NoCredentialsError | PartialCredentialsError):
-        hint = "give AWS credentials by the environment, a profile (AWS_PROFILE) or a role"
-    elif isinstance(error, ClientError):
-        hint = "the credentials need the permission ec2:DescribeInstanceTypes, and the region must be enabled"
-    else:
-        hint = "check the network and the region's name; the built-in table needs neither"
-    return Ec2Error(f"the EC2 API in {region} did not tell its instance types: {_said(error)}", hint)
-
-
-def _said(error: BotoCoreError | ClientError) -> str:
-    """The service's code and words, without the request."""
-    if isinstance(error, ClientError):
-        told = error.response.get("Error", {})
-        return f"{told.get('Code', 'error')}: {told.get('Message', '')}".strip().rstrip(":")
-    return str(error)

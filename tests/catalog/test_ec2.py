@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from plimsoll.cli.estimate import app
 from plimsoll.cluster.catalog import Catalog
-from plimsoll.observe.ec2 import MAX_AGE, Ec2Error, describe_types, ec2_types
+from plimsoll.observe.aws import AwsError
+from plimsoll.observe.ec2 import MAX_AGE, describe_types, ec2_types
 from tests.catalog.aws import Requests, a_device, an_item
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -100,21 +101,21 @@ def test_a_file_that_names_impossible_gpus_is_not_believed(tmp_path: Path, reque
 
 def test_no_answer_and_nothing_kept(tmp_path: Path, requests: Requests) -> None:
     requests.failure = EndpointConnectionError(endpoint_url="https://ec2")
-    with pytest.raises(Ec2Error, match="EC2 API in eu-west-1"):
+    with pytest.raises(AwsError, match="EC2 API in eu-west-1"):
         ec2_types(tmp_path, NOW, "eu-west-1")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("region", ["", "../../etc", "europe", "eu-west-1/x"])
 def test_what_is_no_region_is_refused(tmp_path: Path, region: str, requests: Requests) -> None:
-    with pytest.raises(Ec2Error, match="region"):
+    with pytest.raises(AwsError, match="region"):
         ec2_types(tmp_path, NOW, region)
     assert requests.regions == []
 
 
 def test_a_profile_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
-    with pytest.raises(Ec2Error, match="nobody"):
+    with pytest.raises(AwsError, match="nobody"):
         ec2_types(tmp_path, NOW, "eu-west-1")
 
 
@@ -163,7 +164,7 @@ def test_a_missing_permission_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
     stub.add_client_error("describe_instance_types", "UnauthorizedOperation", "You are not authorized")
     stub.activate()
     monkeypatch.setattr(boto3.Session, "client", lambda *_, **__: client)
-    with pytest.raises(Ec2Error) as error:
+    with pytest.raises(AwsError) as error:
         ec2_types(tmp_path, NOW, "eu-west-1")
     assert "UnauthorizedOperation: You are not authorized" in error.value.message
     assert "ec2:DescribeInstanceTypes" in str(error.value.hint)

@@ -1,0 +1,49 @@
+"""`plimsoll prices`: AWS's price list, or a table, as the prices of an Environment."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from plimsoll.cli.shared import ERR, OUT, Format, Output, print_document
+from plimsoll.errors import PlimsollError
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def command(
+    aws_region: Annotated[
+        str | None, typer.Option(help="ask the AWS Price List for the GPU instance types of this region, on demand")
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option("--from", help="CSV file with name,price_per_hour; its prices take precedence"),
+    ] = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Prices of instance types, as `catalog.prices` of an Environment has them (--output yaml); nothing is changed."""
+    if aws_region is None and table is None:
+        raise PlimsollError("no source is given", "set --aws-region, --from, or both")
+    prices: dict[str, float] = {}
+    if aws_region is not None:
+        from plimsoll.observe.ec2_prices import ec2_prices
+
+        found = ec2_prices(aws_region)
+        prices = dict(found.prices)
+        ERR.print(f"{len(prices)} instance types in {found.region}, on demand, in {found.currency}", highlight=False)
+    if table is not None:
+        from plimsoll.observe.files import read_prices
+
+        prices |= read_prices(table)
+    if output.document:
+        print_document({"catalog": {"prices": prices}}, output)
+        return
+    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    shown.add_column("instance type", no_wrap=True)
+    shown.add_column("an hour", justify="right", no_wrap=True)
+    for name, price in sorted(prices.items(), key=lambda each: (each[1], each[0])):
+        shown.add_row(name, f"{price:,.4f}")
+    OUT.print(shown, markup=False, highlight=False)
