@@ -47,7 +47,7 @@ def print_demands(plan: DemandPlan, phases: Phases, warnings: Iterable[str]) -> 
             OUT.print(Text.assemble(("  ! ", "red"), f"{counted(count, 'pod')}: {why}"), soft_wrap=True)
         for why in each.kept_out_reasons:
             OUT.print(Text.assemble(("  ! ", "red"), why), soft_wrap=True)
-    for warning in dict.fromkeys((*warnings, *(warning for each in plan.demands for warning in each.warnings))):
+    for warning in _warnings(plan, warnings):
         OUT.print(Text.assemble(("warning: ", "yellow"), warning), soft_wrap=True)
     OUT.print(Text(_summary(plan), style="bold"))
 
@@ -103,8 +103,13 @@ def as_json(plan: DemandPlan, phases: Phases, warnings: Iterable[str]) -> dict[s
             "waitingForRequested": sum(map(_on_requested, plan.demands)),
             "waitingForGrace": sum(len(each.in_grace) for each in plan.demands),
         },
-        "warnings": list(warnings),
+        "warnings": _warnings(plan, warnings),
     }
+
+
+def _warnings(plan: DemandPlan, others: Iterable[str]) -> list[str]:
+    """Each once."""
+    return list(dict.fromkeys((*others, *(warning for each in plan.demands for warning in each.warnings))))
 
 
 def _demand(demand: Demand, phase: DemandPhase) -> dict[str, Any]:
@@ -135,7 +140,9 @@ def _demand(demand: Demand, phase: DemandPhase) -> dict[str, Any]:
 
 def _pod(uid: str, each: PodShare) -> dict[str, Any]:
     share = each.share
-    asked = {"milli": _number(share.milli)} if share.milli is not None else {"memoryMib": share.memory_mib}
+    asked: dict[str, Any] = {"milli": _number(share.milli)} if share.milli is not None else {}
+    asked |= {"memoryMib": share.memory_mib} if share.memory_mib is not None else {}
+    asked |= {"tflops": share.tflops_milli / 1000} if share.tflops_milli is not None else {}
     return {"uid": uid, "namespace": each.pod.namespace, "name": each.pod.name, "devices": share.devices, **asked}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.model.cluster import Pod
 from tests.builders import a_gpu_node, a_node_pool, a_waiting_pod, an_environment
-from tests.demand.plans import on_new, on_nodes, planned, refused, requests_of, types
+from tests.demand.plans import on_new, on_nodes, only, planned, refused, requests_of, types
 
 TYPE = "node.kubernetes.io/instance-type"
 L4, L4_4, A10G, A100 = "g6.xlarge", "g6.12xlarge", "g5.xlarge", "p4d.24xlarge"
@@ -86,6 +86,22 @@ def test_shares_in_mib_choose_by_gpus_and_then_by_price() -> None:
     for cheap, dear in ((small, large), (large, small)):
         environment = an_environment(catalog={"prices": {cheap: 3.0, dear: 30.0}})
         assert types(planned(*pods, pool, environment=environment)) == [cheap]
+
+
+def test_a_price_that_nobody_offers_is_told_and_one_of_live_nodes_counts() -> None:
+    """Without NodePools the types are those of live nodes."""
+    pod = a_waiting_pod(gpu_fraction="0.5")
+    full = [a_waiting_pod(f"full-{name}", gpus=1, node=name, reason=None, phase="Running") for name in ("one", "two")]
+    nodes = [
+        a_gpu_node("one", "NVIDIA-L4", instance_type="own.a"),
+        a_gpu_node("two", "NVIDIA-L4", instance_type="own.b"),
+    ]
+    for cheap, dear in (("own.a", "own.b"), ("own.b", "own.a")):
+        environment = an_environment(catalog={"prices": {cheap: 1.0, dear: 2.0, "gone.large": 3.0}})
+        plan = planned(pod, *full, *nodes, environment=environment)
+        assert types(plan) == [cheap]
+        (warning,) = only(plan).warnings
+        assert "gone.large" in warning
 
 
 @pytest.mark.parametrize(("surplus", "bought"), [(0, []), (2, []), (3, [L4_4]), (7, [L4_4])])

@@ -16,6 +16,29 @@ from plimsoll.errors import PlimsollError
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "demand"
 
+CASE = """
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: l4}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [g6.xlarge]}]
+---
+apiVersion: plimsoll.dev/v1alpha1
+kind: Environment
+metadata: {name: test}
+spec: {catalog: {prices: {gone.large: 3}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: chat, namespace: team, annotations: {tensor-fusion.ai/tflops-request: "10"}}
+spec: {schedulerName: tensor-fusion-scheduler, containers: [{name: main}]}
+status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]}
+"""
+"""A price that nobody offers, and a pod of TensorFusion."""
+
 
 def run(*arguments: object) -> tuple[int, str]:
     result = CliRunner().invoke(app, ["demand", *map(str, arguments)])
@@ -45,6 +68,16 @@ def test_json_says_what_each_demand_needs() -> None:
     ]  # fmt: skip
     expected = {"pods": 7, "nodes": 4, "gpus": 11, "leastGpus": 11, "refused": 1, "waitingForRequested": 0}
     assert found["summary"].items() >= expected.items()
+
+
+def test_json_has_every_warning_and_what_a_pod_requests(tmp_path: Path) -> None:
+    (tmp_path / "case.yaml").write_text(CASE)
+    code, output = run("-f", tmp_path, "-o", "json")
+    found = json.loads(output)
+    assert code == SETTLED
+    assert found["warnings"] == found["demands"][0]["warnings"] != []
+    (asked,) = found["demands"][0]["pods"]
+    assert (asked["tflops"], "memoryMib" in asked, "milli" in asked) == (10, False, False)
 
 
 def test_text_names_nodes_and_refusals() -> None:

@@ -1,6 +1,7 @@
 """Room under a limit goes by priority, then by age, whatever packs best; what is left goes to those that need less."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -11,7 +12,7 @@ from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
 from plimsoll.plan.demand import DemandPlan
 from tests.builders import a_node_pool, a_waiting_pod
-from tests.demand.plans import on_new, planned, refused
+from tests.demand.plans import on_new, planned, refused, requests_of, types
 
 L4 = "g6.xlarge"
 """One GPU."""
@@ -142,3 +143,16 @@ def test_no_gang_has_a_part_of_its_least(gangs: list[tuple[int, int, int]], gpus
             spare = gpus - plan.gpus
             less_urgent = sum(going[f"g{other}"] for other, (_, _, others) in enumerate(gangs) if others < priority)
             assert spare + less_urgent < least, "its least would have had room"
+
+
+def test_what_a_request_that_is_withdrawn_held_of_a_limit_is_free_at_once() -> None:
+    """The gang had a node of one GPU; a member that needs two GPUs of one node joins it."""
+    gang = {"jobset.sigs.k8s.io/jobset-name": "set"}
+    first = a_waiting_pod("first", gpu_fraction="0.1", more_labels=gang)
+    pool = a_pool(4, L4, L4_4)
+    requested = requests_of(planned(first, pool).nodes)
+    second = a_waiting_pod("second", gpu_fraction="0.1", gpu_fraction_num_devices="2", more_labels=gang)
+    plan = planned(first, second, pool, requested=requested)
+    assert (types(plan), plan.needed) == ([L4_4], set())
+    claimed = [replace(each, claimed=True) for each in requested]
+    assert not types(planned(first, second, pool, requested=claimed)), "its node comes all the same"

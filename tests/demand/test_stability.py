@@ -61,6 +61,7 @@ def test_a_plan_that_was_applied_asks_for_nothing(cluster: Cluster, data: st.Dat
     for number in range(data.draw(st.integers(2, 8), "steps")):
         step(cluster, data, number)
         cluster.plan()
+        assert not cluster.plan(), "once a request is there, another may be of no use, and is withdrawn; none is made"
         again = cluster.planned()
         assert not again.nodes
         assert again.needed == {node.name for node in cluster.requested}

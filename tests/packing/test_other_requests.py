@@ -14,6 +14,7 @@ from plimsoll.model.kai import GPUShare
 from plimsoll.packing import exact_milli
 from plimsoll.plan.demand import plan_demand
 from tests.builders import a_gpu_node
+from tests.demand.plans import planned, refused
 
 TF = "tensor-fusion.ai/"
 NV = "nvidia.com/container.main.gpu-memory."
@@ -143,6 +144,23 @@ def test_a_model_leaves_the_other_kinds_out() -> None:
         ("H100_SXM", "NVIDIA-H100-80GB-HBM3"),
     ):
         assert list(size_by_kind(GPUShare(milli=500, model=model), kinds).milli) == [kind]
+
+
+def test_a_product_that_says_less_than_the_model_is_known_by_its_memory() -> None:
+    """A catalog says `NVIDIA A100` of both."""
+    kinds = {
+        "40": GpuKind("NVIDIA A100", 40900),
+        "80": GpuKind("NVIDIA A100", 81900),
+        "l4": GpuKind("NVIDIA L4", 23000),
+    }
+    assert list(size_by_kind(GPUShare(milli=500, model="A100_SXM_80G"), kinds).milli) == ["80"]
+    assert list(size_by_kind(GPUShare(milli=500, model="A100_SXM_40G"), kinds).milli) == ["40"]
+    assert list(size_by_kind(GPUShare(milli=500, model="A100"), kinds).milli) == ["40", "80"]
+
+
+def test_a_model_that_no_gpu_is_of_is_told() -> None:
+    plan = planned(a_pod(tf(vram_request="4Gi", gpu_model="H900")), a_gpu_node(product="NVIDIA L4"))
+    assert "is of this model (known: NVIDIA-L4)" in refused(plan)["u1"]
 
 
 def test_tflops_are_those_of_the_environment_where_it_has_some() -> None:

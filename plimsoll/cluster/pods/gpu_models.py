@@ -11,6 +11,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+_GIGABYTES: Final = re.compile(r"[0-9]{1,4}gb")
 NO_OVERRIDES: Final[Mapping[str, float]] = MappingProxyType({})
 
 
@@ -43,11 +44,18 @@ def tflops_milli(product: str, overrides: Mapping[str, float] = NO_OVERRIDES) ->
     return None if found is None else round(found.tflops * 1000)
 
 
-def is_model(product: str, model: str) -> bool:
-    """Whether a product is of the model, as TensorFusion writes it (`A100_SXM_80G`), or by the words of its name."""
+def is_model(product: str, model: str, memory_mib: int | None = None) -> bool:
+    """Whether a product is of the model, as TensorFusion writes it (`A100_SXM_80G`), or by the words of its name.
+
+    A catalog's product may say less than the model (`NVIDIA A100`); then the memory of one GPU decides.
+    """
     known = _model_of(product)
     if known is not None and known.model == model:
         return True
+    wanted = next((each for each in gpu_models() if each.model == model), None)
+    if known is not None and wanted is not None and known.words < wanted.words:
+        stated = [int(word[:-2]) for word in wanted.words if _GIGABYTES.fullmatch(word)]
+        return memory_mib is None or all(abs(each - memory_mib / 1024) <= 0.1 * each for each in stated)
     words = _words(product)
     return all(any(word.startswith(part) for word in words) for part in _words(model))
 

@@ -151,7 +151,7 @@ def size_by_kind(
     A share in MiB or TFLOPS is a fraction of what the GPU has, which differs between kinds. Kinds of unknown memory or
     TFLOPS count only if no known GPU is large enough, or none is known, with `assumed_milli`. Empty if it fits no kind.
     """
-    able = sorted(name for name, kind in kinds.items() if not share.model or is_model(kind.product, share.model))
+    able = sorted(name for name, kind in kinds.items() if is_of_model(share, kind))
     if share.milli is not None:
         return KindSizes(dict.fromkeys(able, share.milli))
     known: dict[str, Milli] = {}
@@ -165,6 +165,11 @@ def size_by_kind(
         return KindSizes(fitting)
     unknown = tuple(name for name in able if name not in known)
     return KindSizes(dict.fromkeys(unknown, assumed_milli), tuple(sorted({kinds[name].product for name in unknown})))
+
+
+def is_of_model(share: GPUShare, kind: GpuKind) -> bool:
+    """Whether the GPUs are of the model that the share requires, if it requires one."""
+    return not share.model or is_model(kind.product, share.model, kind.memory_mib)
 
 
 def _whole_gpus(pod: Pod, gpu_resource: str) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from plimsoll.cluster.pods import GpuKind, KindSizes, PodShare, size_by_kind, tflops_milli
+from plimsoll.cluster.pods import GpuKind, KindSizes, PodShare, is_of_model, size_by_kind, tflops_milli
 from plimsoll.cluster.queues import NO_LOAD, NOTHING, Amount, QueueLoad
 from plimsoll.model.api import DemandSettings
 from plimsoll.packing import Milli
@@ -105,8 +105,15 @@ def milli_of(need: PodNeed) -> Milli:
 
 
 def _too_large(pod: PodShare, kinds: Kinds, settings: DemandSettings) -> str:
-    largest = max((kind.memory_mib for kind in kinds.values() if kind.memory_mib), default=0)
-    speeds = (tflops_milli(kind.product, settings.gpu_tflops) or 0 for kind in kinds.values())
+    of_model = [kind for kind in kinds.values() if is_of_model(pod.share, kind)]
+    if not of_model:
+        products = shortlist(sorted({kind.product for kind in kinds.values()}))
+        return (
+            f"requests {pod.share}, but none that could serve it is of this model (known: {products}): correct "
+            "the model, or declare a NodePool with such GPUs"
+        )
+    largest = max((kind.memory_mib for kind in of_model if kind.memory_mib), default=0)
+    speeds = (tflops_milli(kind.product, settings.gpu_tflops) or 0 for kind in of_model)
     speed = f" and {max(speeds, default=0) / 1000:g} TFLOPS" if pod.share.tflops_milli else ""
     return (
         f"requests {pod.share}, but the largest GPU that could serve it has {largest} MiB{speed} to share (KAI counts "

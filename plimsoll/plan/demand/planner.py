@@ -2,6 +2,7 @@
 nodes and new nodes."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -80,7 +81,9 @@ class DemandPlanner:
             self._counted = False
             return DemandPlan()
         shapes = self._count(snapshot, last, changes)
-        limits = PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room)
+        placements = frozenset(of.placement for of in classes)
+        if self._hosts.placements != placements:
+            self._hosts = Hosts(placements)
         given = Given(
             snapshot=snapshot,
             classes=classes,
@@ -90,15 +93,31 @@ class DemandPlanner:
             blocked=frozenset(blocked_types),
             requested=tuple(sorted(requested, key=lambda each: each.name)),
             coming=unready_claims(snapshot) if requested else {},
-            limits=limits,
+            limits=PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room),
             gate=QueueGate(snapshot.queues, self._loads) if snapshot.queues else None,
             preemptible=self._classes.preemptible,
             now=now,
             warnings=shapes.warnings,
         )
-        placements = frozenset(of.placement for of in classes)
-        if self._hosts.placements != placements:
-            self._hosts = Hosts(placements)
+        found = self._round(given)
+        while found.refused:
+            # What requests that will be withdrawn hold of the limits is free for others.
+            kept = tuple(each for each in given.requested if each.claimed or each.name in found.needed)
+            if len(kept) == len(given.requested):
+                break
+            given = replace(
+                given,
+                requested=kept,
+                limits=PoolLimits(snapshot.node_pools, snapshot.environment.spec.gpu_resource, room),
+                gate=QueueGate(snapshot.queues, self._loads) if snapshot.queues else None,
+            )
+            other = self._round(given)
+            if other.refused >= found.refused:
+                break
+            found = other
+        return found
+
+    def _round(self, given: Given) -> DemandPlan:
         return DemandRound(given, self._hosts, self._packing, self._whole, self._needs).plan()
 
     def _read(

@@ -214,11 +214,11 @@ class DemandRound:
             out = left_out(units, fits)
         else:
             out = left_out_in_order(units, self._usable.shapes, self._usable.free, self._usable.limits)
-        together = {need.name for unit in units for need in unit.pods if len(unit.pods) > 1 or unit.after}
-        gang_of = {uid: gang for gang in found for uid in gang.pods}
+        broken = [gang for gang in found if gang.lacking(lambda uid: uid not in out and self._may_have_place(uid))]
+        gang_of = {uid: gang for gang in broken for uid in gang.pods}
         for uid in sorted(out):
             why = self._blocked_for(self._class_of[uid], uid, self._why_limited(uid))
-            if uid in together:
+            if uid in gang_of:
                 said = "starts as a whole, and its pods find no room together"
                 self._class_of[uid].nameless[uid] = f"a gang {said}: {why}"
                 why = f"{gang_of[uid].name} {said}: {why}"

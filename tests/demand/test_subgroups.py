@@ -1,0 +1,80 @@
+"""Subgroups of a PodGroup: each starts from its own minimum, and so many of them as the group says."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import PodGroup
+from tests.builders import a_node_pool, a_waiting_pod
+from tests.demand.plans import on_new, planned, refused
+
+L4 = "g6.xlarge"
+ROOMY = a_node_pool("pool", (L4,))
+THREE = a_node_pool("pool", (L4,), limits={"nvidia.com/gpu": 3})
+NOWHERE = {"no": "where"}
+
+
+def members(of: str, count: int, **more: Any) -> list[Pod]:
+    labels = {"kai.scheduler/subgroup-name": of}
+    return [
+        a_waiting_pod(f"{of}-{n}", gpu_fraction="0.9", pod_group_name="job", more_labels=labels, **more)
+        for n in range(count)
+    ]
+
+
+def a_group(*of: dict[str, Any], **spec: Any) -> PodGroup:
+    return PodGroup.read({"metadata": {"name": "job", "namespace": "team"}, "spec": {"subGroups": list(of), **spec}})
+
+
+def a_subgroup(name: str, least: int | None = None, **more: Any) -> dict[str, Any]:
+    return {"name": name, **({"minMember": least} if least is not None else {}), **more}
+
+
+BOTH = (a_subgroup("a", 2), a_subgroup("b", 1))
+
+
+def test_each_starts_from_its_own_minimum() -> None:
+    """Three GPUs: two of `a` and one of `b`, whatever else waits. The others are told of the limit alone."""
+    plan = planned(*members("a", 3), *members("b", 3), a_group(*BOTH), THREE)
+    assert on_new(plan) == {"uid-a-0", "uid-a-1", "uid-b-0"}
+    left = refused(plan)
+    assert left.keys() == {"uid-a-2", "uid-b-1", "uid-b-2"}
+    assert all(why.startswith("limits.nvidia.com/gpu") for why in left.values())
+
+
+@pytest.mark.parametrize(("least", "bought"), [(2, 0), (None, 0), (1, 2)])
+def test_one_that_fits_nowhere_buys_nothing_for_its_siblings(least: int | None, bought: int) -> None:
+    group = a_group(*BOTH, **({"minSubGroup": least} if least else {}))
+    plan = planned(*members("a", 2), *members("b", 1, selector=NOWHERE), group, ROOMY)
+    assert plan.gpus == bought
+    assert len(refused(plan)) == 3 - bought
+
+
+def test_one_below_its_minimum_is_left_out_alone_where_the_group_can_do_without() -> None:
+    """`a` starts with two and has a place for one of its pods only."""
+    lonely = [*members("a", 1), members("a", 2, selector=NOWHERE)[1]]
+    plan = planned(*lonely, *members("b", 1), a_group(*BOTH, minSubGroup=1), ROOMY)
+    assert on_new(plan) == {"uid-b-0"}
+    assert "subgroup a starts as a whole" in refused(plan)["uid-a-0"]
+
+
+@pytest.mark.parametrize(("least", "bought"), [(1, 2), (2, 0)])
+def test_subgroups_of_subgroups_count_in_their_parent(least: int, bought: int) -> None:
+    parts = (a_subgroup("all", minSubGroup=least), a_subgroup("a", 2, parent="all"), a_subgroup("b", 1, parent="all"))
+    plan = planned(*members("a", 2), *members("b", 1, selector=NOWHERE), a_group(*parts), ROOMY)
+    assert plan.gpus == bought
+
+
+def test_running_pods_count_in_their_subgroup_only() -> None:
+    (running,) = members("b", 1, node="elsewhere")
+    assert planned(*members("a", 2), running, a_group(*BOTH), THREE).gpus == 2
+    two = a_node_pool("pool", (L4,), limits={"nvidia.com/gpu": 1})
+    assert planned(*members("a", 2), running, a_group(*BOTH), two).gpus == 0
+
+
+def test_names_that_do_not_fit_together_give_no_error() -> None:
+    """A subgroup that is its own ancestor, and pods of none that is declared."""
+    circle = a_group(a_subgroup("a", 1, parent="b"), a_subgroup("b", 1, parent="a"))
+    assert planned(*members("a", 1), circle, ROOMY).gpus == 1
+    assert planned(*members("z", 1), *members("a", 2), *members("b", 1), a_group(*BOTH), ROOMY).gpus == 4
