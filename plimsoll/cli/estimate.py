@@ -1,5 +1,6 @@
 """`plimsoll estimate`: how many GPUs and nodes one replica of a model needs, and on which instance types."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from plimsoll.cli.estimate_report import Model, Ranking, ranked, show_candidates, show_estimate
 from plimsoll.cli.shared import Format, Output
@@ -14,9 +16,9 @@ from plimsoll.cluster.catalog import Catalog, UnknownInstanceTypeError
 from plimsoll.cluster.nodes import mig_slice
 from plimsoll.errors import PlimsollError
 from plimsoll.estimating import ModelNeed, Settings, estimate, settings_of
-from plimsoll.model.api import EnvironmentSpec
+from plimsoll.model.api import EnvironmentSpec, ModelHub
 from plimsoll.model.cluster import MIB_PER_GIB, InstanceType, InvalidFigureError, NodeGpus
-from plimsoll.presets import ModelCatalog, catalog_of
+from plimsoll.presets import ModelCatalog, catalog_of, declared_preset
 from plimsoll.text import did_you_mean
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -72,6 +74,13 @@ def command(
     presets: Annotated[
         Path | None, typer.Option(help="YAML file with further presets, as in `presets` of an Environment")
     ] = None,
+    hub: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="read an unknown ORG/NAME from this hub, such as https://huggingface.co [modelHub of the Environment]",
+        ),
+    ] = None,
     file: Annotated[
         list[str] | None,
         typer.Option(
@@ -93,6 +102,8 @@ def command(
         "kv_value_bytes": kv_value_bytes,
     }
     settings = _settings(settings_of(environment.estimator), given, utilization or [])
+    if model is not None and models.find(model) is None:
+        models = _with_hub_model(models, model, environment, hub)
     subject = _model(models, model, size_gib, bytes_per_token, one_node)
     if context_length is not None:
         settings = replace(settings, context_length=context_length)
@@ -158,6 +169,24 @@ def _models(environment: EnvironmentSpec, file: Path | None) -> ModelCatalog:
     return models.with_presets(read_preset_file(file))
 
 
+def _with_hub_model(models: ModelCatalog, name: str, environment: EnvironmentSpec, url: str | None) -> ModelCatalog:
+    """The models, with the one of that name where there is a hub and nothing of that name on this machine."""
+    hub = environment.model_hub
+    if url is not None:
+        try:
+            hub = ModelHub(endpoint=url)
+        except ValidationError:
+            raise PlimsollError(f"--hub {url!r} is no address", "give one such as https://huggingface.co") from None
+    if hub is None or Path(name).expanduser().exists():
+        return models
+    from plimsoll.observe.hub_models import is_repository
+    from plimsoll.observe.model_hub import read_hub_model
+
+    if not is_repository(name):
+        return models
+    return models.with_presets([declared_preset(read_hub_model(hub, name, os.environ.get("HF_TOKEN", "")))])
+
+
 def _model(
     models: ModelCatalog, name: str | None, size: float | None, token: float | None, one_node: bool | None
 ) -> Model:
@@ -185,7 +214,8 @@ def _model(
     if not path.exists():
         raise PlimsollError(
             f"{name!r} is neither a preset nor an existing file or folder",
-            did_you_mean(models.near(name)) or "set a preset, or the path of a model's config.json",
+            did_you_mean(models.near(name))
+            or "set a preset, the path of a model's config.json, or --hub to read ORG/NAME from a hub",
         )
     return _from_files(path, size, token, one_node)
 

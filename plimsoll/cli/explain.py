@@ -51,6 +51,7 @@ def workspace(
     """
     from plimsoll.cli.story import as_json, print_story
     from plimsoll.observe.cloud_types import with_cloud_types
+    from plimsoll.observe.hub_models import with_hub_models
     from plimsoll.plan import explain
 
     events: list[dict[str, Any]] = []
@@ -59,6 +60,7 @@ def workspace(
 
         snapshot = snapshot_from_files(file)
         ref = _find(snapshot, name, namespace)
+        snapshot = with_hub_models(snapshot)
     else:
         from plimsoll.kube import Connection
         from plimsoll.observe.cluster import events_about, read_cluster
@@ -67,6 +69,7 @@ def workspace(
         try:
             snapshot = read_cluster(connection, required=("Workspace",))
             ref = _find(snapshot, name, namespace)
+            snapshot = with_hub_models(snapshot, connection)
             events = events_about(connection, ref)
         finally:
             connection.close()

@@ -42,12 +42,13 @@ def plan(
     if file:
         from plimsoll.observe.cloud_types import with_cloud_types
         from plimsoll.observe.files import snapshot_from_files
+        from plimsoll.observe.hub_models import with_hub_models
 
-        snapshot = with_cloud_types(snapshot_from_files(file))
+        snapshot = with_hub_models(with_cloud_types(snapshot_from_files(file)))
     else:
         from plimsoll.observe.cluster import open_observer
 
-        with open_observer(kubeconfig, context) as (_, observer):
+        with open_observer(kubeconfig, context, hub_patience=None) as (_, observer):
             snapshot = observer.snapshot()
     following = next_gpu(queue_usage(snapshot)) if snapshot.queues else None
     raise typer.Exit(render(decide(snapshot), output, following, snapshot))

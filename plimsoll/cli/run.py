@@ -1,6 +1,6 @@
 """`plimsoll run`: the controller, or one run for a job."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -25,6 +25,9 @@ from plimsoll.cli.shared import (
     log_to_stderr,
 )
 from plimsoll.errors import PlimsollError
+
+HUB_PATIENCE_SECONDS: Final = 2.0
+"""How long a round waits for what a hub says of models that were not named before; a job waits for its deadline."""
 
 app = typer.Typer(add_completion=False)
 
@@ -95,7 +98,11 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     check_options(options)
     stopping = Stopping()
     stopping.on_signals()
-    with serving(metrics_host, metrics_port) as service, open_observer(kubeconfig, context) as (connection, observer):
+    patience = None if once else HUB_PATIENCE_SECONDS
+    with (
+        serving(metrics_host, metrics_port) as service,
+        open_observer(kubeconfig, context, patience) as (connection, observer),
+    ):
         controller = Controller(options, connection, observer, service, stopping)
         if not once:
             controller.run()

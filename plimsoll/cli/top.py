@@ -51,8 +51,9 @@ def _snapshots(file: list[str] | None, kubeconfig: Path | None, context: str | N
     if file:
         from plimsoll.observe.cloud_types import with_cloud_types
         from plimsoll.observe.files import snapshot_from_files
+        from plimsoll.observe.hub_models import with_hub_models
 
-        yield iter([with_cloud_types(snapshot_from_files(file))])
+        yield iter([with_hub_models(with_cloud_types(snapshot_from_files(file)))])
         return
     from plimsoll.observe.cluster import open_observer
 

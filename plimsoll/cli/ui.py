@@ -66,8 +66,9 @@ def _application(
     if file:
         from plimsoll.observe.cloud_types import with_cloud_types
         from plimsoll.observe.files import snapshot_from_files
+        from plimsoll.observe.hub_models import with_hub_models
 
-        feed = Feed(with_cloud_types(snapshot_from_files(file)))
+        feed = Feed(with_hub_models(with_cloud_types(snapshot_from_files(file))))
         yield create_app(feed, hosts)
         feed.close()
         return

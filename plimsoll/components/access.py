@@ -49,8 +49,9 @@ CONTROLLER: Final[list[Rule]] = [
 
 CONTROLLER_IN_ITS_NAMESPACE: Final[list[Rule]] = [
     _rule("coordination.k8s.io", ["leases"], [*_READ, "create", "update", "patch"]),
+    _rule("", ["configmaps"], ["get", "create", "patch"]),
 ]
-"""In its own namespace: the Lease, so that each environment has one writer."""
+"""In its own namespace: the Lease, so that each environment has one writer, and the models that a hub said of."""
 
 CONTROLLER_FOR_DEMAND: Final[list[Rule]] = [
     _rule("", ["pods", "podtemplates"], ["create", "patch", "delete"]),

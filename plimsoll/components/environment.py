@@ -80,6 +80,17 @@ class DeclaredPresetArgs(TypedDict, total=False):
     """Options of vLLM that the model needs, without the leading dashes; empty text for one without a value."""
 
 
+class ModelHubArgs(TypedDict, total=False):
+    """The hub that the controller reads models from, in Hugging Face's layout of addresses."""
+
+    endpoint: pulumi.Input[str]
+    """Address of the hub, or of a mirror (Hugging Face's HF_ENDPOINT)."""
+    organizations: pulumi.Input[list[pulumi.Input[str]]]
+    """Owners of the models that may be named, the part before the slash; absent: all."""
+    deadline_seconds: pulumi.Input[int]
+    """How long reading one model may take."""
+
+
 class HeadroomArgs(TypedDict):
     """Nodes that are kept ready in advance. The autoscaler replaces them when pods use them."""
 
@@ -227,6 +238,9 @@ class EnvironmentArgs(ObjectArgs, total=False):
     the pod exists."""
     presets: pulumi.Input[list[pulumi.Input[DeclaredPresetArgs]]]
     """Models that Workspaces may name besides those of the built-in catalog; they take precedence over it."""
+    model_hub: pulumi.Input[ModelHubArgs]
+    """The hub that the controller reads models from that Workspaces name as `org/name` and nobody declares; absent:
+    none, and such a Workspace is refused."""
     demand: pulumi.Input[DemandArgs]
     """How capacity is provided for pods with GPU requests that the cluster cannot place."""
 

@@ -114,13 +114,17 @@ def preset_of(inference: Inference, models: ModelCatalog) -> ModelPreset | Refus
             )
     if known is not None or inference.gpu_memory_gib is not None:
         return known
+    why = models.why_not(name)
+    if why:
+        return Refusal(Reason.UNKNOWN_PRESET, f"preset {name!r} is not known, and cannot be had from the hub: {why}")
     hint = did_you_mean(models.near(name))
     return Refusal(
         Reason.UNKNOWN_PRESET,
         f"preset {name!r} is not known"
         + (f" ({hint})" if hint else "")
         + ": use a known one, set inference.preset.parameters to the size and the config.json of the model, or set "
-        "inference.gpuMemoryGiB to the GPU memory of one replica",
+        "inference.gpuMemoryGiB to the GPU memory of one replica"
+        + ("; modelHub of the Environment would let any model of Hugging Face be named" if "/" in name else ""),
     )
 
 

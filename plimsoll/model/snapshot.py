@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from plimsoll.model.api import Environment, GPUDemand, Workspace, WorkspaceRef
+from plimsoll.model.api import DeclaredPreset, Environment, GPUDemand, Workspace, WorkspaceRef
 from plimsoll.model.cluster import Autoscaler, DaemonSet, HostLoad, InstanceType, Node, Pod, Workload
 from plimsoll.model.kai import PodGroup, Queue
 from plimsoll.model.karpenter import CapacityBuffer, ClaimEvent, NodeClaim, NodePool, PodTemplate, ProvisioningRequest
@@ -56,6 +56,10 @@ class Snapshot(Observed):
     """UIDs of the last observed objects, of kinds that a Plan creates, that no longer exist."""
     instance_types: tuple[InstanceType, ...] = ()
     """Instance types of the clouds' APIs; more and newer than the built-in table."""
+    hub_models: tuple[DeclaredPreset, ...] = ()
+    """Models that Workspaces name and the Environment's hub has."""
+    hub_refusals: Mapping[str, str] = Field(default_factory=dict)
+    """Why such a model cannot be had, by its name."""
     missing_kinds: tuple[str, ...] = ()
     """Kinds that planning needs and that the cluster does not serve; empty if not known."""
     warnings: tuple[str, ...] = ()

@@ -62,8 +62,12 @@ class CatalogModel(BaseModel):
 class ModelCatalog:
     """Presets by name, alias and repository, case-insensitive; immutable."""
 
-    def __init__(self, presets: Iterable[ModelPreset]) -> None:
-        """Later presets take the names of earlier ones, so that an Environment can correct the built-in catalog."""
+    def __init__(self, presets: Iterable[ModelPreset], refused: Mapping[str, str] | None = None) -> None:
+        """Later presets take the names of earlier ones, so that an Environment can correct the built-in catalog.
+
+        `refused` says, by name, why a model cannot be had.
+        """
+        self._refused = refused or {}
         self._by_name: dict[str, ModelPreset] = {}
         presets = tuple(presets)
         for each in presets:
@@ -88,14 +92,18 @@ class ModelCatalog:
         """The preset of that name, alias or repository; None if it is not known."""
         return self._by_name.get(name.strip().casefold())
 
+    def why_not(self, name: str) -> str:
+        """Why the model of that name cannot be had; empty where nobody said."""
+        return self._refused.get(name, "")
+
     def near(self, name: str) -> tuple[str, ...]:
         """At most three similar names, closest first."""
         return nearest(name, [name for each in self.presets for name in (each.name, *each.aliases, each.repository)])
 
-    def with_presets(self, presets: Iterable[ModelPreset]) -> "ModelCatalog":
-        """A catalog with further presets, which take precedence."""
+    def with_presets(self, presets: Iterable[ModelPreset], refused: Mapping[str, str] | None = None) -> "ModelCatalog":
+        """A catalog with further presets, which take precedence, and with reasons why others cannot be had."""
         added = tuple(presets)
-        return ModelCatalog((*self.presets, *added)) if added else self
+        return ModelCatalog((*self.presets, *added), refused) if added or refused else self
 
 
 def read_catalog(text: str) -> tuple[CatalogModel, ...]:

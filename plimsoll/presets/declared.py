@@ -1,6 +1,6 @@
 """Presets that an Environment, a file or a Workspace declares."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
@@ -14,7 +14,7 @@ from plimsoll.presets.model_preset import ModelPreset
 
 
 def declared_preset(entry: DeclaredPreset) -> ModelPreset:
-    """The preset. Raises InvalidModelConfigError, which names the preset and the field of its config."""
+    """The preset that is served. Raises InvalidModelConfigError, which names the preset and the field of its config."""
     try:
         shape = read_model_config(entry.config)
     except InvalidModelConfigError as error:
@@ -49,15 +49,20 @@ def with_parameters(name: str, parameters: ModelParameters, known: ModelPreset |
     )
 
 
-def catalog_of(entries: Iterable[DeclaredPreset]) -> tuple[ModelCatalog, tuple[str, ...]]:
-    """The built-in catalog with the declared presets, and a warning on each that cannot be read."""
+def catalog_of(
+    entries: Iterable[DeclaredPreset], refused: Mapping[str, str] | None = None
+) -> tuple[ModelCatalog, tuple[str, ...]]:
+    """The built-in catalog with the declared presets, and a warning on each that cannot be read.
+
+    `refused` says, by name, why a model cannot be had.
+    """
     found, warnings = [], []
     for entry in entries:
         try:
             found.append(declared_preset(entry))
         except InvalidModelConfigError as error:
             warnings.append(str(error))
-    return ModelCatalog.builtin().with_presets(found), tuple(warnings)
+    return ModelCatalog.builtin().with_presets(found, refused), tuple(warnings)
 
 
 def read_presets(text: str) -> tuple[ModelPreset, ...]:

@@ -15,6 +15,18 @@ _KV_HEADS: Final = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_q
 _HEAD_DIM: Final = ("head_dim", "kv_channels", "attention_head_dim")
 _HIDDEN: Final = ("hidden_size", "n_embd", "d_model")
 _CONTEXT: Final = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
+_READ: Final = (
+    *_LAYERS,
+    *_HEADS,
+    *_KV_HEADS,
+    *_HEAD_DIM,
+    *_HIDDEN,
+    *_CONTEXT,
+    "kv_lora_rank",
+    "qk_rope_head_dim",
+    "multi_query",
+    "new_decoder_architecture",
+)
 _TEXT: Final = ("text_config", "llm_config", "language_config")
 """Fields of multimodal models that hold their language model."""
 
@@ -35,6 +47,12 @@ def read_model_config(config: Mapping[str, Any]) -> ModelShape:
         return ModelShape(layers, heads, _number(text, _KV_HEADS) or heads, latent, latent, context)
     kv_heads = _kv_heads(text)
     return ModelShape(layers, _number(text, _HEADS) or kv_heads, kv_heads, _head_dimension(text), None, context)
+
+
+def shape_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a `config.json` that `read_model_config` reads, of which it makes the same shape."""
+    text = _text_config(config)
+    return {name: text[name] for name in _READ if text.get(name) is not None}
 
 
 def _text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -28,6 +28,7 @@ from plimsoll.report.events import (
 )
 from plimsoll.report.finalized import finalizing
 from plimsoll.report.finalizers import FinalizerWriter
+from plimsoll.report.models import ModelWriter
 from plimsoll.report.recorder import Recorder
 from plimsoll.report.statuses import TIMEOUT, StatusWrite, StatusWriter, path_of
 
@@ -56,6 +57,7 @@ class Reporter:
         self._writer = StatusWriter(connection)
         self._finalizers = FinalizerWriter(connection, self._writer.release)
         self._demands = DemandWriter(connection)
+        self._models = ModelWriter(connection)
         self._withheld: frozenset[Withheld] = frozenset()
         """Already reported."""
         self._history = DeltaHistory()
@@ -105,18 +107,22 @@ class Reporter:
         changes = self._finalizers.due(finalizing(snapshot, plan, failures or {}, now))
         self._writer.write(writes, deferred={change.ref.uid for change in changes})
         self._finalizers.write(changes)
+        if snapshot.environment.spec.model_hub is not None:
+            self._models.write(snapshot.hub_models)
 
     def flush(self) -> None:
         """Returns when the statuses and finalizers reported so far are written, or have failed."""
         self._finalizers.flush()
         self._writer.flush()
         self._demands.flush()
+        self._models.flush()
 
     def close(self) -> None:
         """Returns when everything is written, including events; nothing may be reported afterwards."""
         self._finalizers.close()
         self._writer.close()
         self._demands.close()
+        self._models.close()
         self._recorder.close()
 
     def _known(self, snapshot: Snapshot) -> Mapping[Key, _Known]:

@@ -60,6 +60,7 @@ def _remembering(**provisioning: Any) -> WorkspaceStatus:
 
 
 _READY: Final = dict.fromkeys(("Launched", "Registered", "Initialized", "Ready"), "True")
+_SPOT: Final = {"karpenter.sh/capacity-type": "spot"}
 _LOST: Final = _remembering(pending=[{"name": "c", "step": "Launched"}])
 _OUT_OF_STOCK: Final = ClaimEvent.read(
     {
@@ -117,6 +118,14 @@ CASES: Final[Mapping[str, Case]] = {
             message="NodeClaim b is late",
             lastFailure="2026-01-01T00:59:00Z",
         ),
+    ),
+    "NAP: a spot node is interrupted": Case(
+        _nap(
+            _claim("c", _SPOT, **_READY).model_copy(
+                update={"node_name": "n", "deletion_timestamp": "2026-01-01T00:00:30Z"}
+            ),
+            _claim("d"),
+        )
     ),
     "NAP: lost": Case(_nap(), previous=_LOST),
     "NAP: lost for lack of capacity": Case(

@@ -21,6 +21,7 @@ from plimsoll.report import (
     PodEvents,
     capacity_events,
     demand_events,
+    interruption_event,
     provisioning_event,
     summed_up,
     verdict_event,
@@ -60,6 +61,12 @@ def _failed(reason: Failed) -> WorkspaceStatus:
     return WorkspaceStatus.model_validate({"provisioning": provisioning, "conditions": [condition]})
 
 
+def _interrupted() -> WorkspaceStatus:
+    message = "0 of 1 NodeClaim ready; spot nodes are interrupted: n; 1 NodeClaim in service or requested instead"
+    condition = {"type": "NodeClaimsReady", "status": "False", "reason": "SpotInterrupted", "message": message}
+    return WorkspaceStatus.model_validate({"conditions": [condition]})
+
+
 def _withheld() -> Withheld:
     message = "Pod plimsoll-system/trigger-1: spec.nodeName is 'n'"
     finding = Finding("Pod", "", "trigger-1", "spec.nodeName", "trigger-pod-never-bound", Severity.ERROR, message)
@@ -79,6 +86,7 @@ def _events() -> Iterator[tuple[str, Event | None]]:
     yield "a verdict: refused", verdict_event(refusal, WorkspaceStatus())
     for reason in Failed:
         yield f"provisioning: {reason.value}", provisioning_event(WS, WorkspaceStatus(), _failed(reason))
+    yield "provisioning: SpotInterrupted", interruption_event(WS, WorkspaceStatus(), _interrupted())
     for each in capacity_events(_plan(), {}):
         yield f"applied: {each.action}", each
     everything = {each.key: "no such class" for each in (*_plan().creations, *_plan().updates, *_plan().deletions)}

@@ -150,6 +150,12 @@ SNAPSHOTS: Final[Mapping[str, Snapshot]] = {
     "NAP: the selector names a node": _nap(a_workspace(instance_type=NC24, selector={"kubernetes.io/hostname": "one"})),
     "an unknown preset": _byo(a_workspace(preset="phi-4-mini-instuct"), a_node("n")),
     "tuning": _byo(_read(tuning=TUNING), a_node("n")),
+    "a model of Hugging Face, without a hub": _byo(a_workspace(preset="acme/law-8b"), a_node("n")),
+    "a model of Hugging Face that the hub does not have": _byo(
+        a_workspace(preset="acme/law-8b"), a_node("n")
+    ).model_copy(
+        update={"hub_refusals": {"acme/law-8b": "acme/law-8b at https://huggingface.co: it has no config.json"}}
+    ),
     "an adapter from URLs": _byo(_adapted(source={"image": None, "urls": ["https://example.org/law"]}), a_node("n")),
     "an adapter with a strength": _byo(_adapted(strength="0.5"), a_node("n")),
     "no node matches": _byo(a_workspace(), a_node("n", pool="b")),

@@ -37,6 +37,7 @@ from plimsoll.model.api.gpu_demand import (
     PodNote,
     PodState,
 )
+from plimsoll.model.api.model_hub import MODELS_NAME, MODELS_NAMESPACE, ModelHub, models_config_map, models_of
 from plimsoll.model.api.model_parameters import DeclaredPreset, ModelParameters
 from plimsoll.model.api.policies import Exemption, Policies
 from plimsoll.model.api.policy_config import PolicyConfig
@@ -107,6 +108,8 @@ __all__ = [
     "MAX_NAMES",
     "MAX_RECORDS",
     "MIG_NEEDS_PROFILE",
+    "MODELS_NAME",
+    "MODELS_NAMESPACE",
     "NAMESPACE_NOT_NAMED",
     "NEEDS_PRESET_OR_TEMPLATE",
     "NONE_ALLOWED",
@@ -154,6 +157,7 @@ __all__ = [
     "Headroom",
     "Inference",
     "Limits",
+    "ModelHub",
     "ModelParameters",
     "NamespaceAccess",
     "NodeClassRef",
@@ -174,5 +178,7 @@ __all__ = [
     "WorkspaceStatus",
     "changes_refused",
     "instance_type_violation",
+    "models_config_map",
+    "models_of",
     "tenancy_violation",
 ]

@@ -11,6 +11,7 @@ from plimsoll.model.api.catalog_settings import CatalogSettings
 from plimsoll.model.api.delta_record import DeltaRecord
 from plimsoll.model.api.demand_settings import DemandSettings
 from plimsoll.model.api.estimator_settings import EstimatorSettings
+from plimsoll.model.api.model_hub import ModelHub
 from plimsoll.model.api.model_parameters import DeclaredPreset
 from plimsoll.model.api.policies import Policies
 from plimsoll.model.api.workspace_parts import Weights
@@ -124,6 +125,9 @@ class EnvironmentSpec(Declared):
     the pod exists."""
     presets: tuple[DeclaredPreset, ...] = Field(default=(), max_length=256)
     """Models that Workspaces may name besides those of the built-in catalog; they take precedence over it."""
+    model_hub: ModelHub | None = None
+    """The hub that the controller reads models from that Workspaces name as `org/name` and nobody declares; absent:
+    none, and such a Workspace is refused."""
     demand: DemandSettings = DemandSettings()
     """How capacity is provided for pods with GPU requests that the cluster cannot place."""
 

@@ -9,17 +9,27 @@ from plimsoll.observe.cloud_types import CloudTypes
 from plimsoll.observe.cluster.batcher import Batcher
 from plimsoll.observe.cluster.cluster_watch import ClusterWatch
 from plimsoll.observe.cluster.snapshots import Stores
+from plimsoll.observe.hub_models import HubModels
 
 
 class Observer(ClusterWatch):
     """Keeps what the cluster holds, as far as capacity is planned on it."""
 
-    def __init__(self, connection: Connection, batcher: Batcher | None = None, cloud_types: Path | None = None) -> None:
-        """`cloud_types` is the folder that keeps what clouds say of instance types; None: no cloud is asked."""
+    def __init__(
+        self,
+        connection: Connection,
+        batcher: Batcher | None = None,
+        cloud_types: Path | None = None,
+        hub_patience: float | None = 0.0,
+    ) -> None:
+        """`cloud_types` is the folder that keeps what clouds say of instance types; None: no cloud is asked.
+        `hub_patience` is how many seconds a snapshot waits for what a hub says of new models; None: its deadline.
+        """
         batcher = batcher or Batcher()
         self._stores = Stores()
         super().__init__(connection, self._stores, batcher)
         self._cloud_types = None if cloud_types is None else CloudTypes(cloud_types, batcher.note)
+        self._hub_models = HubModels(connection, batcher.note, hub_patience)
         self._lock = threading.Lock()
         self._latest: tuple[object, Snapshot] | None = None
 
@@ -38,11 +48,16 @@ class Observer(ClusterWatch):
                 self._latest = self._observed(warnings)
             return self._latest[1]
 
-    def _answers(self) -> int:
+    def stop(self) -> None:
+        self._hub_models.close()
+        super().stop()
+
+    def _answers(self) -> tuple[int, int]:
+        self._hub_models.refresh()
         if self._cloud_types is None:
-            return 0
+            return self._hub_models.version, 0
         self._cloud_types.refresh()
-        return self._cloud_types.version
+        return self._hub_models.version, self._cloud_types.version
 
     def _observed(self, warnings: tuple[str, ...]) -> tuple[object, Snapshot]:
         """A new snapshot, with what it was made of."""
@@ -50,4 +65,7 @@ class Observer(ClusterWatch):
         snapshot = self._stores.snapshot(warnings)
         if self._cloud_types is not None:
             snapshot = self._cloud_types.completed(snapshot)
-        return (version, warnings, self._answers()), snapshot
+        # As of before: an answer that comes meanwhile makes another snapshot.
+        hub = self._hub_models.version
+        snapshot = self._hub_models.completed(snapshot)
+        return (version, warnings, (hub, self._answers()[1])), snapshot

@@ -48,7 +48,8 @@ class ClusterView:
     @cached_property
     def models(self) -> ModelCatalog:
         """The models that are known by name."""
-        return catalog_of(self.observed.environment.spec.presets)[0]
+        seen = self.observed
+        return catalog_of((*seen.hub_models, *seen.environment.spec.presets), seen.hub_refusals)[0]
 
     @cached_property
     def progress(self) -> ClaimProgress:

@@ -1,0 +1,180 @@
+"""The models of a hub that Workspaces name, beside what the cluster holds.
+
+Opt-in: `modelHub` of the Environment. What was read is kept in a ConfigMap, so that no later round, process or command
+depends on the hub; the Reporter writes it.
+"""
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+import structlog
+
+from plimsoll.kube import Connection, ConnectionFailedError, RequestError
+from plimsoll.model import Snapshot
+from plimsoll.model.api import MODELS_NAME, MODELS_NAMESPACE, DeclaredPreset, ModelHub, models_of
+from plimsoll.observe.model_hub import HubError, read_hub_model
+from plimsoll.presets import catalog_of
+
+AGAIN: Final = timedelta(minutes=1)
+"""A hub that did not answer is asked again after this long."""
+LASTING_AGAIN: Final = timedelta(minutes=10)
+"""A model that the hub does not have, or does not give, is asked for again after this long."""
+_AT_ONCE: Final = 4
+_REPOSITORY: Final = re.compile(r"(?=.{1,96}\Z)[A-Za-z0-9][-\w.]*/[A-Za-z0-9][-\w.]*", re.ASCII)
+_TOKEN: Final = "HF_TOKEN"
+
+log = structlog.get_logger(__name__)
+
+
+class Refused(NamedTuple):
+    """Why a model cannot be had, and when to ask again."""
+
+    why: str
+    due: datetime
+
+
+class HubModels:
+    """Asks once for each model, on threads of its own, and again for those that could not be had."""
+
+    def __init__(
+        self,
+        connection: Connection | None = None,
+        on_answer: Callable[[], None] = lambda: None,
+        patience: float | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """`connection` is to the cluster whose ConfigMap keeps models; None: there is none. `on_answer` is called, by
+        another thread, when an answer has come. `patience` is how many seconds `completed` waits for first answers;
+        None: until the deadline of the Environment.
+        """
+        self._connection = connection
+        self._on_answer = on_answer
+        self._patience = patience
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="model-hub")
+        self._lock = threading.Lock()
+        self._hub: ModelHub | None = None
+        self._answers: dict[str, DeclaredPreset | Refused] = {}
+        self._asking: dict[str, Future[None]] = {}
+        self._loaded = False
+        self.version = 0
+        """Grows with every answer."""
+
+    def completed(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with the models that its Workspaces name; itself where the Environment has no hub."""
+        hub = snapshot.environment.spec.model_hub
+        if hub is None:
+            return snapshot
+        if hub != self._hub:
+            self._hub = hub
+            self._forget_refusals()
+        warning = self._load()
+        names = tuple(dict.fromkeys(_unknown(snapshot)))
+        asked = [self._ask(hub, name) for name in names if hub.allows(name) and name not in self._answers]
+        wait(asked, hub.deadline_seconds if self._patience is None else min(self._patience, hub.deadline_seconds))
+        found = {name: self._answers.get(name) for name in names}
+        return snapshot.model_copy(
+            update={
+                "hub_models": tuple(each for each in found.values() if isinstance(each, DeclaredPreset)),
+                "hub_refusals": {
+                    name: _why_not(hub, name, each)
+                    for name, each in found.items()
+                    if not isinstance(each, DeclaredPreset)
+                },
+                "warnings": (*snapshot.warnings, *warning),
+            }
+        )
+
+    def refresh(self) -> None:
+        """Asks again, on threads, for what could not be had and is due."""
+        hub, now = self._hub, self._clock()
+        for name, answer in list(self._answers.items()) if hub is not None else ():
+            if isinstance(answer, Refused) and answer.due <= now:
+                self._ask(hub, name)
+
+    def close(self) -> None:
+        """Waits for no answer."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _load(self) -> tuple[str, ...]:
+        """Takes what the ConfigMap keeps, once; a warning where it cannot be read."""
+        if self._connection is None or self._loaded:
+            return ()
+        path = f"/api/v1/namespaces/{MODELS_NAMESPACE}/configmaps/{MODELS_NAME}"
+        try:
+            kept = models_of(self._connection.request("GET", path))
+        except RequestError as error:
+            self._loaded = error.code == 404
+            if self._loaded:
+                return ()
+            return (f"ConfigMap {MODELS_NAMESPACE}/{MODELS_NAME}: {error.message}: models are read from the hub again",)
+        except ConnectionFailedError:
+            return ()
+        with self._lock:
+            self._answers |= {each.name: each for each in kept}
+        self._loaded = True
+        return ()
+
+    def _forget_refusals(self) -> None:
+        with self._lock:
+            self._answers = {name: each for name, each in self._answers.items() if isinstance(each, DeclaredPreset)}
+
+    def _ask(self, hub: ModelHub, name: str) -> Future[None]:
+        with self._lock:
+            asking = self._asking.get(name)
+            if asking is None:
+                asking = self._asking[name] = self._threads.submit(self._read, hub, name)
+            return asking
+
+    def _read(self, hub: ModelHub, name: str) -> None:
+        answer: DeclaredPreset | Refused
+        try:
+            answer = read_hub_model(hub, name, os.environ.get(_TOKEN, ""))
+        except HubError as error:
+            log.warning("model not read", model=name, error=error.message)
+            hint = f": {error.hint}" if error.hint else ""
+            answer = Refused(f"{error.message}{hint}", self._clock() + (LASTING_AGAIN if error.lasting else AGAIN))
+        with self._lock:
+            self._answers[name] = answer
+            del self._asking[name]
+            self.version += 1
+        self._on_answer()
+
+
+def _unknown(snapshot: Snapshot) -> Iterator[str]:
+    """Names of presets that nobody else says anything of, and that may be a model of the hub."""
+    known = catalog_of(snapshot.environment.spec.presets)[0]
+    for workspace in snapshot.workspaces:
+        preset = workspace.spec.inference.preset if workspace.spec.inference is not None else None
+        if preset is None or preset.parameters is not None or known.find(preset.name) is not None:
+            continue
+        if is_repository(preset.name):
+            yield preset.name
+
+
+def is_repository(name: str) -> bool:
+    """Whether it may be the name of a model on Hugging Face: `org/name`, where neither `--` nor `..` may stand."""
+    return _REPOSITORY.fullmatch(name) is not None and "--" not in name and ".." not in name
+
+
+def _why_not(hub: ModelHub, name: str, answer: Refused | None) -> str:
+    if answer is not None:
+        return answer.why
+    if not hub.allows(name):
+        owners = ", ".join(hub.organizations or ()) or "none"
+        return f"modelHub.organizations of the Environment allows models of {owners}: name one of them"
+    return f"it is being read from {hub.endpoint}"
+
+
+def with_hub_models(snapshot: Snapshot, connection: Connection | None = None) -> Snapshot:
+    """With the models of the Environment's hub that its Workspaces name, within the deadline, for a command."""
+    models = HubModels(connection)
+    try:
+        return models.completed(snapshot)
+    finally:
+        models.close()

@@ -1,0 +1,179 @@
+"""One model of a hub, from its `config.json` and the index of its safetensors files, within one deadline.
+
+The addresses are Hugging Face's: `ENDPOINT/ORG/NAME/resolve/main/FILE`. Weights are never read.
+"""
+
+import time
+from http.client import HTTPException
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+import orjson
+
+from plimsoll.errors import PlimsollError
+from plimsoll.estimating import BYTES_PER_GIB
+from plimsoll.model.api import DeclaredPreset, ModelHub
+from plimsoll.presets import InvalidModelConfigError, read_model_config, shape_fields
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Far more than the index of any model; a larger answer is not read."""
+MOST_WEIGHTS: Final = 1_000_000 * BYTES_PER_GIB
+_CHUNK: Final = 256 * 1024
+_WEIGHTS: Final = ("model.safetensors", "consolidated.safetensors")
+"""Names of the weights, with `.index.json` where they are several files; the second is Mistral's."""
+_TOKEN_NEEDED: Final = (401, 403)
+
+
+class HubError(PlimsollError):
+    """The hub did not say what a model is. `lasting` is whether another try within minutes is of no use."""
+
+    def __init__(self, message: str, hint: str = "", *, lasting: bool = False) -> None:
+        super().__init__(message, hint)
+        self.lasting = lasting
+
+
+class _TokenNeededError(Exception):
+    """The hub gives the file to nobody without a token, or with another one; its own words, where it says any."""
+
+
+def read_hub_model(hub: ModelHub, name: str, token: str = "") -> DeclaredPreset:
+    """The model `org/name`. `token` is used only where the hub gives the files to nobody without one.
+
+    Raises HubError, whose message names the model and the hub, after `hub.deadline_seconds` at the latest.
+    """
+    until = time.monotonic() + hub.deadline_seconds
+    try:
+        try:
+            return _read(_Files(hub, name, until), gated=False)
+        except _TokenNeededError:
+            if not token:
+                raise
+            return _read(_Files(hub, name, until, token), gated=True)
+    except _TokenNeededError as error:
+        said = f" ({error})" if str(error) else ""
+        whom = "this token" if token else "nobody without a token"
+        raise HubError(
+            f"{hub.endpoint} gives {name} to {whom}{said}: it does not exist, is private, or is gated",
+            "correct inference.preset.name, set HF_TOKEN of the controller to a token with access, or set "
+            "inference.preset.parameters",
+            lasting=True,
+        ) from None
+    except InvalidModelConfigError as error:
+        raise HubError(
+            f"config.json of {name} at {hub.endpoint}: {error.message}", "set inference.preset.parameters", lasting=True
+        ) from None
+
+
+def _read(files: "_Files", *, gated: bool) -> DeclaredPreset:
+    config = files.json("config.json")
+    if config is None:
+        raise files.error("it has no config.json", lasting=True)
+    read_model_config(config)
+    return DeclaredPreset(
+        name=files.name,
+        repository=files.name,
+        size_gib=_size(files) / BYTES_PER_GIB,
+        config=shape_fields(config),
+        gated=gated,
+    )
+
+
+def _size(files: "_Files") -> float:
+    """Bytes of the weights."""
+    for weights in _WEIGHTS:
+        index = files.json(f"{weights}.index.json")
+        if index is not None:
+            metadata = index.get("metadata")
+            total = metadata.get("total_size") if isinstance(metadata, dict) else None
+            if isinstance(total, bool) or not isinstance(total, int | float) or not 0 < total < MOST_WEIGHTS:
+                raise files.error(f"metadata.total_size of {weights}.index.json is {total!r:.60}", lasting=True)
+            return total
+        size = files.size(weights)
+        if size is not None and 0 < size < MOST_WEIGHTS:
+            return size
+    raise files.error("it has no safetensors files, so that its size is not known", lasting=True)
+
+
+class _Files:
+    """The files of one model, until a moment of the monotonic clock."""
+
+    def __init__(self, hub: ModelHub, name: str, until: float, token: str = "") -> None:
+        self.name = name
+        self._hub = hub
+        self._until = until
+        self._token = token
+
+    def json(self, file: str) -> dict[str, Any] | None:
+        """A file's JSON object; None where the model has no such file."""
+        text = self._request(file, "GET")
+        if text is None:
+            return None
+        try:
+            content = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            raise self.error(f"{file} is no JSON: {error}", lasting=True) from None
+        if not isinstance(content, dict):
+            raise self.error(f"{file} is no JSON object", lasting=True)
+        return content
+
+    def size(self, file: str) -> int | None:
+        """Bytes of a file; None where the model has no such file, or the hub does not say its size."""
+        text = self._request(file, "HEAD")
+        return int(text) if text and text.isdigit() else None
+
+    def error(self, problem: str, *, lasting: bool = False) -> HubError:
+        return HubError(
+            f"{self.name} at {self._hub.endpoint}: {problem}", "set inference.preset.parameters", lasting=lasting
+        )
+
+    def _request(self, file: str, method: str) -> bytes | None:
+        """The body, of a HEAD the length that it would have; None where there is no such file."""
+        request = Request(
+            f"{self._hub.endpoint.rstrip('/')}/{quote(self.name)}/resolve/main/{file}",
+            method=method,
+            headers={"User-Agent": "plimsoll", "Accept-Encoding": "identity"},
+        )
+        if self._token:
+            # Not for whom the hub redirects to, such as a store of files.
+            request.add_unredirected_header("Authorization", f"Bearer {self._token}")
+        try:
+            with urlopen(request, timeout=self._left()) as answer:
+                if method == "HEAD":
+                    return str(answer.headers.get("Content-Length") or "").encode()
+                return self._body(answer, file)
+        except HTTPError as error:
+            with error:
+                if error.code == 404:
+                    return None
+                if error.code in _TOKEN_NEEDED:
+                    raise _TokenNeededError(error.headers.get("X-Error-Code") or "") from None
+                raise self.error(f"{file}: the answer is {error.code} {error.reason}") from None
+        except TimeoutError:
+            raise self._late() from None
+        except (OSError, HTTPException) as error:
+            if time.monotonic() >= self._until or "timed out" in str(error):
+                raise self._late() from None
+            raise self.error(f"{file}: {getattr(error, 'reason', None) or error}") from None
+
+    def _body(self, answer: Any, file: str) -> bytes:
+        parts: list[bytes] = []
+        length = 0
+        while part := answer.read1(_CHUNK):
+            parts.append(part)
+            length += len(part)
+            if length > MOST_BYTES:
+                raise self.error(f"{file} is larger than {MOST_BYTES} bytes", lasting=True)
+            self._left()
+        return b"".join(parts)
+
+    def _left(self) -> float:
+        """Seconds until the deadline."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise self._late()
+        return left
+
+    def _late(self) -> HubError:
+        return self.error(f"no answer within {self._hub.deadline_seconds} seconds (modelHub.deadlineSeconds)")

@@ -1,0 +1,273 @@
+"""Models of a hub in a snapshot: what Workspaces name is read once, kept in the cluster, and asked for again."""
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client
+from typer.testing import CliRunner
+
+from plimsoll.cli.estimate import app as estimate
+from plimsoll.cli.explain import app as explain_app
+from plimsoll.cli.plan import app as plan_app
+from plimsoll.errors import PlimsollError
+from plimsoll.kube import Connection, RequestError
+from plimsoll.labels import API_VERSION
+from plimsoll.model import Snapshot
+from plimsoll.model.api import Environment, Workspace, models_config_map, models_of
+from plimsoll.observe.hub_models import AGAIN, LASTING_AGAIN, HubModels
+from plimsoll.plan import plan, validate
+from plimsoll.report import Reporter
+from tests.builders import a_node, a_snapshot, a_workspace, an_environment
+from tests.model_hub.hub import Hub
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+NAME = "acme/law-8b"
+PATH = "/api/v1/namespaces/plimsoll-system/configmaps/plimsoll-models"
+
+
+class Cluster(Connection):
+    """Holds the ConfigMap."""
+
+    def __init__(self) -> None:
+        super().__init__(client.Configuration())
+        self.kept: dict[str, Any] | None = None
+        self.error: PlimsollError | None = None
+        self.writes = 0
+
+    def request(self, method: str, path: str, body: Any = None, **_: Any) -> dict[str, Any]:
+        if path != PATH:
+            return {}
+        if self.error is not None:
+            raise self.error
+        if method == "PATCH":
+            self.kept = body
+            self.writes += 1
+        if self.kept is None:
+            raise RequestError(404, "NotFound", "not found")
+        return self.kept
+
+
+class Asking:
+    """Hub models with a clock that is set, and a wait for answers."""
+
+    def __init__(self, connection: Connection | None = None, patience: float | None = None) -> None:
+        self.now = NOW
+        self.answered = threading.Event()
+        self.models = HubModels(connection, self.answered.set, patience, lambda: self.now)
+
+    def refresh(self) -> None:
+        self.answered.clear()
+        self.models.refresh()
+
+
+@pytest.fixture
+def asking() -> Iterator[Asking]:
+    asking = Asking()
+    yield asking
+    asking.models.close()
+
+
+def having(hub: Hub, **spec: Any) -> Environment:
+    return an_environment(modelHub=hub.spec().manifest(), **spec)
+
+
+def naming(hub: Hub, *names: str, **spec: Any) -> Snapshot:
+    workspaces = [a_workspace(f"ws-{number}", preset=name) for number, name in enumerate(names)]
+    nodes = [a_node(f"n-{number}") for number in range(len(names))]
+    return a_snapshot(*workspaces, *nodes, environment=having(hub, **spec))
+
+
+def refusal(snapshot: Snapshot) -> str:
+    [verdict] = validate(snapshot)
+    assert not verdict.accepted
+    return f"{verdict.reason}: {verdict.message}"
+
+
+def test_a_model_of_the_hub_is_planned_like_any_other(hub: Hub, asking: Asking) -> None:
+    hub.add(NAME)
+    seen = asking.models.completed(naming(hub, NAME))
+    [verdict] = validate(seen)
+    assert verdict.accepted, verdict.message
+    assert verdict.serving is not None and verdict.serving.context_length > 2048
+    [workload, _] = plan(seen, [verdict], NOW).creations
+    arguments = workload.manifest["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert arguments[:4] == ["--model", NAME, "--served-model-name", NAME]
+    asked = len(hub.asked)
+    asking.models.completed(naming(hub, NAME))
+    assert len(hub.asked) == asked
+
+
+def test_nobody_is_asked_for_what_is_known_or_not_allowed(hub: Hub, asking: Asking) -> None:
+    given = {"sizeGiB": 1, "config": {"num_hidden_layers": 1, "num_attention_heads": 1, "hidden_size": 64}}
+    seen = a_snapshot(
+        a_workspace("a", preset="microsoft/phi-4"),
+        a_workspace("b", preset="own/model"),
+        a_workspace("c", preset="nonsense"),
+        a_workspace("d", preset="../../admin"),
+        a_workspace("e", preset="org/../admin"),
+        a_workspace("f", preset="org/name/more"),
+        a_workspace("g"),
+        environment=having(hub, presets=[{"name": "own/model", "repository": "own/model", **given}]),
+    )
+    assert asking.models.completed(seen).hub_refusals == {}
+    without = a_snapshot(a_workspace(preset=NAME))
+    assert asking.models.completed(without) is without
+    assert hub.asked == []
+
+
+def test_without_a_hub_the_setting_is_named() -> None:
+    assert "modelHub" in refusal(a_snapshot(a_workspace(preset=NAME), a_node()))
+
+
+def test_owners_are_limited(hub: Hub, asking: Asking) -> None:
+    hub.add(NAME)
+    seen = naming(hub, NAME).model_copy(
+        update={"environment": an_environment(modelHub=hub.spec(organizations=["Qwen"]).manifest())}
+    )
+    assert "organizations" in refusal(asking.models.completed(seen))
+    assert hub.asked == []
+
+
+def test_a_refusal_says_why_and_the_model_is_asked_for_again(hub: Hub, asking: Asking) -> None:
+    seen = naming(hub, NAME)
+    assert f"UnknownPreset: preset '{NAME}'" in refusal(asking.models.completed(seen))
+    assert "no config.json" in refusal(asking.models.completed(seen))
+    hub.add(NAME)
+    asking.now += LASTING_AGAIN - timedelta(seconds=1)
+    asking.refresh()
+    assert "no config.json" in refusal(asking.models.completed(seen))
+    asking.now += timedelta(seconds=1)
+    asking.refresh()
+    assert asking.answered.wait(10)
+    assert validate(asking.models.completed(seen))[0].accepted
+
+
+def test_a_hub_that_fails_is_asked_again_soon(hub: Hub, asking: Asking) -> None:
+    hub.add(NAME)
+    hub.status = 503
+    seen = naming(hub, NAME)
+    assert "503" in refusal(asking.models.completed(seen))
+    hub.status = 0
+    asking.now += AGAIN
+    asking.refresh()
+    assert asking.answered.wait(10)
+    assert validate(asking.models.completed(seen))[0].accepted
+
+
+def test_another_hub_is_asked_at_once(hub: Hub, asking: Asking) -> None:
+    seen = naming(hub, NAME)
+    nobody = an_environment(modelHub={"endpoint": "http://127.0.0.1:1"})
+    assert "127.0.0.1:1" in refusal(asking.models.completed(seen.model_copy(update={"environment": nobody})))
+    hub.add(NAME)
+    assert validate(asking.models.completed(seen))[0].accepted
+
+
+def test_a_loop_does_not_wait_for_a_slow_hub(hub: Hub) -> None:
+    hub.add(NAME)
+    hub.slow.set()
+    asking = Asking(patience=0.0)
+    before = asking.models.version
+    assert "is being read from" in refusal(asking.models.completed(naming(hub, NAME)))
+    hub.slow.clear()
+    assert asking.answered.wait(10)
+    assert asking.models.version > before
+    asking.models.close()
+
+
+def test_many_models_are_read_within_one_deadline(hub: Hub, asking: Asking) -> None:
+    names = [f"acme/m-{number}" for number in range(8)]
+    for name in names:
+        hub.add(name)
+    assert {each.name for each in asking.models.completed(naming(hub, *names)).hub_models} == set(names)
+
+
+def test_the_cluster_keeps_what_was_read(hub: Hub) -> None:
+    hub.add(NAME)
+    cluster = Cluster()
+    asking, reporter = Asking(cluster), Reporter(cluster)
+    seen = asking.models.completed(naming(hub, NAME))
+    for _ in range(2):
+        reporter.report(seen, plan(seen, validate(seen), NOW), NOW)
+        reporter.flush()
+    assert cluster.writes == 1
+    assert cluster.kept is not None and list(cluster.kept["data"]) == ["acme--law-8b"]
+    asking.models.close()
+    asked = len(hub.asked)
+    later = Asking(cluster)
+    assert validate(later.models.completed(naming(hub, NAME)))[0].accepted
+    assert len(hub.asked) == asked
+    later.models.close()
+    nobody: tuple[Workspace, ...] = ()
+    gone = seen.model_copy(update={"workspaces": nobody, "hub_models": ()})
+    reporter.report(gone, plan(gone, (), NOW), NOW)
+    reporter.close()
+    assert cluster.kept["data"] == {}
+
+
+def test_what_the_cluster_keeps_wrongly_is_read_again(hub: Hub) -> None:
+    hub.add(NAME)
+    cluster = Cluster()
+    cluster.kept = {"data": {"acme--law-8b": '{"sizeGiB": "x"}', "else": "no JSON"}}
+    asking = Asking(cluster)
+    assert validate(asking.models.completed(naming(hub, NAME)))[0].accepted
+    asking.models.close()
+
+
+def test_a_cluster_that_does_not_tell_is_a_warning(hub: Hub) -> None:
+    hub.add(NAME)
+    cluster = Cluster()
+    cluster.error = RequestError(403, "Forbidden", "configmaps is forbidden")
+    asking = Asking(cluster)
+    seen = asking.models.completed(naming(hub, NAME))
+    assert validate(seen)[0].accepted
+    assert any("plimsoll-models: configmaps is forbidden" in warning for warning in seen.warnings)
+    asking.models.close()
+
+
+def test_the_config_map_is_read_as_it_was_written(hub: Hub, asking: Asking) -> None:
+    hub.add(NAME)
+    models = asking.models.completed(naming(hub, NAME)).hub_models
+    assert models_of(models_config_map(models)) == models
+
+
+def test_an_estimate_reads_it_where_a_hub_is_given(hub: Hub, tmp_path: Path) -> None:
+    hub.add(NAME)
+    on = ["--instance-type", "Standard_NC24ads_A100_v4", "--output", "json"]
+    told = CliRunner().invoke(estimate, [NAME, "--hub", hub.url, *on])
+    assert told.exit_code == 0, told.output
+    file = tmp_path / "environment.yaml"
+    spec = {"modelHub": {"endpoint": hub.url}}
+    file.write_text(yaml.safe_dump({"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Environment", "spec": spec}))
+    assert CliRunner().invoke(estimate, [NAME, "-f", str(file), *on]).output == told.output
+    with pytest.raises(PlimsollError, match="neither a preset"):
+        CliRunner().invoke(estimate, [NAME, *on], catch_exceptions=False)
+    with pytest.raises(PlimsollError, match="no address"):
+        CliRunner().invoke(estimate, [NAME, "--hub", "huggingface.co", *on], catch_exceptions=False)
+
+
+def test_a_plan_of_files_reads_it(hub: Hub, tmp_path: Path) -> None:
+    hub.add(NAME)
+    selector = {"matchLabels": {"pool": "a"}}
+    workspace = {"resource": {"labelSelector": selector}, "inference": {"preset": {"name": NAME}}}
+    node = {
+        "nvidia.com/gpu.product": "A100",
+        "nvidia.com/gpu.count": "1",
+        "nvidia.com/gpu.memory": "81920",
+        "pool": "a",
+    }
+    manifests = [
+        {"apiVersion": API_VERSION, "kind": "Environment", "spec": {"modelHub": {"endpoint": hub.url}}},
+        {"apiVersion": API_VERSION, "kind": "Workspace", "metadata": {"name": "law"}, "spec": workspace},
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": node}},
+    ]
+    file = tmp_path / "manifests.yaml"
+    file.write_text(yaml.safe_dump_all(manifests))
+    planned = CliRunner().invoke(plan_app, ["-f", str(file)])
+    assert planned.exit_code == 0, planned.output
+    explained = CliRunner().invoke(explain_app, ["workspace", "law", "-f", str(file)])
+    assert explained.exit_code == 0, explained.output

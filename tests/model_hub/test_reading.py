@@ -1,0 +1,108 @@
+"""One model of a hub: its figures, or why they cannot be had."""
+
+import json
+from typing import Any
+
+import pytest
+
+from plimsoll.observe.model_hub import HubError, read_hub_model
+from plimsoll.presets import read_model_config
+from tests.model_hub.hub import INDEX, LLAMA, Hub
+
+NAME = "acme/law-8b"
+
+
+def test_figures_are_those_of_config_and_index(hub: Hub) -> None:
+    hub.add(NAME)
+    found = read_hub_model(hub.spec(), NAME)
+    assert (found.name, found.repository, found.gated) == (NAME, NAME, False)
+    assert found.size_gib == pytest.approx(14.9575, abs=1e-3)
+    assert read_model_config(found.config) == read_model_config(LLAMA)
+    assert "rope_scaling" not in found.config
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"text_config": LLAMA, "vision_config": {"hidden_size": 1024}},
+        {**LLAMA, "kv_lora_rank": 512, "qk_rope_head_dim": 64},
+        {"n_layer": 32, "n_head": 71, "n_embd": 4544, "multi_query": True},
+    ],
+)
+def test_what_is_kept_has_the_same_shape(hub: Hub, config: dict[str, Any]) -> None:
+    hub.add(NAME, config)
+    assert read_model_config(read_hub_model(hub.spec(), NAME).config) == read_model_config(config)
+
+
+def test_one_file_of_weights_is_measured_and_not_read(hub: Hub) -> None:
+    hub.add(NAME, index=None, model_safetensors=b"x" * 4096)
+    assert read_hub_model(hub.spec(), NAME).size_gib == pytest.approx(4096 / 1024**3)
+    assert ("GET", f"/{NAME}/resolve/main/model.safetensors", "") not in hub.asked
+
+
+def test_redirects_are_followed_without_the_token(hub: Hub) -> None:
+    hub.add(NAME)
+    hub.gated[NAME] = "secret"
+    hub.files["/store/index"] = json.dumps(INDEX).encode()
+    hub.redirects[f"/{NAME}/resolve/main/model.safetensors.index.json"] = "/store/index"
+    assert read_hub_model(hub.spec(), NAME, "secret").gated
+    assert ("GET", "/store/index", "") in hub.asked
+
+
+def test_the_token_is_used_only_where_it_is_needed(hub: Hub) -> None:
+    hub.add(NAME)
+    assert not read_hub_model(hub.spec(), NAME, "secret").gated
+    assert {token for _, _, token in hub.asked} == {""}
+
+
+@pytest.mark.parametrize(
+    ("config", "index", "said", "lasting"),
+    [
+        (None, INDEX, "no config.json", True),
+        (LLAMA, None, "no safetensors files", True),
+        (LLAMA, {"metadata": {}}, "metadata.total_size", True),
+        (LLAMA, {"metadata": {"total_size": -1}}, "metadata.total_size", True),
+        (LLAMA, {"metadata": {"total_size": True}}, "metadata.total_size", True),
+        (LLAMA, {"metadata": {"total_size": 10**30}}, "metadata.total_size", True),
+        ([], INDEX, "config.json is no JSON object", True),
+        ({"hidden_size": 1}, INDEX, "num_hidden_layers is missing", True),
+        ({**LLAMA, "num_hidden_layers": "many"}, INDEX, "num_hidden_layers must be", True),
+    ],
+)
+def test_what_lacks_is_said(hub: Hub, config: Any, index: Any, said: str, lasting: bool) -> None:
+    hub.add(NAME, config, index)
+    with pytest.raises(HubError, match=said) as raised:
+        read_hub_model(hub.spec(), NAME)
+    assert NAME in raised.value.message and hub.url in raised.value.message
+    assert raised.value.lasting is lasting and "preset.parameters" in str(raised.value.hint)
+
+
+@pytest.mark.parametrize("token", ["", "wrong"])
+def test_a_gated_model_is_refused_with_the_hubs_word(hub: Hub, token: str) -> None:
+    hub.add(NAME)
+    hub.gated[NAME] = "secret"
+    with pytest.raises(HubError, match="GatedRepo") as raised:
+        read_hub_model(hub.spec(), NAME, token)
+    assert raised.value.lasting and "HF_TOKEN" in str(raised.value.hint)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_failing_hub_is_asked_again(hub: Hub, status: int) -> None:
+    hub.status = status
+    with pytest.raises(HubError, match=str(status)) as raised:
+        read_hub_model(hub.spec(), NAME)
+    assert not raised.value.lasting
+
+
+def test_an_answer_that_trickles_ends_at_the_deadline(hub: Hub) -> None:
+    hub.add(NAME)
+    hub.slow.set()
+    with pytest.raises(HubError, match="within 1 seconds") as raised:
+        read_hub_model(hub.spec(deadlineSeconds=1), NAME)
+    assert not raised.value.lasting
+
+
+def test_nobody_there(hub: Hub) -> None:
+    with pytest.raises(HubError, match=r"refused|Errno") as raised:
+        read_hub_model(hub.spec(endpoint="http://127.0.0.1:1"), NAME)
+    assert not raised.value.lasting
