@@ -231,6 +231,9 @@ class EnvironmentArgs(ObjectArgs, total=False):
     """Scheduler of the pods of a Workspace that names a queue."""
     inference_image: pulumi.Input[str]
     """Image that serves presets."""
+    byo_instance_type: pulumi.Input[str]
+    """What `resource.instanceType` means on existing nodes (BYO): `refuse`: it must be empty; `narrow`: of the nodes
+    that the selector matches, those with this instance type as their label are used."""
     partial_replicas: pulumi.Input[str]
     """Whether a Workspace is accepted on existing nodes (BYO) that not all of its replicas fit now; the others wait."""
     weights: pulumi.Input[WeightsArgs]

@@ -58,6 +58,8 @@ class World:
     reserved_prefixes: tuple[str, ...] = _PREFIXES
     tenancy: EnvironmentSpec | None = None
     """Mode and access; None: not known, or invalid."""
+    byo_type_narrows: bool = False
+    """Whether an instance type may narrow the choice of existing (BYO) nodes."""
     gpu_limit: int | None = None
     """The Environment's limit of GPU devices; None: unlimited."""
     prices: Mapping[str, float] = field(default_factory=dict)
@@ -77,6 +79,7 @@ class World:
             gpu_resource=text(environment, "gpuResource") or GPU_RESOURCE,
             reserved_prefixes=tuple(str(each) for each in prefixes) if is_list(prefixes) else _PREFIXES,
             tenancy=_tenancy(environment),
+            byo_type_narrows=text(environment, "byoInstanceType") == "narrow",
             prices={
                 name: float(price)
                 for name, price in section(environment, "catalog", "prices").items()

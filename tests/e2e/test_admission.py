@@ -153,6 +153,17 @@ def test_a_setting_lets_it_pass(cluster: Kube, setting: str) -> None:
         cluster.delete(API, "Workspace", "passes")
 
 
+def test_an_instance_type_may_narrow_existing_nodes(cluster: Kube) -> None:
+    spec = {"nodeAutoProvisioning": "disabled", "byoInstanceType": "narrow"}
+    try:
+        cluster.apply({"apiVersion": API, "kind": "Environment", "metadata": {"name": "test"}, "spec": spec})
+        narrowed = workspace("narrowed", on(instanceType="a"))
+        await_condition(lambda: not said(lambda: cluster.apply(narrowed)), message="the policies know the setting")
+    finally:
+        cluster.delete(API, "Workspace", "narrowed")
+        environment(cluster, "disabled")
+
+
 def test_what_was_wrong_before_can_be_scaled_and_deleted(cluster: Kube) -> None:
     environment(cluster, "disabled", "off")
     wrong = on(instanceType="a")

@@ -39,6 +39,13 @@ def test_an_instance_type_fits_the_mode(
     assert broken(*given) == ([("workspace-instance-type", f"{path}resource.instanceType")] if wrong else [])
 
 
+def test_the_environment_may_let_a_type_narrow_existing_nodes() -> None:
+    narrowing = an_environment(nodeAutoProvisioning="disabled", byoInstanceType="narrow")
+    assert broken(a_workspace(TYPE), narrowing) == []
+    assert broken(a_workspace(), narrowing) == []
+    assert broken(a_kaito_workspace(TYPE), narrowing) == [("workspace-instance-type", "resource.instanceType")]
+
+
 def test_without_an_environment_workspaces_are_checked_as_plan_does() -> None:
     assert broken(a_workspace(TYPE)) == [("workspace-instance-type", "spec.resource.instanceType")]
     assert broken(a_kaito_workspace(TYPE)) == []

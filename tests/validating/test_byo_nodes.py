@@ -1,5 +1,6 @@
 """Verdicts where nodes are brought: selector, labels, uniformity, usability, GPU memory."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.model.cluster import Node
 from plimsoll.model.meta import Condition
-from plimsoll.plan import validate
+from plimsoll.plan import plan, validate
 from tests.builders import A100, V100, V100_MIB, a_node, a_snapshot, a_template, a_workspace, an_environment
 
 
@@ -362,3 +363,38 @@ def test_a_deprecated_count_is_said() -> None:
     assert (ignored.target_node_count, len([w for w in ignored.warnings if "resource.count" in w])) == (1, 1)
     used = judged(a_workspace(count=3, inference=False), a_node())
     assert used.target_node_count == 3
+
+
+NARROWED: dict[str, Any] = {"byoInstanceType": "narrow"}
+P4D, P5 = "p4d.24xlarge", "p5.48xlarge"
+
+
+def test_an_instance_type_narrows_where_the_environment_allows_it() -> None:
+    brought = [a_node("old", instance_type=P4D), a_node("new", instance_type=P5, product="NVIDIA-H100-80GB-HBM3")]
+    workspace = a_workspace(instance_type="P5.48xlarge")
+    assert judged(workspace, *brought).reason is Reason.INSTANCE_TYPE_FORBIDDEN
+    assert judged(a_workspace(), *brought).reason is Reason.NON_UNIFORM_NODES
+    verdict = judged(workspace, *brought, **NARROWED)
+    assert verdict.accepted and verdict.node_names == ("new",)
+    snapshot = a_snapshot(workspace, *brought, environment=an_environment(**NARROWED))
+    [workload, *_] = plan(snapshot, [verdict], datetime(2026, 1, 1, tzinfo=UTC)).creations
+    affinity = workload.manifest["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [P5]} in term["matchExpressions"]
+
+
+def test_an_instance_type_alone_narrows_all_nodes() -> None:
+    brought = [a_node("old", instance_type=P4D), a_node("new", instance_type=P5)]
+    assert judged(a_workspace(instance_type=P4D, selector={}), *brought, **NARROWED).node_names == ("old",)
+
+
+def test_a_type_that_no_node_has_matches_none() -> None:
+    verdict = judged(a_workspace(instance_type="g6.xlarge"), a_node("old", instance_type=P4D), **NARROWED)
+    assert verdict.reason is Reason.NO_MATCHING_NODES
+    assert "node.kubernetes.io/instance-type in (g6.xlarge)" in verdict.message
+
+
+def test_a_namespace_may_narrow_by_its_own_types_only() -> None:
+    access = [{"namespaces": ["*"], "instanceTypes": [P5]}]
+    verdict = judged(a_workspace(instance_type=P4D), a_node("old", instance_type=P4D), access=access, **NARROWED)
+    assert verdict.reason is Reason.NOT_ALLOWED

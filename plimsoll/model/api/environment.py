@@ -118,6 +118,9 @@ class EnvironmentSpec(Declared):
     """Scheduler of the pods of a Workspace that names a queue."""
     inference_image: str = "vllm/vllm-openai:v0.11.0"
     """Image that serves presets."""
+    byo_instance_type: Literal["refuse", "narrow"] = "refuse"
+    """What `resource.instanceType` means on existing nodes (BYO): `refuse`: it must be empty; `narrow`: of the nodes
+    that the selector matches, those with this instance type as their label are used."""
     partial_replicas: Literal["allow", "refuse"] = "allow"
     """Whether a Workspace is accepted on existing nodes (BYO) that not all of its replicas fit now; the others wait."""
     weights: Weights | None = None
@@ -155,6 +158,11 @@ class EnvironmentSpec(Declared):
     @property
     def auto_provisioning(self) -> bool:
         return self.node_auto_provisioning == "enabled"
+
+    @property
+    def narrows_by_type(self) -> bool:
+        """Whether an instance type narrows the choice of existing nodes."""
+        return self.byo_instance_type == "narrow" and not self.auto_provisioning
 
     @property
     def effective_provisioner(self) -> Provisioner:

@@ -10,7 +10,7 @@ from plimsoll.model.meta import dig
 INSTANCE_TYPE_FORBIDDEN: Final = "instanceType must be empty when node auto-provisioning is disabled (BYO scenario)"
 INSTANCE_TYPE_GIVEN: Final = (
     f"{INSTANCE_TYPE_FORBIDDEN}: resource.instanceType is '{{given}}'; remove it, and name the nodes by "
-    "resource.labelSelector"
+    "resource.labelSelector, or let it narrow them (byoInstanceType of the Environment)"
 )
 INSTANCE_TYPE_REQUIRED: Final = (
     "instanceType is required when node auto-provisioning is enabled: set resource.instanceType"
@@ -21,11 +21,14 @@ PARTITION_FORBIDDEN: Final = (
 )
 
 
-def instance_type_violation(instance_type: str | None, *, auto_provisioning: bool) -> str | None:
-    """What is wrong with a Workspace's `resource.instanceType` in that mode; None if nothing is."""
+def instance_type_violation(instance_type: str | None, *, auto_provisioning: bool, narrows: bool = False) -> str | None:
+    """What is wrong with a Workspace's `resource.instanceType` in that mode; None if nothing is.
+
+    `narrows` is whether it may narrow the choice of existing nodes.
+    """
     if auto_provisioning:
         return None if instance_type else INSTANCE_TYPE_REQUIRED
-    return INSTANCE_TYPE_GIVEN.format(given=instance_type) if instance_type else None
+    return INSTANCE_TYPE_GIVEN.format(given=instance_type) if instance_type and not narrows else None
 
 
 SELECTOR_RESERVED: Final = (
@@ -53,7 +56,9 @@ IMMUTABLE: Final = (
 in another form."""
 
 
-def changes_refused(old: WorkspaceSpec, new: WorkspaceSpec, *, auto_provisioning: bool) -> list[str]:
+def changes_refused(
+    old: WorkspaceSpec, new: WorkspaceSpec, *, auto_provisioning: bool, narrows: bool = False
+) -> list[str]:
     """Messages on each refused change; empty if the update is allowed.
 
     An existing problem that stays unchanged, such as an instance type from another mode, refuses no update.
@@ -72,17 +77,19 @@ def changes_refused(old: WorkspaceSpec, new: WorkspaceSpec, *, auto_provisioning
         found.append(TEMPLATE_KEPT)
     if (old.tuning is None) != (new.tuning is None):
         found.append(TUNING_KEPT)
-    return found + _instance_type(before, after, auto_provisioning)
+    return found + _instance_type(before, after, auto_provisioning, narrows)
 
 
-def _instance_type(before: Mapping[str, Any], after: Mapping[str, Any], auto_provisioning: bool) -> list[str]:
+def _instance_type(
+    before: Mapping[str, Any], after: Mapping[str, Any], auto_provisioning: bool, narrows: bool
+) -> list[str]:
     """Once set, it can only be removed, and only for existing nodes (BYO)."""
     was, becomes = dig(before, "resource.instanceType"), dig(after, "resource.instanceType")
     if was == becomes:
         return []
     if was and becomes:
         return [INSTANCE_TYPE_IMMUTABLE]
-    violation = instance_type_violation(becomes, auto_provisioning=auto_provisioning)
+    violation = instance_type_violation(becomes, auto_provisioning=auto_provisioning, narrows=narrows)
     return [violation] if violation else []
 
 
@@ -115,7 +122,7 @@ def tenancy_violation(
         said = QUEUE_NOT_ALLOWED.format(namespace=namespace, queue=queue, allowed=_listed(access.queues))
         return Violation("spec.queue", said)
     types = access.instance_types
-    if not instance_type or types is None or not environment.auto_provisioning:
+    if not instance_type or types is None or not (environment.auto_provisioning or environment.narrows_by_type):
         return None
     if instance_type.casefold() not in {each.casefold() for each in types}:
         said = TYPE_NOT_ALLOWED.format(namespace=namespace, instance_type=instance_type, allowed=_listed(types))

@@ -20,11 +20,11 @@ from plimsoll.cluster.nodes import (
     why_unusable,
 )
 from plimsoll.estimating import Estimates, ReplicaSize, Sizing, nodes_in_all, replica_need
-from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, NODEPOOL
+from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, INSTANCE_TYPE, NODEPOOL
 from plimsoll.model import Reason, Refusal
-from plimsoll.model.api import EnvironmentSpec, Partition, Workspace, instance_type_violation
+from plimsoll.model.api import EnvironmentSpec, Partition, Resource, Workspace, instance_type_violation
 from plimsoll.model.cluster import Node
-from plimsoll.model.meta import LabelSelector
+from plimsoll.model.meta import LabelRequirement, LabelSelector
 from plimsoll.plan.workspaces.byo_replica import nodes_of_replica
 from plimsoll.plan.workspaces.refusals import Asks, invalid_labels, none_matches, none_usable, not_uniform
 from plimsoll.plan.workspaces.refused_fields import template_devices
@@ -72,7 +72,9 @@ class ByoNodes:
     def judge(self, workspace: Workspace) -> Sizing | Refusal:
         """The number of matching nodes that the Workspace needs, or a refusal."""
         resource = workspace.spec.resource
-        forbidden = instance_type_violation(resource.instance_type, auto_provisioning=False)
+        forbidden = instance_type_violation(
+            resource.instance_type, auto_provisioning=False, narrows=self._environment.narrows_by_type
+        )
         if forbidden:
             return Refusal(Reason.INSTANCE_TYPE_FORBIDDEN, forbidden)
         devices = template_devices(workspace, self._environment.gpu_resource)
@@ -81,13 +83,30 @@ class ByoNodes:
         inference = workspace.spec.inference
         template = inference is not None and inference.template is not None
         criteria = NodeCriteria(self._tolerances.of(workspace), resource.partition, devices, template)
-        if resource.label_selector.empty:
+        selector = self._narrowed(resource)
+        if selector.empty:
             return self._choose(workspace, criteria)
-        survey = self._found(resource.label_selector, criteria)
+        survey = self._found(selector, criteria)
         if isinstance(survey, Refusal):
             return survey
         pools = self._foreign_pools(workspace.namespace, survey.usable)
-        return pools or _size(workspace, survey, devices, self._estimates, self._models)
+        found = pools or _size(workspace, survey, devices, self._estimates, self._models)
+        if isinstance(found, Refusal) or resource.instance_type is None:
+            return found
+        needed = selector.match_expressions[-1]
+        return found._replace(gpu_labels=(*found.gpu_labels, (needed.key, needed.values)))
+
+    def _narrowed(self, resource: Resource) -> LabelSelector:
+        """The selector, with the instance type in the spellings that nodes have, where one is set."""
+        wanted = resource.instance_type
+        if wanted is None:
+            return resource.label_selector
+        spellings = {
+            label for node in self._index.nodes if (label := node.instance_type).casefold() == wanted.casefold()
+        }
+        needed = LabelRequirement(key=INSTANCE_TYPE, operator="In", values=tuple(sorted(spellings)) or (wanted,))
+        expressions = (*resource.label_selector.match_expressions, needed)
+        return resource.label_selector.model_copy(update={"match_expressions": expressions})
 
     def _choose(self, workspace: Workspace, criteria: NodeCriteria) -> Sizing | Refusal:
         """The smallest group of nodes with the same GPUs that serves the Workspace, where it selects no nodes.

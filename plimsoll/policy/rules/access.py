@@ -39,7 +39,8 @@ _VARIABLES: Final = {
     "queueAllowed": f"variables.requestedQueue == '' || size(variables.access) == 0 || !has({_ENTRY}.queues)"
     f" || variables.requestedQueue in {_ENTRY}.queues",
     "requestedType": value("object", "spec.resource.instanceType", "''"),
-    "typeAllowed": f"{setting('node_auto_provisioning')} != 'enabled' || variables.requestedType == ''"
+    "typeMatters": f"{setting('node_auto_provisioning')} == 'enabled' || {setting('byo_instance_type')} == 'narrow'",
+    "typeAllowed": "!variables.typeMatters || variables.requestedType == ''"
     f" || size(variables.access) == 0 || !has({_ENTRY}.instanceTypes)"
     f" || {_ENTRY}.instanceTypes.exists(each, each.lowerAscii() == variables.requestedType.lowerAscii())",
 }

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
+from plimsoll.labels import GROUP
 from plimsoll.model.api import (
     INSTANCE_TYPE_GIVEN,
     INSTANCE_TYPE_REQUIRED,
@@ -39,7 +40,8 @@ def _instance_types(manifest: Manifest, world: World, options: ModeOptions) -> I
     if workspace is None or mode is None:
         return
     given = text(workspace.resource, "instanceType") or None
-    violation = instance_type_violation(given, auto_provisioning=mode.auto_provisioning)
+    narrows = world.byo_type_narrows and is_kind(manifest, GROUP, "Workspace")
+    violation = instance_type_violation(given, auto_provisioning=mode.auto_provisioning, narrows=narrows)
     if violation is not None:
         yield Fault(join(workspace.path, "resource", "instanceType"), violation)
 
@@ -178,15 +180,19 @@ RULES: Final = (
     Rule(
         "workspace-instance-type",
         Family.MODE,
-        "A Workspace has an instance type if nodes are provisioned, and none on existing (BYO) nodes.",
-        "Set resource.instanceType if nodes are provisioned; remove it on existing (BYO) nodes.",
+        "A Workspace has an instance type if nodes are provisioned, and none on existing (BYO) nodes, unless the "
+        "Environment lets it narrow them.",
+        "Set resource.instanceType if nodes are provisioned; remove it on existing (BYO) nodes, or set byoInstanceType "
+        "of the Environment to narrow.",
         _WORKSPACES,
         _instance_types,
         options=ModeOptions,
         needs=Needs.MODE,
         cel=Cel(
             _SUBJECTS,
-            f"({_provisioned('workspace-instance-type')}) == (variables.instanceType != '')",
+            f"{_provisioned('workspace-instance-type')} ? variables.instanceType != ''"
+            f" : variables.instanceType == '' || {setting('byo_instance_type')} == 'narrow'"
+            " && !object.apiVersion.startsWith('kaito.sh/')",
             {**_VARIABLES, **_mode_variables("workspace-instance-type")},
             f"{_provisioned('workspace-instance-type')} ? {quoted(INSTANCE_TYPE_REQUIRED)} : "
             + message(INSTANCE_TYPE_GIVEN, given="variables.instanceType"),
