@@ -19,6 +19,7 @@ from plimsoll.estimating.sizing import (
     nodes_per_replica,
     preset_of,
     replica_need,
+    too_long_context,
 )
 
 __all__ = [
@@ -40,4 +41,5 @@ __all__ = [
     "preset_of",
     "replica_need",
     "settings_of",
+    "too_long_context",
 ]

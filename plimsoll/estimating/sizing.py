@@ -206,6 +206,10 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: E
             f"Insufficient total GPU memory: {has}, {requires} over {counted(need.per_replica, 'node')}; raise "
             "inference.perReplicaNodeCount, or use nodes with more GPU memory",
         )
+    serving = need.serving(gpus, need.per_replica, estimates)
+    too_long = too_long_context(need, serving, node)
+    if too_long is not None:
+        return too_long
     needed = outcome.nodes
     warning = ""
     if needed is None or needed > need.per_replica:
@@ -214,7 +218,23 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: E
             + (f"is {needed}" if needed else f"says: {outcome.reason}" if isinstance(outcome, Infeasible) else "")
             + "; it may run out of GPU memory"
         )
-    return ReplicaSize(need.per_replica, warning, need.serving(gpus, need.per_replica, estimates))
+    return ReplicaSize(need.per_replica, warning, serving)
+
+
+def too_long_context(need: ReplicaNeed, serving: Serving | None, node: str) -> Refusal | None:
+    """A refusal of the context that the Workspace sets, where its KV cache does not fit: the server would not start."""
+    asked = need.context_length
+    if asked is None or serving is None or serving.cache_tokens is None:
+        return None
+    fits = serving.cache_tokens // serving.data
+    if fits >= asked:
+        return None
+    return Refusal(
+        Reason.INSUFFICIENT_GPU_MEMORY,
+        f"inference.contextLength is {asked}, and beside the weights of {need.subject} the KV cache of "
+        f"{counted(fits, 'token')} fits {node} ({serving.tier.value} parallelism): lower it, or use nodes with "
+        "more GPU memory",
+    )
 
 
 def nodes_in_all(workspace: Workspace, per_replica: int) -> tuple[int, tuple[str, ...]]:

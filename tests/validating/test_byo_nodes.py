@@ -398,3 +398,22 @@ def test_a_namespace_may_narrow_by_its_own_types_only() -> None:
     access = [{"namespaces": ["*"], "instanceTypes": [P5]}]
     verdict = judged(a_workspace(instance_type=P4D), a_node("old", instance_type=P4D), access=access, **NARROWED)
     assert verdict.reason is Reason.NOT_ALLOWED
+
+
+def serving_context(tokens: int | None, **node: Any) -> Verdict:
+    inference = {"preset": {"name": "phi-4-mini-instruct"}, **({} if tokens is None else {"contextLength": tokens})}
+    resource = {"labelSelector": {"matchLabels": {"pool": "a"}}}
+    metadata = {"name": "ws", "namespace": "default"}
+    return judged(
+        Workspace.read({"metadata": metadata, "spec": {"resource": resource, "inference": inference}}), a_node(**node)
+    )
+
+
+def test_a_context_that_cannot_fit_is_refused_with_the_one_that_can() -> None:
+    longest = serving_context(None, memory=24576).serving
+    assert longest is not None and longest.context_length < 131072
+    refused = serving_context(131072, memory=24576)
+    assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY
+    assert "contextLength is 131072" in refused.message and str(longest.cache_tokens) in refused.message
+    assert serving_context(longest.context_length, memory=24576).accepted
+    assert serving_context(131072).accepted
