@@ -166,6 +166,12 @@ def _not_servable(inference: Inference, known: ModelPreset | None) -> Refusal | 
             f"preset {known.name!r} is gated: Hugging Face gives {known.repository} only to those who accepted its "
             "license; set inference.preset.presetOptions.modelAccessSecret to a Secret with their token as HF_TOKEN",
         )
+    if any(adapter.source.name == inference.preset.name for adapter in inference.adapters):
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"inference.adapters: an adapter has the preset's name {inference.preset.name!r}, by which requests name "
+            "the model: give it another source.name",
+        )
     asked = inference.context_length
     limit = known.context_limit if known is not None else None
     if known is not None and asked is not None and limit is not None and asked > limit:

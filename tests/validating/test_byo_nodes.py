@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.errors import InvalidObjectError
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
@@ -417,3 +418,43 @@ def test_a_context_that_cannot_fit_is_refused_with_the_one_that_can() -> None:
     assert "contextLength is 131072" in refused.message and str(longest.cache_tokens) in refused.message
     assert serving_context(longest.context_length, memory=24576).accepted
     assert serving_context(131072).accepted
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ({}, "none"),
+        ({"bogus": {}}, "'bogus' is no kind of volume"),
+        ({"name": "weights", "hostPath": {"path": "/x"}}, "'name' is no kind of volume"),
+        ({"hostPath": {"path": "/x"}, "nfs": {}}, "hostPath, nfs"),
+        ({"hostPath": "/x"}, "hostPath must be an object"),
+    ],
+)
+def test_a_volume_that_no_pod_can_have_is_refused(source: dict[str, Any], said: str) -> None:
+    inference = {"preset": {"name": "phi-4"}, "weights": {"volumeSource": source}}
+    with pytest.raises(InvalidObjectError, match=said):
+        Workspace.read({"metadata": {"name": "ws"}, "spec": {"inference": inference}})
+
+
+def test_an_adapter_may_not_have_the_name_of_the_preset() -> None:
+    adapters = [{"source": {"name": "phi-4", "image": "registry/law:1"}}]
+    spec = {
+        "resource": {"labelSelector": {"matchLabels": {"pool": "a"}}},
+        "inference": {"preset": {"name": "phi-4"}, "adapters": adapters},
+    }
+    verdict = judged(Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec}), a_node())
+    assert verdict.reason is Reason.INVALID_SPEC
+    assert "adapter has the preset's name" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("partition", "advice"),
+    [
+        ({"mode": "accelerator", "count": 3}, "resource.partition.count to at most 2"),
+        ({"mode": "mig", "profile": "1g.10gb"}, "remove resource.partition"),
+    ],
+)
+def test_advice_on_a_partition_mends_it(partition: dict[str, Any], advice: str) -> None:
+    verdict = judged(a_workspace(partition=partition), a_node(count=2))
+    assert not verdict.accepted and advice in verdict.message
+    assert "MIG configuration" not in verdict.message and "GPU Feature Discovery" not in verdict.message

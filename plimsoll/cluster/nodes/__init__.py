@@ -3,7 +3,15 @@
 from plimsoll.cluster.nodes.gpu_labels import GPU_REPLICAS, MIG_CONFIG, GpuLabels, InvalidGpuLabel, parse_gpu_labels
 from plimsoll.cluster.nodes.gpu_offer import Offer, Offers, Unusable
 from plimsoll.cluster.nodes.index import IndexedNodes, NodeIndex, gpu_devices, index_of
-from plimsoll.cluster.nodes.mig import ALL_DISABLED, label_form, mig_gpus, mig_slice, parse_mig_labels, single_profile
+from plimsoll.cluster.nodes.mig import (
+    ALL_DISABLED,
+    MIG_PREFIX,
+    label_form,
+    mig_gpus,
+    mig_slice,
+    parse_mig_labels,
+    single_profile,
+)
 from plimsoll.cluster.nodes.tolerance import (
     Tolerance,
     Tolerances,
@@ -17,6 +25,7 @@ __all__ = [
     "ALL_DISABLED",
     "GPU_REPLICAS",
     "MIG_CONFIG",
+    "MIG_PREFIX",
     "GpuLabels",
     "IndexedNodes",
     "InvalidGpuLabel",

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from plimsoll.cluster.nodes.gpu_labels import (
     GPU_REPLICAS,
+    MIG_CONFIG,
     MIG_CONFIG_STATE,
     MPS,
     GpuLabels,
@@ -53,6 +54,8 @@ class Unusable(NamedTuple):
     problem: str
     profiles: tuple[str, ...] = ()
     """MIG profiles that it offers instead."""
+    advice: str = ""
+    """What makes it usable, where that is not one of these profiles."""
 
 
 class Offers:
@@ -74,7 +77,8 @@ def _offer(node: Node, partition: Partition | None) -> Offer | Unusable | Invali
     mig = parse_mig_labels(node.labels)
     if mig.changing:
         return Unusable(
-            f"its MIG configuration {mig.config!r} is not in place: label {MIG_CONFIG_STATE} is {mig.state!r}"
+            f"its MIG configuration {mig.config!r} is not in place: label {MIG_CONFIG_STATE} is {mig.state!r}",
+            advice=f"wait until the node has the slices of its MIG configuration, or change {MIG_CONFIG}",
         )
     if partition is not None and partition.mode == "mig":
         return _slices(mig, partition.profile or "")
@@ -147,10 +151,14 @@ def _whole(labels: GpuLabels) -> Offer:
 
 def _some(labels: GpuLabels, count: int) -> Offer | Unusable:
     if count > labels.count:
-        return Unusable(f"has {labels.count} GPUs, but resource.partition requests {count}")
+        return Unusable(
+            f"has {labels.count} GPUs, but resource.partition requests {count}",
+            advice=f"set resource.partition.count to at most {labels.count}",
+        )
     if labels.shared:
         return Unusable(
-            f"its GPUs are shared ({GPU_REPLICAS}={labels.replicas}): devices of a partition would not be whole GPUs"
+            f"its GPUs are shared ({GPU_REPLICAS}={labels.replicas}): devices of a partition would not be whole GPUs",
+            advice="remove resource.partition, or the sharing from the device plugin's configuration",
         )
     return Offer(
         product=labels.product,

@@ -19,6 +19,7 @@ from plimsoll.model.meta.lasting import CHANGING_KEYS, HASHES, MOMENTS, OWN, cha
 from plimsoll.model.meta.placement import ANYWHERE, NodeRequirement, Placement, Terms
 from plimsoll.model.meta.pod_template import check_pod_template, dig, labels_of, with_canonical_quantities
 from plimsoll.model.meta.taint import Taint, Toleration, untolerated
+from plimsoll.model.meta.volume_source import check_volume_source
 
 __all__ = [
     "ANYWHERE",
@@ -44,6 +45,7 @@ __all__ = [
     "Toleration",
     "changes_by_itself",
     "check_pod_template",
+    "check_volume_source",
     "condition_of",
     "counted",
     "describe_errors",

@@ -202,7 +202,8 @@ class ByoNodes:
                 names.append(node.name)
         if not names or fewest is None:
             resource = fewest.resource if fewest is not None else ""
-            asks = Asks(resource or self._environment.gpu_resource, criteria.partition is not None, criteria.template)
+            mode = criteria.partition.mode if criteria.partition is not None else ""
+            asks = Asks(resource or self._environment.gpu_resource, mode, criteria.template)
             return none_usable(text, nodes, unusable, elsewise, asks)
         return Survey(
             offer=fewest,

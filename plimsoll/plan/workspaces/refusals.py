@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from plimsoll.cluster.nodes import ALL_DISABLED, MIG_CONFIG, InvalidGpuLabel, Offer, Unusable
+from plimsoll.cluster.nodes import ALL_DISABLED, MIG_CONFIG, MIG_PREFIX, InvalidGpuLabel, Offer, Unusable
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.cluster import Node
@@ -17,7 +17,8 @@ class Asks(NamedTuple):
     """What a Workspace asks of a node, for advice."""
 
     resource: str
-    partitioned: bool
+    partition: str
+    """Mode of `resource.partition`; empty: whole nodes."""
     template: bool
 
 
@@ -43,10 +44,12 @@ def invalid_labels(invalid: list[tuple[Node, InvalidGpuLabel]]) -> Refusal:
         if unseen
         else ""
     )
+    advice = f"run GPU Feature Discovery on it, or narrow resource.labelSelector{hint}"
+    if problem.label.startswith(MIG_PREFIX):
+        advice = f"divide its GPUs (label {MIG_CONFIG}), or remove resource.partition"
     return Refusal(
         Reason.GPU_LABELS_INVALID,
-        f"Failed to get GPU config from nvidia labels on node {node.name}: {problem}{more}: run GPU Feature Discovery "
-        f"on it, or narrow resource.labelSelector{hint}",
+        f"Failed to get GPU config from nvidia labels on node {node.name}: {problem}{more}: {advice}",
     )
 
 
@@ -79,10 +82,10 @@ def _labels(product: str, count: int, memory_mib: int) -> str:
 def none_usable(
     selector: str, nodes: list[Node], problems: Mapping[str, str], offers: list[Unusable], asks: Asks
 ) -> Refusal:
-    """`problems` are those of the nodes by name, `offers` those of nodes whose MIG slices are not what is requested."""
+    """`problems` are those of the nodes by name, `offers` those of nodes whose GPUs are not what is requested."""
     profiles = sorted({profile for offer in offers for profile in offer.profiles})
     advice = ", or ".join(dict.fromkeys(_mends(node, problems.get(node.name, ""), asks) for node in nodes))
-    if profiles and asks.partitioned:
+    if profiles and asks.partition == "mig":
         advice = f"set resource.partition.profile to one that the nodes have ({shortlist(profiles)})"
     elif profiles:
         advice = (
@@ -90,10 +93,11 @@ def none_usable(
             f"{MIG_CONFIG}={ALL_DISABLED} on a node"
         )
     elif offers:
-        advice = "wait until the node has the slices of its MIG configuration, or change that or resource.partition"
+        advice = ", or ".join(dict.fromkeys(offer.advice for offer in offers))
+    none = f"None of the {len(nodes)} nodes" if len(nodes) > 1 else "The only node"
     return Refusal(
         Reason.NO_USABLE_NODES,
-        f"None of the {counted(len(nodes), 'node')} that labelSelector {selector!r} matches can be used: "
+        f"{none} that labelSelector {selector!r} matches {'can' if len(nodes) > 1 else 'cannot'} be used: "
         f"{shortlist([f'{name} ({problem})' for name, problem in problems.items()])}; {advice}",
     )
 
@@ -112,6 +116,6 @@ def _mends(node: Node, problem: str, asks: Asks) -> str:
         return f"set gpuResource of the Environment to {asks.resource}{SHARED}, as time-slicing renamed the resource"
     if asks.resource not in node.allocatable:
         return "run NVIDIA's device plugin on it, which makes the GPUs allocatable"
-    if asks.partitioned:
+    if asks.partition:
         return "lower resource.partition.count"
     return "look why the device plugin shows fewer GPUs than GPU Feature Discovery"
