@@ -93,7 +93,9 @@ class HubModels:
     def refresh(self) -> None:
         """Asks again, on threads, for what could not be had and is due."""
         hub, now = self._hub, self._clock()
-        for name, answer in list(self._answers.items()) if hub is not None else ():
+        if hub is None:
+            return
+        for name, answer in list(self._answers.items()):
             if isinstance(answer, Refused) and answer.due <= now:
                 self._ask(hub, name)
 
