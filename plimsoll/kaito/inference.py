@@ -45,7 +45,8 @@ def _preset(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str, Any]
         losses.warn(
             f"{at}name",
             f"{name!r} is not known" + (f" (did you mean {' or '.join(meant)}?)" if meant else ""),
-            "set inference.gpuMemoryGiB to the GPU memory of one replica, or the Workspace is refused",
+            "let modelHub of the Environment read it, or set inference.preset.parameters or inference.gpuMemoryGiB: "
+            "else the Workspace is refused",
         )
     if given.get("accessMode", "public") != "public":
         losses.warn(

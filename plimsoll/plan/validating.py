@@ -18,7 +18,7 @@ from plimsoll.plan.workspaces import (
     unsupported,
     workload_kind,
 )
-from plimsoll.serving import name_problem
+from plimsoll.serving import name_problem, service_name
 from plimsoll.text import counted, shortlist
 
 
@@ -30,6 +30,7 @@ def validate(seen: Snapshot | ClusterView) -> tuple[Verdict, ...]:
     view = ClusterView.of(seen)
     snapshot = view.snapshot
     found = _judge(view)
+    _keep_services_apart(view, found)
     _enforce_limits(view, found)
     _let_shrink(view, found)
     if not snapshot.environment.spec.auto_provisioning:
@@ -53,10 +54,27 @@ def _judge(view: ClusterView) -> Found:
     return {
         workspace.key: forbidden(workspace, environment)
         or _reserved(workspace, environment)
-        or unsupported(workspace, auto_provisioning=environment.auto_provisioning)
+        or unsupported(workspace, environment)
         or _limited(workspace, _served(workspace, of_mode.judge(workspace), snapshot), environment.limits)
         for workspace in snapshot.workspaces
     }
+
+
+def _keep_services_apart(view: ClusterView, found: Found) -> None:
+    """Refuses a Workspace whose Service has the name of another one's: that of the same name comes first, then by
+    age."""
+    owners: dict[tuple[str, str], Workspace] = {}
+    for workspace in sorted(view.snapshot.workspaces, key=lambda each: (service_name(each) != each.name, by_age(each))):
+        name = service_name(workspace)
+        if not name or workspace.deleting or isinstance(found[workspace.key], Refusal):
+            continue
+        owner = owners.setdefault((workspace.namespace, name), workspace)
+        if owner is not workspace:
+            found[workspace.key] = Refusal(
+                Reason.INVALID_SPEC,
+                f"inference.service.name is {name!r}, and Workspace {owner.ref} has the Service of this name: set "
+                "another name, or inference.service.enabled to false",
+            )
 
 
 def _of_mode(view: ClusterView, environment: EnvironmentSpec) -> ProvisionedNodes | ByoNodes:

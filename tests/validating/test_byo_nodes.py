@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from plimsoll.errors import InvalidObjectError
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
@@ -431,9 +430,30 @@ def test_a_context_that_cannot_fit_is_refused_with_the_one_that_can() -> None:
     ],
 )
 def test_a_volume_that_no_pod_can_have_is_refused(source: dict[str, Any], said: str) -> None:
-    inference = {"preset": {"name": "phi-4"}, "weights": {"volumeSource": source}}
-    with pytest.raises(InvalidObjectError, match=said):
-        Workspace.read({"metadata": {"name": "ws"}, "spec": {"inference": inference}})
+    weights = {"weights": {"volumeSource": source}}
+    adapters = {"adapters": [{"source": {"name": "law", "volumeSource": source}}]}
+    for inference, environment in ((weights, {}), (adapters, {}), ({}, weights)):
+        workspace = reading(preset={"name": "phi-4"}, **inference)
+        verdict = judged(workspace, a_node(), **environment)
+        assert verdict.reason is Reason.INVALID_SPEC and said in verdict.message
+        assert judged(reading(preset={"name": "phi-4"}, replicas=0, **inference), a_node(), **environment).accepted
+
+
+def reading(name: str = "ws", **inference: Any) -> Workspace:
+    resource = {"labelSelector": {"matchLabels": {"pool": "a"}}}
+    metadata = {"name": name, "namespace": "default"}
+    return Workspace.read({"metadata": metadata, "spec": {"resource": resource, "inference": inference}})
+
+
+def test_two_workspaces_have_two_services() -> None:
+    named = reading("a", preset={"name": "phi-4"}, service={"name": "b"})
+    own = reading("b", preset={"name": "phi-4"})
+    verdicts = validate(a_snapshot(named, own, a_node("m"), a_node("n"), environment=an_environment()))
+    assert [each.reason for each in verdicts] == [Reason.INVALID_SPEC, Reason.ACCEPTED]
+    assert "Workspace default/b has the Service" in verdicts[0].message
+    off = reading("a", preset={"name": "phi-4"}, service={"name": "b", "enabled": False})
+    verdicts = validate(a_snapshot(off, own, a_node("m"), a_node("n"), environment=an_environment()))
+    assert all(each.accepted for each in verdicts)
 
 
 def test_an_adapter_may_not_have_the_name_of_the_preset() -> None:

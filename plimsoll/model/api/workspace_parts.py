@@ -2,23 +2,15 @@
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from plimsoll.model.api.model_parameters import ModelParameters
-from plimsoll.model.meta import Declared, check_volume_source
+from plimsoll.model.meta import Declared
 
 SOURCE_NEEDS_ONE: Final = "a source needs exactly one of image, volumeSource and urls"
 ADAPTER_NEEDS_NAME: Final = "an adapter's source needs a name"
 
 Name = Annotated[str, Field(min_length=1, max_length=253)]
-
-
-def _checked(source: dict[str, Any]) -> dict[str, Any]:
-    check_volume_source(source)
-    return source
-
-
-VolumeSource = Annotated[dict[str, Any], AfterValidator(_checked)]
 
 
 class DataSource(Declared):
@@ -29,7 +21,7 @@ class DataSource(Declared):
     image: str | None = Field(default=None, min_length=1, max_length=1024)
     """An image with the data in its directory `/data`."""
     image_pull_secrets: tuple[Name, ...] = Field(default=(), max_length=16)
-    volume_source: VolumeSource | None = None
+    volume_source: dict[str, Any] | None = None
     """A volume with the data, as in a pod's `volumes` (`persistentVolumeClaim`, `nfs`, ...)."""
     urls: tuple[Annotated[str, Field(min_length=1, max_length=2048)], ...] = Field(default=(), max_length=64)
 
@@ -89,7 +81,7 @@ class Preset(Declared):
 class Weights(Declared):
     """Where the model's files are kept. Absent: on the node's disk, as long as the pod exists."""
 
-    volume_source: VolumeSource
+    volume_source: dict[str, Any]
     """A volume, as in a pod's `volumes` (`persistentVolumeClaim`, `hostPath`, `ephemeral`, ...). It is the server's
     Hugging Face cache (HF_HOME)."""
     read_only: bool = False
@@ -114,7 +106,7 @@ class DataDestination(Declared):
 
     image: str | None = Field(default=None, min_length=1, max_length=1024)
     image_push_secret: str | None = Field(default=None, min_length=1, max_length=253)
-    volume_source: VolumeSource | None = None
+    volume_source: dict[str, Any] | None = None
 
     @model_validator(mode="after")
     def _one_place(self) -> "DataDestination":

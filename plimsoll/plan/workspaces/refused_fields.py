@@ -1,11 +1,12 @@
 """Fields of a Workspace that are refused by name, or cause a warning."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from plimsoll.model import Reason, Refusal
-from plimsoll.model.api import PARTITION_FORBIDDEN, Workspace
+from plimsoll.model.api import PARTITION_FORBIDDEN, EnvironmentSpec, Workspace
 from plimsoll.model.cluster import Pod
-from plimsoll.model.meta import dig
+from plimsoll.model.meta import check_volume_source, dig
 from plimsoll.text import shortlist
 
 
@@ -28,9 +29,9 @@ def template_devices(workspace: Workspace, resource: str) -> int | Refusal:
         )
 
 
-def unsupported(workspace: Workspace, *, auto_provisioning: bool) -> Refusal | None:
+def unsupported(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
     """A refusal for the first field that is not supported, with what to use instead."""
-    spec = workspace.spec
+    spec, auto_provisioning = workspace.spec, environment.auto_provisioning
     if spec.tuning is not None:
         count = spec.resource.count or 1
         if count > 1:
@@ -46,6 +47,11 @@ def unsupported(workspace: Workspace, *, auto_provisioning: bool) -> Refusal | N
         )
     if spec.resource.partition is not None and auto_provisioning:
         return Refusal(Reason.INVALID_SPEC, PARTITION_FORBIDDEN)
+    for path, source in _volumes(workspace, environment):
+        try:
+            check_volume_source(source)
+        except ValueError as error:
+            return Refusal(Reason.INVALID_SPEC, f"{path}: {error}")
     for adapter in spec.inference.adapters if spec.inference is not None else ():
         where = f"inference.adapters: adapter {adapter.source.name!r}"
         if adapter.source.urls:
@@ -60,6 +66,20 @@ def unsupported(workspace: Workspace, *, auto_provisioning: bool) -> Refusal | N
                 "it, and scale the adapter's own weights",
             )
     return None
+
+
+def _volumes(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The volume sources that its pods get, with the path of each."""
+    inference = workspace.spec.inference
+    if inference is None or inference.preset is None:
+        return
+    if inference.weights is not None:
+        yield "inference.weights.volumeSource", inference.weights.volume_source
+    elif environment.weights is not None:
+        yield "weights.volumeSource of the Environment", environment.weights.volume_source
+    for adapter in inference.adapters:
+        if adapter.source.volume_source is not None:
+            yield f"inference.adapters: adapter {adapter.source.name!r}: volumeSource", adapter.source.volume_source
 
 
 def unread(workspace: Workspace) -> Iterator[str]:
