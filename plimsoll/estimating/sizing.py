@@ -159,13 +159,6 @@ def replica_need(workspace: Workspace, models: ModelCatalog) -> ReplicaNeed | Re
 def _not_servable(inference: Inference, known: ModelPreset | None) -> Refusal | None:
     """Refuses what the server would refuse once its nodes are there."""
     assert inference.preset is not None
-    options = inference.preset.preset_options
-    if known is not None and known.gated and (options is None or options.model_access_secret is None):
-        return Refusal(
-            Reason.INVALID_SPEC,
-            f"preset {known.name!r} is gated: Hugging Face gives {known.repository} only to those who accepted its "
-            "license; set inference.preset.presetOptions.modelAccessSecret to a Secret with their token as HF_TOKEN",
-        )
     if any(adapter.source.name == inference.preset.name for adapter in inference.adapters):
         return Refusal(
             Reason.INVALID_SPEC,

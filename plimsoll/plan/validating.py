@@ -14,6 +14,7 @@ from plimsoll.plan.workspaces import (
     ProvisionedNodes,
     allocate,
     existing_nodes,
+    gated,
     unread,
     unsupported,
     workload_kind,
@@ -55,6 +56,7 @@ def _judge(view: ClusterView) -> Found:
         workspace.key: forbidden(workspace, environment)
         or _reserved(workspace, environment)
         or unsupported(workspace, environment)
+        or gated(workspace, environment, view.models)
         or _limited(workspace, _served(workspace, of_mode.judge(workspace), snapshot), environment.limits)
         for workspace in snapshot.workspaces
     }

@@ -478,3 +478,14 @@ def test_advice_on_a_partition_mends_it(partition: dict[str, Any], advice: str) 
     verdict = judged(a_workspace(partition=partition), a_node(count=2))
     assert not verdict.accepted and advice in verdict.message
     assert "MIG configuration" not in verdict.message and "GPU Feature Discovery" not in verdict.message
+
+
+def test_a_gated_model_needs_no_token_where_its_files_are_there() -> None:
+    llama = {"preset": {"name": "llama-3.1-8b-instruct"}}
+    held = {"weights": {"volumeSource": {"hostPath": {"path": "/models"}}, "readOnly": True}}
+    empty = {"weights": {"volumeSource": {"hostPath": {"path": "/models"}}}}
+    assert "gated" in judged(reading(**llama), a_node()).message
+    assert "gated" in judged(reading(**llama, **empty), a_node()).message
+    assert judged(reading(**llama, **held), a_node()).accepted
+    assert judged(reading(**llama), a_node(), **held).accepted
+    assert "gated" in judged(reading(**llama, **empty), a_node(), **held).message

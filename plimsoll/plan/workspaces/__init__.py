@@ -4,7 +4,7 @@ from plimsoll.plan.workspaces.allocation import allocate
 from plimsoll.plan.workspaces.byo import ByoNodes
 from plimsoll.plan.workspaces.existing import existing_nodes
 from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
-from plimsoll.plan.workspaces.refused_fields import unread, unsupported
+from plimsoll.plan.workspaces.refused_fields import gated, unread, unsupported
 from plimsoll.plan.workspaces.replicas import startable, whole_replicas
 from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET, Scale, spec_hash, workload_kind, workload_manifest
 from plimsoll.plan.workspaces.workspace_nodes import AppliedClaims, NodeUsers, WorkspaceNodes
@@ -19,6 +19,7 @@ __all__ = [
     "WorkspaceNodes",
     "allocate",
     "existing_nodes",
+    "gated",
     "spec_hash",
     "startable",
     "unread",

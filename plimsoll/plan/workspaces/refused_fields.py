@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from plimsoll.estimating import preset_of
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import PARTITION_FORBIDDEN, EnvironmentSpec, Workspace
 from plimsoll.model.cluster import Pod
 from plimsoll.model.meta import check_volume_source, dig
+from plimsoll.presets import ModelCatalog, ModelPreset
 from plimsoll.text import shortlist
 
 
@@ -66,6 +68,24 @@ def unsupported(workspace: Workspace, environment: EnvironmentSpec) -> Refusal |
                 "it, and scale the adapter's own weights",
             )
     return None
+
+
+def gated(workspace: Workspace, environment: EnvironmentSpec, models: ModelCatalog) -> Refusal | None:
+    """A refusal of a model that needs a token to be downloaded, and no Secret has one."""
+    inference = workspace.spec.inference
+    if inference is None or inference.preset is None:
+        return None
+    known, options = preset_of(inference, models), inference.preset.preset_options
+    if not isinstance(known, ModelPreset) or not known.gated:
+        return None
+    weights = inference.weights or environment.weights
+    if (weights is not None and weights.read_only) or (options is not None and options.model_access_secret):
+        return None
+    return Refusal(
+        Reason.INVALID_SPEC,
+        f"preset {known.name!r} is gated: Hugging Face gives {known.repository} only to those who accepted its "
+        "license; set inference.preset.presetOptions.modelAccessSecret to a Secret with their token as HF_TOKEN",
+    )
 
 
 def _volumes(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[tuple[str, Mapping[str, Any]]]:
