@@ -12,8 +12,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
-import structlog
-
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
 from plimsoll.model import Snapshot
 from plimsoll.model.api import MODELS_NAME, MODELS_NAMESPACE, DeclaredPreset, ModelHub, models_of
@@ -27,8 +25,6 @@ LASTING_AGAIN: Final = timedelta(minutes=10)
 _AT_ONCE: Final = 4
 _REPOSITORY: Final = re.compile(r"(?=.{1,96}\Z)[A-Za-z0-9][-\w.]*/[A-Za-z0-9][-\w.]*", re.ASCII)
 _TOKEN: Final = "HF_TOKEN"
-
-log = structlog.get_logger(__name__)
 
 
 class Refused(NamedTuple):
@@ -138,7 +134,6 @@ class HubModels:
         try:
             answer = read_hub_model(hub, name, os.environ.get(_TOKEN, ""))
         except HubError as error:
-            log.warning("model not read", model=name, error=error.message)
             hint = f": {error.hint}" if error.hint else ""
             answer = Refused(f"{error.message}{hint}", self._clock() + (LASTING_AGAIN if error.lasting else AGAIN))
         with self._lock:

@@ -130,15 +130,13 @@ class _Files:
 
     def _request(self, file: str, method: str) -> bytes | None:
         """The body, of a HEAD the length that it would have; None where there is no such file."""
-        request = Request(
-            f"{self._hub.endpoint.rstrip('/')}/{quote(self.name)}/resolve/main/{file}",
-            method=method,
-            headers={"User-Agent": "plimsoll", "Accept-Encoding": "identity"},
-        )
-        if self._token:
-            # Not for whom the hub redirects to, such as a store of files.
-            request.add_unredirected_header("Authorization", f"Bearer {self._token}")
+        address = f"{self._hub.endpoint.rstrip('/')}/{quote(self.name)}/resolve/main/{file}"
+        headers = {"User-Agent": "plimsoll", "Accept-Encoding": "identity"}
         try:
+            request = Request(address, method=method, headers=headers)
+            if self._token:
+                # Not for whom the hub redirects to, such as a store of files.
+                request.add_unredirected_header("Authorization", f"Bearer {self._token}")
             with urlopen(request, timeout=self._left()) as answer:
                 if method == "HEAD":
                     return str(answer.headers.get("Content-Length") or "").encode()
@@ -152,6 +150,8 @@ class _Files:
                 raise self.error(f"{file}: the answer is {error.code} {error.reason}") from None
         except TimeoutError:
             raise self._late() from None
+        except ValueError as error:
+            raise self.error(f"modelHub.endpoint is no address: {error}", lasting=True) from None
         except (OSError, HTTPException) as error:
             if time.monotonic() >= self._until or "timed out" in str(error):
                 raise self._late() from None

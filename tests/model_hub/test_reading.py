@@ -4,7 +4,9 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from plimsoll.model.api import ModelHub
 from plimsoll.observe.model_hub import HubError, read_hub_model
 from plimsoll.presets import read_model_config
 from tests.model_hub.hub import INDEX, LLAMA, Hub
@@ -106,3 +108,17 @@ def test_nobody_there(hub: Hub) -> None:
     with pytest.raises(HubError, match=r"refused|Errno") as raised:
         read_hub_model(hub.spec(endpoint="http://127.0.0.1:1"), NAME)
     assert not raised.value.lasting
+
+
+@pytest.mark.parametrize("endpoint", ["http://[::1", "http://127.0.0.1:99999", "http://x:y"])
+def test_an_address_that_is_none_is_an_error_of_the_hub(endpoint: str) -> None:
+    with pytest.raises(HubError, match="acme/law-8b at "):
+        read_hub_model(ModelHub(endpoint=endpoint), NAME)
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["ftp://hub", "hub", "http://", "http://user:secret@hub", "http://a b", "http://a?b"]
+)
+def test_an_endpoint_is_an_address_without_a_password(endpoint: str) -> None:
+    with pytest.raises(ValidationError):
+        ModelHub(endpoint=endpoint)

@@ -19,7 +19,9 @@ Organization = Annotated[str, Field(min_length=1, max_length=96)]
 class ModelHub(Declared):
     """The hub that the controller reads models from, in Hugging Face's layout of addresses."""
 
-    endpoint: str = Field(default="https://huggingface.co", max_length=1024, pattern=r"^https?://[^\s/?#]+[^\s?#]*$")
+    endpoint: str = Field(
+        default="https://huggingface.co", max_length=1024, pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
+    )
     """Address of the hub, or of a mirror (Hugging Face's HF_ENDPOINT)."""
     organizations: tuple[Organization, ...] | None = Field(default=None, max_length=256)
     """Owners of the models that may be named, the part before the slash; absent: all."""
