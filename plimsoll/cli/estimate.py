@@ -11,7 +11,7 @@ import typer
 from pydantic import ValidationError
 
 from plimsoll.cli.estimate_report import Model, Ranking, ranked, show_candidates, show_estimate
-from plimsoll.cli.shared import Format, Output
+from plimsoll.cli.shared import Format, Output, log_to_stderr
 from plimsoll.cluster.catalog import Catalog, UnknownInstanceTypeError
 from plimsoll.cluster.nodes import mig_slice
 from plimsoll.errors import PlimsollError
@@ -93,6 +93,7 @@ def command(
 
     Exit codes: 0 it fits, 2 it does not (the reason is said), 1 an error.
     """
+    log_to_stderr()
     environment = _environment(file or [])
     models = _models(environment, presets)
     given = {

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from plimsoll.cli.completion import namespaces, workspaces
-from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_document
+from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, log_to_stderr, print_document
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 from plimsoll.model.api import WorkspaceRef
@@ -54,6 +54,7 @@ def workspace(
     from plimsoll.observe.hub_models import with_hub_models
     from plimsoll.plan import explain
 
+    log_to_stderr()
     events: list[dict[str, Any]] = []
     if file:
         from plimsoll.observe.files import snapshot_from_files

@@ -9,7 +9,17 @@ from rich.padding import Padding
 from rich.text import Text
 
 from plimsoll.cli.queues_report import next_as_json, next_line
-from plimsoll.cli.shared import OUT, REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_document
+from plimsoll.cli.shared import (
+    OUT,
+    REFUSED,
+    SETTLED,
+    Context,
+    Format,
+    Kubeconfig,
+    Output,
+    log_to_stderr,
+    print_document,
+)
 from plimsoll.cluster.queues import NextGpu, next_gpu, queue_usage
 from plimsoll.cost import Prices, planned_cost
 from plimsoll.model import Change, Plan, Snapshot, Verdict
@@ -39,6 +49,7 @@ def plan(
 
     Exit code 2 when an intent is refused.
     """
+    log_to_stderr()
     if file:
         from plimsoll.observe.cloud_types import with_cloud_types
         from plimsoll.observe.files import snapshot_from_files

@@ -135,3 +135,15 @@ def test_commands_use_the_region_of_the_environment(
     if app is explain_app:
         assert told["instanceType"]["source"] == "EC2 in eu-west-1"
     assert requests.regions == [REGION]
+
+
+def test_a_cloud_that_does_not_answer_leaves_the_output_a_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    requests.failure = UNREACHABLE
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    spec = {"nodeAutoProvisioning": "enabled", "catalog": {"awsRegion": REGION}}
+    file = tmp_path / "environment.yaml"
+    file.write_text(yaml.safe_dump({"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Environment", "spec": spec}))
+    done = CliRunner().invoke(plan_app, ["-f", str(file), "--output", "json"])
+    assert any("did not tell" in warning for warning in json.loads(done.stdout)["warnings"])
