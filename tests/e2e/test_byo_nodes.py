@@ -141,40 +141,6 @@ def test_status_and_plan_show_it(stage: Stage, cluster: Kube) -> None:
     assert not plan["create"] and not plan["delete"]
 
 
-def test_a_model_of_a_hub_is_read_once_and_kept(stage: Stage, cluster: Kube) -> None:
-    (environment,) = cluster.list(API, "Environment")
-
-    def set_hub(hub: dict[str, Any] | None) -> None:
-        cluster.patch(API, "Environment", environment["metadata"]["name"], {"spec": {"modelHub": hub}})
-
-    spec = {
-        "queue": "inference",
-        "resource": {"labelSelector": {"matchLabels": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}}},
-        "inference": {"preset": {"name": "acme/law-8b"}},
-    }
-    law = {"apiVersion": API, "kind": "Workspace", "metadata": {"name": "law", "namespace": "inference"}, "spec": spec}
-    try:
-        with a_hub() as hub:
-            hub.add("acme/law-8b")
-            cluster.apply(law)
-            await_condition(lambda: resource_ready(cluster, "law").get("reason") == "UnknownPreset", 30)
-            set_hub({"endpoint": hub.url})
-            await_condition(lambda: resource_ready(cluster, "law").get("reason") == "Accepted", 30, "law is read")
-
-            def kept() -> list[str]:
-                found = cluster.get("v1", "ConfigMap", "plimsoll-models", "plimsoll-system")
-                return list(found["data"]) if found else []
-
-            await_condition(lambda: kept() == ["acme--law-8b"], 30, "the cluster keeps it")
-        # The hub is gone: what was read still counts.
-        plan = orjson.loads(stage.run("plimsoll", "plan", "--output", "json", expect=2))
-        assert {each["name"]: each["accepted"] for each in plan["verdicts"]}["law"]
-    finally:
-        cluster.delete(API, "Workspace", "law", "inference")
-        await_condition(lambda: cluster.get(API, "Workspace", "law", "inference") is None, 60, "law is gone")
-        set_hub(None)
-
-
 def a_share(name: str) -> dict[str, Any]:
     """More than half a GPU, so that each of the four T4 holds one."""
     metadata = {"name": name, "namespace": "research", "annotations": {"gpu-fraction": "0.6"}}
@@ -215,3 +181,37 @@ def test_other_pods_are_not_held(cluster: Kube) -> None:
     for pod in (whole, elsewhere):
         assert "schedulingGates" not in cluster.apply(pod)["spec"]
         cluster.delete("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+
+
+def test_a_model_of_a_hub_is_read_once_and_kept(stage: Stage, cluster: Kube) -> None:
+    (environment,) = cluster.list(API, "Environment")
+
+    def set_hub(hub: dict[str, Any] | None) -> None:
+        cluster.patch(API, "Environment", environment["metadata"]["name"], {"spec": {"modelHub": hub}})
+
+    spec = {
+        "queue": "inference",
+        "resource": {"labelSelector": {"matchLabels": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}}},
+        "inference": {"preset": {"name": "acme/law-8b"}},
+    }
+    law = {"apiVersion": API, "kind": "Workspace", "metadata": {"name": "law", "namespace": "inference"}, "spec": spec}
+    try:
+        with a_hub() as hub:
+            hub.add("acme/law-8b")
+            cluster.apply(law)
+            await_condition(lambda: resource_ready(cluster, "law").get("reason") == "UnknownPreset", 30)
+            set_hub({"endpoint": hub.url})
+            await_condition(lambda: resource_ready(cluster, "law").get("reason") == "Accepted", 30, "law is read")
+
+            def kept() -> list[str]:
+                found = cluster.get("v1", "ConfigMap", "plimsoll-models", "plimsoll-system")
+                return list(found["data"]) if found else []
+
+            await_condition(lambda: kept() == ["acme--law-8b"], 30, "the cluster keeps it")
+        # The hub is gone: what was read still counts.
+        plan = orjson.loads(stage.run("plimsoll", "plan", "--output", "json", expect=2))
+        assert {each["name"]: each["accepted"] for each in plan["verdicts"]}["law"]
+    finally:
+        cluster.delete(API, "Workspace", "law", "inference")
+        await_condition(lambda: cluster.get(API, "Workspace", "law", "inference") is None, 60, "law is gone")
+        set_hub(None)

@@ -96,7 +96,11 @@ def _groups(inference: Inference, template: dict[str, Any], size: int) -> dict[s
         group["leaderTemplate"] = copy.deepcopy(template)
         lead(group["leaderTemplate"]["spec"])
         follow(template["spec"])
+    # A group finds its leader by a headless Service. By default there is one for all groups with the name of the
+    # LeaderWorkerSet, which is also that of the Service before a preset's replicas.
+    network = {} if inference.preset is None else {"networkConfig": {"subdomainPolicy": "UniquePerReplica"}}
     return {
+        **network,
         "leaderWorkerTemplate": group,
         # All pods of a group start at once, because the leader becomes ready only after its workers.
         "startupPolicy": "LeaderCreated",
