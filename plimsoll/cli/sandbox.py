@@ -68,13 +68,16 @@ def install(
 
 
 @app.command()
-def up(
+def up(  # noqa: PLR0917 - options of a command, each given by name
     name: Name = DEFAULT_NAME,
     karpenter: Annotated[bool, typer.Option(help="Run Karpenter, which launches nodes for NodeClaims.")] = True,
     trainer: Annotated[bool, typer.Option("--trainer", help="Run Kubeflow Trainer and JobSet's controller.")] = False,
     provider: Annotated[
         Provider, typer.Option(help="Pulumi's Kubernetes provider: Plimsoll's own, or the official plugin.")
     ] = Provider.ATTACHED,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Let the apiserver note every request in logs/audit.log.")
+    ] = False,
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Port of the apiserver; a free one by default.")
     ] = None,
@@ -86,7 +89,7 @@ def up(
         show_build(Installation(lacking), ERR)
     with showing_startup(ERR, name) as on_event:
         started = sandbox.up(
-            karpenter=karpenter, trainer=trainer, provider=provider.value, port=port, on_event=on_event
+            karpenter=karpenter, trainer=trainer, provider=provider.value, audit=audit, port=port, on_event=on_event
         )
     state = sandbox.state()
     assert state is not None

@@ -34,6 +34,11 @@ class Folder:
         return self.path / "logs"
 
     @property
+    def audit_log(self) -> Path:
+        """The apiserver's audit log, a JSON object a line; only of a sandbox that was asked for one."""
+        return self.logs / "audit.log"
+
+    @property
     def certificates(self) -> Path:
         return self.path / "certificates"
 

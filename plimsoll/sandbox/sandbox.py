@@ -83,6 +83,7 @@ class Sandbox:
         trainer: bool = False,
         lws: bool = True,
         provider: ProviderKind = "attached",
+        audit: bool = False,
         port: int | None = None,
         tied: bool = False,
         on_event: Callable[[Event], None] = lambda _: None,
@@ -91,12 +92,12 @@ class Sandbox:
 
         A folder that a dead sandbox left is taken up again with its data. A `tied` one goes down, and its folder
         goes, when this process ends in whatever way. `on_event` gets the supervisor's events: `event` (starting,
-        ready, up) and `name`. No process needs helm, which is on the sandbox's PATH where it is installed. Raises
-        PlimsollError, after which nothing is left running.
+        ready, up) and `name`. With `audit` the apiserver writes `Folder.audit_log`. No process needs helm, which is on
+        the sandbox's PATH where it is installed. Raises PlimsollError, after which nothing is left running.
         """
         if sys.platform != "linux":
             raise PlimsollError("The sandbox runs on Linux only.", "Use a Linux machine, a virtual machine or WSL.")
-        wanted = Settings(karpenter=karpenter, trainer=trainer, lws=lws, provider=provider, port=port)
+        wanted = Settings(karpenter=karpenter, trainer=trainer, lws=lws, provider=provider, audit=audit, port=port)
         found = find_programs(part_names(karpenter=karpenter, trainer=trainer, lws=lws))
         run = part_names(karpenter=karpenter, trainer=trainer, lws=lws, helm=False)
         lacking = sorted({f.part.name for f in found if f.path is None and f.part.name in run})
@@ -142,8 +143,8 @@ class Sandbox:
         has = self.settings()
         if has is not None and has.model_copy(update={"port": wanted.port}) != wanted:
             raise PlimsollError(
-                f"The sandbox {self.name} runs with karpenter={has.karpenter}, trainer={has.trainer}, lws={has.lws} "
-                f"and provider={has.provider}.",
+                f"The sandbox {self.name} runs with karpenter={has.karpenter}, trainer={has.trainer}, lws={has.lws}, "
+                f"audit={has.audit} and provider={has.provider}.",
                 f"Run `plimsoll sandbox down --name {self.name}` first, or choose another --name.",
             )
         return False

@@ -21,6 +21,8 @@ class Settings(BaseModel):
     lws: bool = True
     """LeaderWorkerSet's controller, for Workspaces whose replicas span nodes."""
     provider: ProviderKind = "attached"
+    audit: bool = False
+    """Whether the apiserver notes every request, with who made it and what came of it, in `Folder.audit_log`."""
     port: int | None = None
 
 

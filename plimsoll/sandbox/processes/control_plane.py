@@ -52,7 +52,7 @@ def etcd(folder: Folder, ports: Mapping[str, int]) -> Process:
     )
 
 
-def kube_apiserver(folder: Folder, ports: Mapping[str, int]) -> Process:
+def kube_apiserver(folder: Folder, ports: Mapping[str, int], settings: Settings) -> Process:
     port, keys = ports["kube-apiserver"], folder.certificates
     return Process(
         "kube-apiserver",
@@ -78,6 +78,7 @@ def kube_apiserver(folder: Folder, ports: Mapping[str, int]) -> Process:
             "--enable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy",
             "--allow-privileged=true",
             "--endpoint-reconciler-type=none",
+            *(_audit(folder) if settings.audit else ()),
         ),
         port=port,
         ready_url=f"https://{LOOPBACK}:{port}/readyz",
@@ -187,6 +188,10 @@ def _pair(folder: Folder) -> dict[str, Path]:
         "cert-file": keys / CERTIFICATE,
         "key-file": keys / KEY,
     }
+
+
+def _audit(folder: Folder) -> tuple[str, ...]:
+    return f"--audit-policy-file={resource('audit.yaml')}", f"--audit-log-path={folder.audit_log}"
 
 
 def _serving(folder: Folder) -> tuple[str, str]:

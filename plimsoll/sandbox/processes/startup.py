@@ -59,7 +59,7 @@ class Startup:
             self.ports[name] = port_of(held)
         identities.write_kubeconfigs(folder, self.ports["kube-apiserver"])
         await self._start(control_plane.etcd(folder, self.ports))
-        await self._start(control_plane.kube_apiserver(folder, self.ports))
+        await self._start(control_plane.kube_apiserver(folder, self.ports, settings))
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._install_objects(group))
