@@ -1,12 +1,8 @@
-"""Whatever stands in an object or a file, it is read, or refused by name: no other error comes of it.
-
-`make fuzz TESTS=tests/fuzzing EXAMPLES=10000` is the size of a night.
-"""
+"""Whatever stands in an object or a file, it is read, or refused by name: no other error comes of it."""
 
 import copy
-from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -24,63 +20,12 @@ from plimsoll.observe.files import snapshot_from_files
 from plimsoll.plan import plan as make_plan
 from plimsoll.plan import validate
 from plimsoll.plan.view import ClusterView
+from plimsoll.report import Metrics, Reporter
 from tests.applying.states import a_claim, a_state, live
-from tests.pages import CHECKOUT
+from tests.fuzzing.damage import EXAMPLES, OBJECTS, damaged, is_json
+from tests.reporting.test_reporter import Recording
 
 NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
-EXAMPLES = 60
-"""Of each property in `make test`."""
-SOURCES = [Path(__file__).parent / "objects.yaml", *sorted((CHECKOUT / "examples").glob("*/*.yaml"))]
-VALUES = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(2**70), 2**70),
-    st.floats(),
-    st.text(max_size=20),
-    st.sampled_from(["", "0", "-1", "1e400", "1Ki", "NaN", "9" * 40, "a=b", "\x00", "2026-13-01T00:00:00Z", "1m1m"]),
-    st.just([]),
-    st.just({}),
-    st.lists(st.text(max_size=5), max_size=3),
-    st.dictionaries(st.text(max_size=5), st.integers(), max_size=3),
-)
-
-
-def objects() -> list[dict[str, Any]]:
-    found = [each for source in SOURCES for each in yaml.safe_load_all(source.read_text()) if isinstance(each, dict)]
-    return [each for each in found if each.get("kind")]
-
-
-OBJECTS = objects()
-
-
-def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inner in items:
-        yield from paths(inner, (*path, key))
-
-
-@st.composite
-def damaged(draw: st.DrawFn, sources: list[dict[str, Any]]) -> dict[str, Any]:
-    """A copy of one of the sources with up to three values replaced, taken away, or put beside others."""
-    obj = copy.deepcopy(draw(st.sampled_from(sources)))
-    for _ in range(draw(st.integers(1, 3))):
-        if not obj:
-            break
-        *head, last = draw(st.sampled_from([each for each in paths(obj) if each]))
-        place: Any = obj
-        for step in head:
-            place = place[step]
-        way = draw(st.sampled_from(["replace", "remove", "add"]))
-        if way == "replace":
-            place[last] = draw(VALUES)
-        elif way == "remove":
-            place.pop(last)
-        elif isinstance(place, dict):
-            place[draw(st.text(max_size=8))] = draw(VALUES)
-        else:
-            place.append(draw(VALUES))
-    return obj
 
 
 def store_of(stores: Stores, obj: dict[str, Any]) -> Store[Any] | None:
@@ -97,10 +42,10 @@ def test_a_cluster_with_such_objects_is_planned_or_refused_by_name(found: list[d
         metadata = obj.get("metadata")
         if store is None or not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
             continue
-        key, entry = store.read(orjson.loads(orjson.dumps(obj)) if _is_json(obj) else obj)
+        key, entry = store.read(orjson.loads(orjson.dumps(obj)) if is_json(obj) else obj)
         store.put(key, entry)
         for each in store.unreadable():
-            assert each.message, "what is refused is named"
+            assert each.ref.name in each.message, "what is refused is named"
     try:
         snapshot = stores.snapshot()
     except PlimsollError as error:
@@ -108,6 +53,12 @@ def test_a_cluster_with_such_objects_is_planned_or_refused_by_name(found: list[d
         return
     view = ClusterView(snapshot)
     made = make_plan(view, validate(view), NOW)
+    with closing(Reporter(Recording())) as reporter:
+        reporter.report(view, made, NOW)
+        reporter.flush()
+    metrics = Metrics()
+    metrics.seen(snapshot, NOW)
+    metrics.planned(made, 0.0, NOW)
     assert {each.workspace.name for each in made.verdicts} <= {
         *(each.name for each in snapshot.workspaces),
         *(each.ref.name for each in snapshot.invalid_workspaces),
@@ -134,7 +85,7 @@ def test_a_state_is_read_or_refused_with_its_stack(deployment: dict[str, Any]) -
     except PlimsollError as error:
         assert "capacity-prod-0" in str(error)
     except (TypeError, orjson.JSONEncodeError):
-        assert not _is_json(deployment)
+        assert not is_json(deployment)
 
 
 KUBECONFIG = {
@@ -165,11 +116,3 @@ def test_a_fleet_is_read_or_refused_with_its_file(
         read_fleet(path)
     except PlimsollError as error:
         assert str(path) in str(error)
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        orjson.dumps(value)
-    except (TypeError, orjson.JSONEncodeError):
-        return False
-    return True

@@ -31,7 +31,7 @@ _END_SECONDS: Final = 2.0
 """A plugin that has not ended so long after SIGTERM is killed."""
 _LOOK_SECONDS: Final = 0.02
 
-_INSTALL_HINT: Final = "install it (`plimsoll sandbox install`, or Pulumi's own installer), or name it with --pulumi"
+_INSTALL_HINT: Final = "install it (`plimsoll sandbox install`, or Pulumi's own installer), and put it on PATH"
 
 log = structlog.get_logger(__name__)
 

@@ -63,6 +63,8 @@ class Observed(BaseModel):
             return cls.model_validate(manifest)
         except ValidationError as error:
             raise InvalidObjectError(f"{identify(manifest)}: {describe_errors(error)}") from None
+        except (AttributeError, TypeError) as error:
+            raise InvalidObjectError(f"{identify(manifest)}: a field has the wrong type ({error})") from None
 
 
 class Reported(Observed):

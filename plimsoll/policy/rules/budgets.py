@@ -9,7 +9,7 @@ from pydantic import Field
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.labels import GROUP
 from plimsoll.model.meta import Declared, Finding, Severity
-from plimsoll.policy.fields import Manifest, is_kind, join, name_of
+from plimsoll.policy.fields import Manifest, is_kind, join, name_of, section
 from plimsoll.policy.rule import Family, Needs, Rule
 from plimsoll.policy.rules.gpu_holdings import Holding, Prices, demand, supply
 from plimsoll.policy.rules.training import Runtimes
@@ -102,7 +102,7 @@ class _Holdings:
         self._supply = [
             each
             for one in manifests
-            if is_kind(one, "karpenter.sh", "NodeClaim") or "replicas" in (one.get("spec") or {})
+            if is_kind(one, "karpenter.sh", "NodeClaim") or "replicas" in section(one, "spec")
             for each in supply(one, known, resource)
         ]
 
