@@ -10,11 +10,9 @@ Each creation waits until the one before has settled. Engine, provider and own t
 """
 
 import os
-import queue
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from contextlib import closing, suppress
 from pathlib import Path
@@ -27,6 +25,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
+from bench.arrivals import WAIT_SECONDS, Arrivals
 from bench.cluster import NODE_CLAIMS, a_loop, define_karpenter, engine_ages
 from bench.command import command
 from demo.stage import Stage, declare
@@ -44,43 +43,9 @@ CASES = {"pre-started": 1, "cold": 0}
 KEYS = ("p50", "p95", "most", "engine", "provider", "review", "ratio")
 REST_SECONDS = 6.0
 """An update ends 2 to 4 s after its delta, and the next one is pre-started a second later."""
-WAIT_SECONDS = 60.0
 LAUNCH_SECONDS = 24 * 3600
 """Nobody launches the NodeClaims, and none is to be replaced meanwhile."""
 err = Console(stderr=True)
-
-
-class Arrivals:
-    """Names of NodeClaims in the order in which a watch shows them, with the time of a monotonic clock."""
-
-    def __init__(self, kubeconfig: Path) -> None:
-        self.names: queue.Queue[tuple[str, float]] = queue.Queue()
-        self._connection = Connection.open(kubeconfig)
-        threading.Thread(target=self._watch, daemon=True).start()
-
-    def _watch(self) -> None:
-        query = {"watch": "1", "timeoutSeconds": "86400"}
-        with (
-            suppress(PlimsollError),
-            self._connection.stream(NODE_CLAIMS, query=query, read_timeout=86400) as lines,
-        ):
-            pending = b""
-            for chunk in lines.stream(None):
-                now = time.monotonic()
-                *events, pending = (pending + chunk).split(b"\n")
-                for event in map(orjson.loads, events):
-                    if event["type"] == "ADDED":
-                        self.names.put((event["object"]["metadata"]["name"], now))
-
-    def next(self, prefix: str) -> float | None:
-        """When the next NodeClaim of that prefix was shown; None: not within WAIT_SECONDS."""
-        deadline = time.monotonic() + WAIT_SECONDS
-        with suppress(queue.Empty):
-            while True:
-                name, at = self.names.get(timeout=max(0.0, deadline - time.monotonic()))
-                if name.startswith(prefix):
-                    return at
-        return None
 
 
 @command
@@ -112,7 +77,7 @@ def measure(folder: Path, times: int) -> dict[str, dict[str, float]]:
             stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "log")
             fit(stage.project / "stacks" / "Pulumi.sandbox-nap.yaml", len(CASES) * times)
             declare(stage, "sandbox-nap")
-            arrivals = Arrivals(sandbox.kubeconfig)
+            arrivals = Arrivals(sandbox.kubeconfig, NODE_CLAIMS)
             result = {}
             for case, pre_started in CASES.items():
                 err.print(f"{case}: {times} Workspaces", style="dim")

@@ -46,6 +46,17 @@ def test_the_observer_at_rest() -> None:
     assert figures["leaseRequests"] == 0
 
 
+def test_live_nodes() -> None:
+    figures = bench("live_nodes", "--nodes", "3", "--times", "1", "--settled", "2", "--seconds", "2")
+
+    assert figures["nodes"] == 3
+    assert 0 < figures["secondsToSync"] <= figures["secondsToLease"]
+    assert figures["otherRequests"] == 0
+    assert figures["loopMiB"] > 0
+    for kind in ("verdict", "reaction"):
+        assert 0 < figures[kind]["p50"] <= figures[kind]["most"]
+
+
 def test_a_workspace_to_its_node_claim() -> None:
     figures = bench("reaction", "--times", "1")
 
