@@ -14,17 +14,21 @@ BASE ?= debian
 PYTHON ?= 3.11
 PROVIDER ?= plugin
 BUILDER ?= buildah
-# Of `make fuzz`: examples of each property, and where the random numbers begin.
+# Of `make fuzz`: examples of each property, and where the random numbers begin, as in `make chaos`.
 EXAMPLES ?= 20000
 SEED ?= $(shell echo $$RANDOM)
 
-.PHONY: help install browser demo test test-unit fuzz image check format docs release clean
+# Of `make chaos`: how much goes wrong, and where the random numbers begin.
+DISTURBANCES ?= 100
+
+.PHONY: help install browser demo test test-unit fuzz chaos image check format docs release clean
 
 help:
 	@echo "make demo       install everything, start two sandboxes, run the main job"
 	@echo "make test       all tests, end-to-end ones on the sandbox included; TESTS=FILES_OR_DIRS limits them"
 	@echo "make test-unit  the tests that need no sandbox"
 	@echo "make fuzz       property tests with new examples; EXAMPLES=20000 SEED=... TESTS=..."
+	@echo "make chaos      kills, cuts, freezes and fills while a cluster changes; DISTURBANCES=100 SEED=..."
 	@echo "make image      the container image; BASE=debian PYTHON=3.11 PROVIDER=plugin|attached BUILDER=buildah"
 	@echo "make check      format, lint, strict types, import layers"
 	@echo "make format     write the format and the fixes of the linter"
@@ -59,6 +63,12 @@ fuzz: seed := $(SEED)
 fuzz: install
 	@echo "seed $(seed): again with make fuzz SEED=$(seed)"
 	export EXAMPLES=$(EXAMPLES) && $(PYTEST) -m "hypothesis and not e2e" --hypothesis-profile fuzz --hypothesis-seed $(seed) --timeout 0 $(TESTS)
+
+chaos: seed := $(SEED)
+chaos: install
+	@echo "seed $(seed): again with make chaos SEED=$(seed)"
+	$(RUN) plimsoll sandbox install
+	$(RUN) CHAOS_DISTURBANCES=$(DISTURBANCES) CHAOS_SEED=$(seed) pytest --capture=no tests/e2e/chaos
 
 image: install
 	$(RUN) UV=$(UV) python -m image --base $(BASE) --python $(PYTHON) --provider $(PROVIDER) --builder $(BUILDER)

@@ -1,6 +1,7 @@
 """`plimsoll run`: the controller of a cluster, from one Environment to the next, and what it tells over HTTP."""
 
 from plimsoll.cli.controller.controller import Controller
+from plimsoll.cli.controller.patience import waited_out
 from plimsoll.cli.controller.service import Service, serving
 from plimsoll.cli.controller.standing import ControllerStatus, Standing
 from plimsoll.cli.controller.stopping import Stopping
@@ -12,4 +13,5 @@ __all__ = [
     "Standing",
     "Stopping",
     "serving",
+    "waited_out",
 ]

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
 from plimsoll.apply import LeaseHeldError, LeaseLostError, WriterStoppingError, cluster_identity
+from plimsoll.cli.controller.patience import waited_out
 from plimsoll.cli.controller.service import Service
 from plimsoll.cli.controller.standing import Standing
 from plimsoll.cli.controller.stopping import Stopping
@@ -19,6 +20,8 @@ from plimsoll.model.api import Environment
 from plimsoll.observe.cluster import Observer
 
 _WAIT_SECONDS: Final = 30.0
+
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +45,8 @@ class Controller:
 
     def run(self) -> None:
         """Until a signal comes. Raises what no later round could mend, such as errors of the settings."""
-        self._service.metrics.of(cluster=cluster_identity(self._connection).uid)
+        identity = self._waited_out(lambda: cluster_identity(self._connection))
+        self._service.metrics.of(cluster=identity.uid)
         while not self._stopping.requested:
             environment = self.environment(None)
             try:
@@ -54,6 +58,9 @@ class Controller:
                 log.error("the Lease is lost: waiting for it", error=error.message)
             except WriterStoppingError:
                 break
+            except PlimsollError:
+                if not self._stopping.requested:
+                    raise
             finally:
                 self._service.lost_lease()
         self._service.status.become(Standing.STOPPING)
@@ -97,8 +104,18 @@ class Controller:
         with writer_of(self._options, self._connection, self._observer, environment) as writer:
             loop = Loop(writer.observer, writer.applier, writer.reporter, environment=environment)
             with self._stopping.by(loop.stop, writer.applier.interrupt):
-                self._take_lease(writer, wait_seconds)
+                if wait_seconds is None:
+                    self._waited_out(lambda: self._take_lease(writer, None))
+                else:
+                    self._take_lease(writer, wait_seconds)
                 yield loop
+
+    def _waited_out(self, call: Callable[[], T]) -> T:
+        def failed(error: PlimsollError) -> None:
+            self._service.failed(error)
+            self._service.status.beat()
+
+        return waited_out(call, self._stopping, failed)
 
     def _take_lease(self, writer: Writer, wait_seconds: float | None) -> None:
         """Logs if another process has it."""

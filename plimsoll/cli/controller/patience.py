@@ -1,0 +1,63 @@
+"""Errors at the start that pass by themselves are waited out: a restart would lose the synced watches, and a kubelet
+waits minutes before it starts a container again that has ended often."""
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import structlog
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
+
+from plimsoll.apply import BackendUnreachableError, ClusterUnreachableError, LockedError, StateFolderFullError
+from plimsoll.cli.controller.stopping import Stopping
+from plimsoll.errors import PlimsollError
+from plimsoll.kube import ConnectionFailedError, RequestError
+
+T = TypeVar("T")
+
+_MOST_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.1
+_PASSING: Final = (
+    BackendUnreachableError,
+    ClusterUnreachableError,
+    ConnectionFailedError,
+    LockedError,
+    StateFolderFullError,
+)
+
+log = structlog.get_logger(__name__)
+
+
+def passes(error: BaseException) -> bool:
+    """Whether it may be over by itself; 409: another writer was a moment earlier."""
+    if isinstance(error, RequestError):
+        return error.code in (409, 429) or error.code >= 500
+    return isinstance(error, _PASSING)
+
+
+def waited_out(call: Callable[[], T], stopping: Stopping, on_failure: Callable[[PlimsollError], None]) -> T:
+    """The result of `call`, once it has one; `on_failure` is told of each error that is followed by another try.
+
+    Raises errors that do not pass, and the last one where the controller is to stop.
+    """
+
+    def sleep(seconds: float) -> None:
+        # A handler of a signal runs in this thread, which goes on sleeping afterwards.
+        until = time.monotonic() + seconds
+        while not stopping.requested and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
+
+    def tell(state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome is not None else None
+        log.warning("trying again", error=str(error), next_seconds=state.upcoming_sleep)
+        if isinstance(error, PlimsollError):
+            on_failure(error)
+
+    return Retrying(
+        retry=retry_if_exception(passes),
+        wait=wait_exponential_jitter(multiplier=0.5, max=_MOST_SECONDS),
+        stop=lambda _: stopping.requested,
+        sleep=sleep,
+        before_sleep=tell,
+        reraise=True,
+    )(call)

@@ -1,0 +1,123 @@
+"""The controllers of a run: started again where they end, as a kubelet does, and every process that they started."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+_END_SECONDS = 60.0
+_AGAIN_SECONDS = 0.5
+
+
+class Loop:
+    """One `plimsoll run`, with a work folder of its own."""
+
+    def __init__(self, command: list[str], environ: Mapping[str, str], folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self.log = folder / "log"
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--work-folder", str(folder / "work")],
+                env=dict(environ), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+
+    @property
+    def runs(self) -> bool:
+        return self.process.poll() is None
+
+    def engines(self) -> list[psutil.Process]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return [each for each in psutil.Process(self.process.pid).children() if each.name() == "pulumi"]
+        return []
+
+    def kill(self, *, group: bool = False) -> None:
+        """SIGKILL to the process alone, or with its engines, as when a container is ended."""
+        engines = self.engines() if group else []
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL) if group else self.process.kill()
+        for engine in engines:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(engine.pid, signal.SIGKILL)
+        self.process.wait(_END_SECONDS)
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(_END_SECONDS)
+
+
+class Loops:
+    """At most two at a time: the first, and a second writer beside it."""
+
+    def __init__(self, options: list[str], environ: Mapping[str, str], folder: Path, state: Path) -> None:
+        """`state` is where the work folders are."""
+        self._command = [sys.executable, "-m", "plimsoll", "run", *options]
+        self._environ, self._folder, self._state = environ, folder, state
+        self._number = 0
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self.ended: list[int] = []
+        """Exit codes of those that ended by themselves."""
+        self.first = self._start("0")
+        self._keeping = threading.Thread(target=self._keep, name="kubelet", daemon=True)
+        self._keeping.start()
+
+    def _start(self, name: str) -> Loop:
+        return Loop(self._command, self._environ, self._state / f"loop-{name}")
+
+    def beside(self) -> Loop:
+        """A second writer, which is the caller's."""
+        self._number += 1
+        return self._start(str(self._number))
+
+    def replace(self, by: Loop) -> None:
+        """The second becomes the first, once that has been killed."""
+        with self._lock:
+            self.first.kill()
+            self.first = by
+
+    def kill(self, *, group: bool) -> None:
+        with self._lock:
+            self.first.kill(group=group)
+            self.first = self._again()
+
+    def stop(self) -> int:
+        self._stopped.set()
+        self._keeping.join()
+        return self.first.stop()
+
+    def end(self) -> None:
+        """Whatever happened: nothing of them is left."""
+        self._stopped.set()
+        for process in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def logs(self) -> dict[str, str]:
+        return {path.parent.name: path.read_text(errors="replace") for path in self._state.glob("loop-*/log")}
+
+    def processes(self) -> list[psutil.Process]:
+        """Controllers and what they started, by the state that they work on."""
+        backend, found = self._environ["PULUMI_BACKEND_URL"], []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("PULUMI_BACKEND_URL") == backend and process.status() != "zombie":
+                    found.append(process)
+        return found
+
+    def _again(self) -> Loop:
+        """In the same work folder, as a container of the same pod."""
+        return self._start(self.first.log.parent.name.removeprefix("loop-"))
+
+    def _keep(self) -> None:
+        while not self._stopped.wait(_AGAIN_SECONDS):
+            with self._lock:
+                if not self.first.runs:
+                    self.ended.append(self.first.process.returncode)
+                    self.first = self._again()

@@ -1,0 +1,258 @@
+"""Whatever is killed, frozen, cut, filled or refused: nothing is doubled, nothing is lost, and it all comes to rest.
+
+`make chaos` is the full size. What happened is printed, with the seed that makes it happen again.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import orjson
+import psutil
+import pytest
+import yaml
+
+from demo.stage import Stage as Project
+from demo.stage import declare
+from demo.working_copy import make
+from plimsoll.apply.state import OWNED_KINDS
+from plimsoll.kube import Kind
+from plimsoll.labels import SHARD
+from plimsoll.sandbox import Sandbox
+from tests.e2e.awaiting import await_condition
+from tests.e2e.chaos.changes import API, NAMESPACE, POOL, Changes, claims_of
+from tests.e2e.chaos.disturbances import DISTURBANCES, Stage, hold, schedule
+from tests.e2e.chaos.loops import Loops
+from tests.e2e.chaos.proxy import Proxy, proxying
+from tests.e2e.chaos.witness import Witness
+from tests.e2e.conditions import condition
+from tests.e2e.conftest import up_sandbox
+from tests.e2e.demand import EIGHT_GPUS, add_pool, declare_demand
+from tests.e2e.kube import Kube
+
+pytestmark = pytest.mark.e2e
+
+NUMBER = int(os.environ.get("CHAOS_DISTURBANCES") or 10)
+SEED = int(os.environ.get("CHAOS_SEED") or 1)
+SETTLE_EVERY = 20
+SETTLE_SECONDS = 240.0
+DISK_MIB = 160
+TIMES = ["--lease-duration", "4", "--lease-renew-deadline", "3", "--lease-retry-period", "1"]
+DECLARED = {"chat": 3}
+"""The Workspace of the environment's own stack."""
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    yield from up_sandbox("chaos", karpenter=True)
+
+
+@pytest.fixture(scope="module")
+def cluster(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
+    """An environment with a Workspace of its own, and a pool for pods that share GPUs."""
+    folder = tmp_path_factory.mktemp("chaos")
+    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
+    declare(Project(sandbox.name, make(folder / "project"), environs, folder / "commands.log"), "sandbox-nap")
+    cluster = Kube(sandbox.kubeconfig)
+    declare_demand(cluster, "trigger-pod")
+    add_pool(cluster, POOL, EIGHT_GPUS, tier=POOL)
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path | None]:
+    """A file system that is quickly full, where one may be mounted."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m,mode=0700", "chaos", str(place)]
+    mounted = os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    yield place if mounted else None
+    if mounted:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.fixture
+def proxy(sandbox: Sandbox) -> Iterator[Proxy]:
+    state = sandbox.state()
+    assert state is not None
+    with proxying(state.port_of("kube-apiserver") or 0, sandbox.folder.certificates) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def loops(sandbox: Sandbox, cluster: Kube, proxy: Proxy, disk: Path | None, tmp_path: Path) -> Iterator[Loops]:
+    """One controller to begin with, whose every request goes through the proxy."""
+    content = yaml.safe_load(sandbox.controller_kubeconfig.read_text())
+    content["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(content))
+    place = disk or tmp_path / "states"
+    (place / "state").mkdir(parents=True)
+    environ = {**os.environ, **sandbox.environ("controller"), "PULUMI_BACKEND_URL": f"file://{place / 'state'}"}
+    options = ["--kubeconfig", str(kubeconfig), "--provider", "attached", "--shards", "2", *TIMES]
+    loops = Loops(options, environ, tmp_path, place)
+    yield loops
+    loops.end()
+    for name, log in loops.logs().items():
+        print(f"--- {name}\n{log[-6000:]}")  # noqa: T201 - pytest shows it where a test fails
+
+
+@pytest.fixture
+def witness(sandbox: Sandbox, cluster: Kube) -> Iterator[Witness]:
+    witness = Witness(sandbox.kubeconfig)
+    witness.start()
+    yield witness
+    witness.stop()
+
+
+@pytest.mark.timeout(300 + 60 * NUMBER)
+def test_nothing_is_doubled_or_lost(
+    sandbox: Sandbox, cluster: Kube, loops: Loops, proxy: Proxy, disk: Path | None, witness: Witness, tmp_path: Path
+) -> None:
+    random = Random(SEED)
+    changes = Changes(cluster, SEED)
+    stage = Stage(loops, proxy, cluster, apiserver_of(sandbox), disk, random)
+    possible = [name for name in DISTURBANCES if disk is not None or name != "the disk is full"]
+    if disk is None:
+        say("not done, as no file system can be mounted here: the disk is full")
+    await_condition(lambda: len(claims_of(cluster, "chat")) == DECLARED["chat"], 90, "a loop at work")
+    began = time.monotonic()
+    with changing(changes):
+        for count, name in enumerate(schedule(NUMBER, random, possible), 1):
+            say(f"{time.monotonic() - began:6.1f} s  {count:3}  {name}")
+            with DISTURBANCES[name](stage):
+                hold(random)
+            time.sleep(random.uniform(0.5, 4.0))
+    say(f"{time.monotonic() - began:6.1f} s  {len(changes.made)} changes; to rest:")
+    changes.uncordon()
+    at_rest(cluster, changes)
+    say(f"{time.monotonic() - began:6.1f} s  as declared")
+    backend = (disk or tmp_path / "states") / "state"
+    assert drift(sandbox, backend) == []
+    assert loops.stop() == 0
+
+    await_condition(lambda: not loops.processes(), 20, "no process is left")
+    assert list((backend / ".pulumi/locks").rglob("*.json")) == [], "no lock is left"
+    states = {path.stem: orjson.loads(path.read_bytes()) for path in (backend / ".pulumi/stacks").rglob("*.json")}
+    known: set[tuple[str, ...]] = set()
+    for name, state in states.items():
+        deployment = state["checkpoint"]["latest"] or {}
+        assert not deployment.get("pending_operations"), f"{name} has no pending operation"
+        known |= {identity(each["outputs"]) for each in deployment.get("resources") or () if is_object(each)}
+    assert known == owned(cluster), "the states have what the cluster has"
+
+    assert witness.blind == []
+    for uid, most in witness.most_claims.items():
+        assert most <= changes.most_replicas.get(uid, DECLARED["chat"]), f"NodeClaims of {uid} were doubled"
+    assert witness.most_triggers <= 1, "a node was requested twice"
+    assert loops.ended == [], "no controller ends by itself"
+    for name, log in loops.logs().items():
+        assert "Traceback" not in log, f"{name} met an error that it does not know"
+    say(f"{witness.events} events seen, {proxy.refused} requests refused, ended by themselves: {loops.ended}")
+
+
+@contextmanager
+def changing(changes: Changes) -> Iterator[None]:
+    changes.start()
+    try:
+        yield
+    finally:
+        changes.stop()
+        for each in changes.made:
+            say(f"    {each}")
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)  # noqa: T201 - pytest shows it where a test fails
+
+
+def apiserver_of(sandbox: Sandbox) -> psutil.Process:
+    state = sandbox.state()
+    assert state is not None
+    return psutil.Process(next(each.pid for each in state.processes if each.name == "kube-apiserver"))
+
+
+def at_rest(cluster: Kube, changes: Changes) -> None:
+    """Awaits that the cluster has what is declared, all of it ready."""
+    wanted = DECLARED | changes.replicas
+
+    def others() -> list[str]:
+        return [
+            each["metadata"]["name"]
+            for each in cluster.list(API, "Workspace", NAMESPACE)
+            if each["metadata"]["name"] not in wanted
+        ]
+
+    def amiss() -> str:
+        for name, replicas in wanted.items():
+            claims = claims_of(cluster, name)
+            if len(claims) != replicas:
+                return f"{name}: {len(claims)} NodeClaims of {replicas}"
+            if not all(condition(each, "Ready").get("status") == "True" for each in claims):
+                return f"{name}: NodeClaims that are not ready"
+            deployment = cluster.get("apps/v1", "Deployment", name, NAMESPACE)
+            if deployment is None or deployment["spec"]["replicas"] != replicas:
+                return f"{name}: no Deployment with {replicas} replicas"
+            found = condition(cluster.get(API, "Workspace", name, NAMESPACE), "ResourceReady")
+            if found.get("status") != "True":
+                return f"{name}: {found.get('reason')}: {found.get('message')}"
+        return f"still there: {others()}" if others() else ""
+
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while said := amiss():
+        assert time.monotonic() < deadline, f"not at rest after {SETTLE_SECONDS:g} s: {said}"
+        time.sleep(0.5)
+
+
+def drift(sandbox: Sandbox, backend: Path) -> list[dict[str, Any]]:
+    """What `plimsoll drift` tells, once it has ended well."""
+    options = ["--backend", f"file://{backend}", "--provider", "attached", "--output", "json"]
+    command = [sys.executable, "-m", "plimsoll", "drift", *options]
+    found: list[dict[str, Any]] = []
+
+    def none() -> bool:
+        done = subprocess.run(
+            command, env={**os.environ, **sandbox.environ()}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode in (0, 2), done.stderr
+        found[:] = orjson.loads(done.stdout)
+        return not found
+
+    try:
+        await_condition(none, 60)
+    except AssertionError:
+        return found
+    return []
+
+
+def identity(obj: dict[str, Any]) -> tuple[str, ...]:
+    metadata = obj["metadata"]
+    return obj["kind"], metadata.get("namespace") or "", metadata["name"], metadata["uid"]
+
+
+def is_object(resource: dict[str, Any]) -> bool:
+    return bool(resource.get("custom")) and not resource["type"].startswith("pulumi:")
+
+
+def owned(cluster: Kube) -> set[tuple[str, ...]]:
+    """What carries the label of a capacity stack."""
+    found: set[tuple[str, ...]] = set()
+    for kind in OWNED_KINDS:
+        found |= {identity({**each, "kind": kind.kind}) for each in labelled(cluster, kind)}
+    return found
+
+
+def labelled(cluster: Kube, kind: Kind) -> list[dict[str, Any]]:
+    try:
+        return cluster.list(kind.api_version, kind.kind, selector=SHARD)
+    except Exception as error:
+        if getattr(error, "code", 0) == 404:  # such a kind is not defined here
+            return []
+        raise
