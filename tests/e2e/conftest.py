@@ -21,6 +21,7 @@ from tests.e2e.kube import Kube
 _TOLD_LINES = 30
 _SHARED = {
     "admission_sandbox": "admission",
+    "audited_sandbox": "audited",
     "byo_sandbox": "byo and nap",  # some tests have both
     "claims_sandbox": "claims",
     "demand_sandbox": "demand",
@@ -117,13 +118,24 @@ def claims_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 @pytest.fixture(scope="session")
 def demand_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """Karpenter, and an environment without Workspaces, for tests of demand."""
-    folder = tmp_path_factory.mktemp("demand")
     for sandbox in up_sandbox("demand", karpenter=True):
-        environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-        declare(Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log"), "sandbox-nap")
-        with closing(Kube(sandbox.kubeconfig)) as cluster:
-            cluster.delete("plimsoll.dev/v1alpha1", "Workspace", "chat", "inference")
+        _declare_environment(sandbox, tmp_path_factory.mktemp("demand"))
         yield sandbox
+
+
+@pytest.fixture(scope="session")
+def audited_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """As demand_sandbox, with an apiserver that notes each request; its tests leave no Workspaces."""
+    for sandbox in up_sandbox("audited", karpenter=True, audit=True):
+        _declare_environment(sandbox, tmp_path_factory.mktemp("audited"))
+        yield sandbox
+
+
+def _declare_environment(sandbox: Sandbox, folder: Path) -> None:
+    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
+    declare(Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log"), "sandbox-nap")
+    with closing(Kube(sandbox.kubeconfig)) as cluster:
+        cluster.delete("plimsoll.dev/v1alpha1", "Workspace", "chat", "inference")
 
 
 @pytest.fixture(scope="session")

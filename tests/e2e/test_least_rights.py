@@ -1,23 +1,18 @@
 """The foundation's roles are the least that works: nothing that the controller asks for is refused, and it uses each
 right. What was asked is read in the audit log of the kube-apiserver."""
 
-import os
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 import pytest
 import yaml
 
-from demo.stage import Stage, declare
-from demo.working_copy import make
 from plimsoll.components import CONTROLLER, CONTROLLER_FOR_DEMAND, CONTROLLER_IN_ITS_NAMESPACE, NAMESPACE
 from plimsoll.sandbox import IDENTITIES, Sandbox
 from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
 from tests.e2e.awaiting import await_condition
-from tests.e2e.conftest import up_sandbox
 from tests.e2e.controller import controller
 from tests.e2e.demand import (
     EIGHT_GPUS,
@@ -31,6 +26,7 @@ from tests.e2e.demand import (
     remove_shares,
 )
 from tests.e2e.kube import Kube
+from tests.model_hub.hub import a_hub
 
 pytestmark = pytest.mark.e2e
 
@@ -95,47 +91,44 @@ def used(event: dict[str, Any], rights: set[Right]) -> set[Right]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("rights")
-
-
-@pytest.fixture(scope="module")
-def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    yield from up_sandbox("rights", karpenter=True, audit=True)
-
-
-@pytest.fixture(scope="module")
-def worked(sandbox: Sandbox, folder: Path) -> Sandbox:
+def worked(audited_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     """The sandbox, once the controller has done everything that it can be asked to do."""
-    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-    declare(Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log"), ENVIRONMENT)
     Installation(missing_programs(find_programs(["cluster-autoscaler"]))).run()
-    with closing(Kube(sandbox.kubeconfig)) as cluster:
+    with closing(Kube(audited_sandbox.kubeconfig)) as cluster:
         for path in sorted((part("cluster-autoscaler").cached / "crds").glob("*.yaml")):
             cluster.apply(yaml.safe_load(path.read_text()))
-        with controller(sandbox, folder):
+        with controller(audited_sandbox, tmp_path_factory.mktemp("rights")):
             serve(cluster)
             for provisioner in ASKS:
                 request_nodes(cluster, provisioner)
-    return sandbox
+    return audited_sandbox
 
 
 def serve(cluster: Kube) -> None:
     """Workspaces of every workload and provisioner, changed and removed."""
+    cluster.apply(workspace("served", 3, preset={"name": "phi-4-mini-instruct"}))
     cluster.apply(workspace("named", 1, stableIdentity=True, template={"spec": {"containers": [CONTAINER]}}))
     cluster.apply(workspace("spanning", 1, perReplicaNodeCount=2, template={"spec": {"containers": [CONTAINER]}}))
-    await_condition(lambda: ready(cluster, "Deployment", "chat") == 3, 120, "the workload of the environment's stack")
+    await_condition(lambda: ready(cluster, "Deployment", "served") == 3, 120, "the Deployment")
     await_condition(lambda: ready(cluster, "StatefulSet", "named") == 1, 120, "the StatefulSet")
     kind = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
     await_condition(lambda: cluster.get(*kind, "spanning", "inference"), 120, "the LeaderWorkerSet")
-    cluster.patch(API, "Workspace", "chat", {"spec": {"inference": {"replicas": 2}}}, "inference")
-    await_condition(lambda: ready(cluster, "Deployment", "chat") == 2, 120, "one replica fewer")
+    with a_hub() as hub:
+        hub.add("acme/law-8b")
+        cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"modelHub": {"endpoint": hub.url}}})
+        cluster.apply(workspace("hub", 1, preset={"name": "acme/law-8b"}))
+        await_condition(
+            lambda: cluster.get("v1", "ConfigMap", "plimsoll-models", NAMESPACE), 60, "what the hub says is kept"
+        )
+    cluster.patch(API, "Workspace", "served", {"spec": {"inference": {"replicas": 2}}}, "inference")
+    await_condition(lambda: ready(cluster, "Deployment", "served") == 2, 120, "one replica fewer")
     cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
     cluster.apply(workspace("pooled", 1, template={"spec": {"containers": [CONTAINER]}}))
     await_condition(lambda: ready(cluster, "Deployment", "pooled") == 1, 120, "nodes of a NodePool")
-    for name in ("named", "spanning", "pooled", "chat"):
+    for name in ("named", "spanning", "pooled", "served", "hub"):
         cluster.delete(API, "Workspace", name, "inference")
     await_condition(lambda: not cluster.list(API, "Workspace", "inference"), 180, "all of them gone")
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": None, "modelHub": None}})
 
 
 def request_nodes(cluster: Kube, provisioner: str) -> None:

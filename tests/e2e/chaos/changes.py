@@ -50,6 +50,8 @@ class Changes:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="changes", daemon=True)
         self._shares = 0
+        self.paused = threading.Lock()
+        """While somebody holds it, nothing is changed."""
         self.failure: BaseException | None = None
 
     def start(self) -> None:
@@ -61,7 +63,9 @@ class Changes:
         if self.failure is not None:
             raise self.failure
 
-    def remove_shares(self) -> None:
+    def remove_all(self) -> None:
+        for each in self._cluster.list(API, "Workspace", NAMESPACE):
+            self._cluster.delete(API, "Workspace", each["metadata"]["name"], NAMESPACE)
         for pod in self._share_pods():
             self._cluster.delete("v1", "Pod", pod, SHARES)
 
@@ -78,7 +82,8 @@ class Changes:
         while not self._stopped.wait(self._random.uniform(0.3, 2.0)):
             change = self._random.choice(ways)
             try:
-                said = change()
+                with self.paused:
+                    said = change()
             except (ConnectionFailedError, RequestError):
                 continue  # the apiserver is frozen, or the object has just gone
             except BaseException as error:

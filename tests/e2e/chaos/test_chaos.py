@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,21 +18,17 @@ import psutil
 import pytest
 import yaml
 
-from demo.stage import Stage as Project
-from demo.stage import declare
-from demo.working_copy import make
 from plimsoll.apply.state import OWNED_KINDS
 from plimsoll.kube import Kind
 from plimsoll.labels import SHARD
 from plimsoll.sandbox import Sandbox
 from tests.e2e.awaiting import await_condition
-from tests.e2e.chaos.changes import API, NAMESPACE, POOL, Changes, claims_of
+from tests.e2e.chaos.changes import API, NAMESPACE, POOL, Changes, claims_of, workspace
 from tests.e2e.chaos.disturbances import DISTURBANCES, Stage, hold, schedule
 from tests.e2e.chaos.loops import Loops
 from tests.e2e.chaos.proxy import Proxy, proxying
 from tests.e2e.chaos.witness import Witness
 from tests.e2e.conditions import condition
-from tests.e2e.conftest import up_sandbox
 from tests.e2e.demand import EIGHT_GPUS, add_pool, declare_demand
 from tests.e2e.kube import Kube
 
@@ -44,26 +40,23 @@ SETTLE_EVERY = 20
 SETTLE_SECONDS = 240.0
 DISK_MIB = 160
 TIMES = ["--lease-duration", "4", "--lease-renew-deadline", "3", "--lease-retry-period", "1"]
-DECLARED = {"chat": 3}
-"""The Workspace of the environment's own stack."""
+DECLARED = {"unchanged": 3}
 
 
-@pytest.fixture(scope="module")
-def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
-    yield from up_sandbox("chaos", karpenter=True)
+@pytest.fixture
+def sandbox(audited_sandbox: Sandbox) -> Sandbox:
+    return audited_sandbox
 
 
-@pytest.fixture(scope="module")
-def cluster(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
-    """An environment with a Workspace of its own, and a pool for pods that share GPUs."""
-    folder = tmp_path_factory.mktemp("chaos")
-    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-    declare(Project(sandbox.name, make(folder / "project"), environs, folder / "commands.log"), "sandbox-nap")
-    cluster = Kube(sandbox.kubeconfig)
-    declare_demand(cluster, "trigger-pod")
-    add_pool(cluster, POOL, EIGHT_GPUS, tier=POOL)
-    yield cluster
-    cluster.close()
+@pytest.fixture
+def cluster(sandbox: Sandbox) -> Iterator[Kube]:
+    """An environment with a Workspace that nobody changes, and a pool for pods that share GPUs."""
+    with closing(Kube(sandbox.kubeconfig)) as cluster:
+        declare_demand(cluster, "trigger-pod")
+        add_pool(cluster, POOL, EIGHT_GPUS, tier=POOL)
+        for name, replicas in DECLARED.items():
+            cluster.apply(workspace(name, replicas))
+        yield cluster
 
 
 @pytest.fixture
@@ -122,7 +115,7 @@ def test_nothing_is_doubled_or_lost(
     possible = [name for name in DISTURBANCES if disk is not None or name != "the disk is full"]
     if disk is None:
         say("not done, as no file system can be mounted here: the disk is full")
-    await_condition(lambda: len(claims_of(cluster, "chat")) == DECLARED["chat"], 90, "a loop at work")
+    await_condition(lambda: all(len(claims_of(cluster, name)) == DECLARED[name] for name in DECLARED), 90, "a loop")
     began = time.monotonic()
     with changing(changes):
         for count, name in enumerate(schedule(NUMBER, random, possible), 1):
@@ -130,8 +123,11 @@ def test_nothing_is_doubled_or_lost(
             with DISTURBANCES[name](stage):
                 hold(random)
             time.sleep(random.uniform(0.5, 4.0))
+            if count % SETTLE_EVERY == 0:
+                with changes.paused:
+                    at_rest(cluster, changes)
+                say(f"{time.monotonic() - began:6.1f} s       as declared")
     say(f"{time.monotonic() - began:6.1f} s  {len(changes.made)} changes; to rest:")
-    changes.uncordon()
     at_rest(cluster, changes)
     say(f"{time.monotonic() - began:6.1f} s  as declared")
     backend = (disk or tmp_path / "states") / "state"
@@ -150,11 +146,15 @@ def test_nothing_is_doubled_or_lost(
 
     assert witness.blind == []
     for uid, most in witness.most_claims.items():
-        assert most <= changes.most_replicas.get(uid, DECLARED["chat"]), f"NodeClaims of {uid} were doubled"
+        assert most <= changes.most_replicas.get(uid, max(DECLARED.values())), f"NodeClaims of {uid} were doubled"
     assert witness.most_triggers <= 1, "a node was requested twice"
     assert loops.ended == [], "no controller ends by itself"
     for name, log in loops.logs().items():
         assert "Traceback" not in log, f"{name} met an error that it does not know"
+    changes.remove_all()
+    last = loops.beside()
+    await_condition(lambda: not owned(cluster) and not workspaces(cluster), 180, "nothing is left")
+    assert last.stop() == 0
     say(f"{witness.events} events seen, {proxy.refused} requests refused, ended by themselves: {loops.ended}")
 
 
@@ -179,16 +179,14 @@ def apiserver_of(sandbox: Sandbox) -> psutil.Process:
     return psutil.Process(next(each.pid for each in state.processes if each.name == "kube-apiserver"))
 
 
+def workspaces(cluster: Kube) -> set[str]:
+    return {each["metadata"]["name"] for each in cluster.list(API, "Workspace", NAMESPACE)}
+
+
 def at_rest(cluster: Kube, changes: Changes) -> None:
     """Awaits that the cluster has what is declared, all of it ready."""
+    changes.uncordon()
     wanted = DECLARED | changes.replicas
-
-    def others() -> list[str]:
-        return [
-            each["metadata"]["name"]
-            for each in cluster.list(API, "Workspace", NAMESPACE)
-            if each["metadata"]["name"] not in wanted
-        ]
 
     def amiss() -> str:
         for name, replicas in wanted.items():
@@ -203,7 +201,8 @@ def at_rest(cluster: Kube, changes: Changes) -> None:
             found = condition(cluster.get(API, "Workspace", name, NAMESPACE), "ResourceReady")
             if found.get("status") != "True":
                 return f"{name}: {found.get('reason')}: {found.get('message')}"
-        return f"still there: {others()}" if others() else ""
+        others = workspaces(cluster) - wanted.keys()
+        return f"still there: {others}" if others else ""
 
     deadline = time.monotonic() + SETTLE_SECONDS
     while said := amiss():
