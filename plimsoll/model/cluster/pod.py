@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.aliases import AliasPath
 
 from plimsoll.model.meta import ANYWHERE, Condition, HostRequest, ObservedObject, Placement, condition_of, counted
@@ -19,6 +19,17 @@ def _host_request(spec: Any) -> Any:
     return HostRequest.read(spec) if isinstance(spec, Mapping) else spec
 
 
+def _with_resources(containers: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+    for number, container in enumerate(containers):
+        resources = container.get("resources") or {}
+        if not isinstance(resources, Mapping):
+            raise ValueError(f"container {number}: resources must be an object")
+        for part in ("requests", "limits"):
+            if not isinstance(resources.get(part) or {}, Mapping):
+                raise ValueError(f"container {number}: resources.{part} must be an object")
+    return containers
+
+
 def _gates(gates: Any) -> Any:
     if not isinstance(gates, list):
         return gates
@@ -30,6 +41,9 @@ def _controller_kind(owners: Any) -> Any:
         return owners
     kinds = (each.get("kind") for each in owners if isinstance(each, Mapping) and each.get("controller", True))
     return sys.intern(str(next(kinds, "") or ""))
+
+
+Containers = Annotated[tuple[dict[str, Any], ...], AfterValidator(_with_resources)]
 
 
 class Pod(ObservedObject):
@@ -53,10 +67,8 @@ class Pod(ObservedObject):
     host: Annotated[HostRequest, BeforeValidator(_host_request)] = Field(
         default=HostRequest(), validation_alias=AliasPath("spec")
     )
-    containers: tuple[dict[str, Any], ...] = Field(default=(), validation_alias=AliasPath("spec", "containers"))
-    init_containers: tuple[dict[str, Any], ...] = Field(
-        default=(), validation_alias=AliasPath("spec", "initContainers")
-    )
+    containers: Containers = Field(default=(), validation_alias=AliasPath("spec", "containers"))
+    init_containers: Containers = Field(default=(), validation_alias=AliasPath("spec", "initContainers"))
     phase: str = Field(default="", validation_alias=AliasPath("status", "phase"))
     conditions: tuple[Condition, ...] = Field(default=(), validation_alias=AliasPath("status", "conditions"))
 
