@@ -59,6 +59,10 @@ class Observed(BaseModel):
     @classmethod
     def read(cls, manifest: Mapping[str, Any]) -> Self:
         """Reads a Kubernetes object. Raises InvalidObjectError, which names kind, object and field."""
+        for part in ("spec", "status"):
+            # A path into a part that is no object would find nothing, as if the part were absent.
+            if not isinstance(manifest.get(part) or {}, Mapping):
+                raise InvalidObjectError(f"{identify(manifest)}: {part} must be an object")
         try:
             return cls.model_validate(manifest)
         except ValidationError as error:
