@@ -65,6 +65,14 @@ def test_a_pod_that_was_just_lifted_keeps_its_place() -> None:
     assert lifted(POOL, gpu_node(), marked, a_gated_pod("b", gpu_fraction="0.4")) == ["b"]
 
 
+@pytest.mark.parametrize("late", ["a", "z"])
+def test_pods_that_were_just_lifted_keep_their_places_whatever_their_names(late: str) -> None:
+    made = [a_gated_pod(f"m{number}", gates=(), gpu_fraction="0.6") for number in range(4)]
+    marked = [each.model_copy(update={"annotations": {**each.annotations, LIFTED: "free"}}) for each in made]
+    nodes = [gpu_node(f"n{number}") for number in range(4)]
+    assert lifted(POOL, *nodes, *marked, a_gated_pod(late, gpu_fraction="0.6")) == []
+
+
 def test_a_queue_that_would_not_admit_it_keeps_it() -> None:
     tree = Queue.read(queue("research", gpu=amounts(0, 0.4)))
     assert lifted(POOL, gpu_node(), tree, a_gated_pod(queue="research")) == []

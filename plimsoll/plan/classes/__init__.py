@@ -5,7 +5,7 @@ from plimsoll.plan.classes.demand_class import DemandClass
 from plimsoll.plan.classes.gang import Gang, gangs
 from plimsoll.plan.classes.members import Classes, ClassMembers
 from plimsoll.plan.classes.needs import Kinds, KnownNeeds, class_needs, milli_of
-from plimsoll.plan.classes.pods import gated, is_ours, uid_of, waits
+from plimsoll.plan.classes.pods import gated, is_ours, just_lifted, uid_of, waits
 
 __all__ = [
     "ClassMembers",
@@ -18,6 +18,7 @@ __all__ = [
     "gangs",
     "gated",
     "is_ours",
+    "just_lifted",
     "milli_of",
     "refused_by_queues",
     "uid_of",

@@ -8,7 +8,7 @@ from plimsoll.cluster.pods import marked_pods, node_of
 from plimsoll.model import Lift, ObjectKey, Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
-from plimsoll.plan.classes import gangs, gated, is_ours, uid_of
+from plimsoll.plan.classes import gangs, gated, is_ours, just_lifted, uid_of
 from plimsoll.plan.demand import Demand
 
 NOT_SERVED: Final = "Plimsoll does not plan capacity for this pod"
@@ -29,13 +29,13 @@ def lifts(
     if not gated_pods:
         return ()
     there = {node.name for node in snapshot.nodes if node.usable and node.name not in reserved_nodes}
-    places = {
-        uid: f"its GPUs are free on {node}"
-        for demand in demands
-        for node, uids in demand.on_nodes.items()
-        if node in there
-        for uid in uids
-    }
+    places: dict[str, str] = {}
+    for demand in demands:
+        here = {uid: node for node, uids in demand.on_nodes.items() if node in there for uid in uids}
+        # Pods of equal needs are planned by their number: one that was released and is not bound yet may stand without
+        # a place, and the scheduler will take the one of a pod that is still held.
+        if not any(just_lifted(share.pod) for uid, share in demand.pods.items() if uid not in here):
+            places |= {uid: f"its GPUs are free on {node}" for uid, node in here.items()}
     for demand in demands:
         places |= dict.fromkeys(demand.spoken_for.keys() - demand.kept_out.keys(), "its queue admits it")
     settings = snapshot.environment.spec.demand
