@@ -40,8 +40,8 @@ def demand(
 
     Exit code 2 if a pod's request is invalid, fits no node, or would not be admitted by its queue.
     """
-    from plimsoll.cli.demand_report import as_json, print_demands
     from plimsoll.cli.picture import as_html, as_svg, gpu_picture, print_picture
+    from plimsoll.cli.tables.demand import as_json, print_demands
     from plimsoll.cluster.pods import rival_warnings
     from plimsoll.plan.demand import DemandPlanner
     from plimsoll.plan.limits import environment_room

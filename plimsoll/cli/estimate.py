@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from plimsoll.cli.estimate_report import Model, Ranking, ranked, show_candidates, show_estimate
 from plimsoll.cli.shared import Format, Output, log_to_stderr
+from plimsoll.cli.tables.estimate import Model, Ranking, ranked, show_candidates, show_estimate
 from plimsoll.cluster.catalog import Catalog, UnknownInstanceTypeError
 from plimsoll.cluster.nodes import mig_slice
 from plimsoll.errors import PlimsollError

@@ -5,8 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
-from plimsoll.cli.completion import namespaces, workspaces
-from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, log_to_stderr, print_document
+from plimsoll.cli.shared import (
+    REFUSED,
+    SETTLED,
+    Context,
+    Format,
+    Kubeconfig,
+    Output,
+    log_to_stderr,
+    namespaces,
+    print_document,
+    workspaces,
+)
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 from plimsoll.model.api import WorkspaceRef

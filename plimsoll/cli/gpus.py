@@ -23,7 +23,7 @@ def gpus(
 
     Exit code 2 where something does.
     """
-    from plimsoll.cli.gpus_report import as_json, print_ledger
+    from plimsoll.cli.tables.gpus import as_json, print_ledger
     from plimsoll.cluster.ledger import gpu_ledger
 
     if file:

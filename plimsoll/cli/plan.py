@@ -8,7 +8,6 @@ import yaml
 from rich.padding import Padding
 from rich.text import Text
 
-from plimsoll.cli.queues_report import next_as_json, next_line
 from plimsoll.cli.shared import (
     OUT,
     REFUSED,
@@ -20,6 +19,7 @@ from plimsoll.cli.shared import (
     log_to_stderr,
     print_document,
 )
+from plimsoll.cli.tables.queues import next_as_json, next_line
 from plimsoll.cluster.queues import NextGpu, next_gpu, queue_usage
 from plimsoll.cost import Prices, planned_cost
 from plimsoll.model import Change, Plan, Snapshot, Verdict

@@ -41,7 +41,7 @@ def queues(  # noqa: PLR0917 - options of a command, each given by name
     """
     if ctx.invoked_subcommand is not None:
         return
-    from plimsoll.cli.queues_report import as_json, print_tree
+    from plimsoll.cli.tables.queues import as_json, print_tree
     from plimsoll.cluster.queues import PastUsage, next_gpu, queue_usage
 
     if file:

@@ -7,8 +7,17 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cli.completion import namespaces
-from plimsoll.cli.shared import OUT, Context, Format, Kubeconfig, Output, log_to_stderr, print_document, snapshots
+from plimsoll.cli.shared import (
+    OUT,
+    Context,
+    Format,
+    Kubeconfig,
+    Output,
+    log_to_stderr,
+    namespaces,
+    print_document,
+    snapshots,
+)
 from plimsoll.cluster.ledger import gpu_ledger
 from plimsoll.cluster.pods import rival_warnings
 from plimsoll.cost import Prices, cluster_cost

@@ -31,7 +31,7 @@ def top(
     """Show nodes, queues, demand and the last deltas, live until Ctrl+C; nothing is applied."""
     from rich.live import Live
 
-    from plimsoll.cli.top_screen import Screen
+    from plimsoll.cli.tables.top import Screen
 
     log_to_stderr()
     screen = Screen()

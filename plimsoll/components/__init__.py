@@ -10,16 +10,14 @@ from plimsoll.components.access import (
     NAMESPACE,
     UI,
 )
-from plimsoll.components.admission import rule_policies
+from plimsoll.components.admission import Guard, GuardArgs, Mutation, MutationPolicy, rule_policies
 from plimsoll.components.capacity_gate import GATE_NAME, CapacityGate, CapacityGateArgs, gate_policies
-from plimsoll.components.component import ENGINE, EngineVersionError
 from plimsoll.components.controller import CONTROLLER_NAME, Controller, ControllerArgs
 from plimsoll.components.data_cache import DataCache, DataCacheArgs
-from plimsoll.components.declaration import InvalidArgumentError, metadata
+from plimsoll.components.declaring import ENGINE, EngineVersionError, InvalidArgumentError, metadata
 from plimsoll.components.environment import Environment, EnvironmentArgs
 from plimsoll.components.foundation import Foundation, FoundationArgs
 from plimsoll.components.gpu_discovery import ExistingGpuSoftwareArgs, GpuDiscovery, GpuDiscoveryArgs
-from plimsoll.components.guard import Guard, GuardArgs
 from plimsoll.components.monitoring import (
     MONITORING_NAME,
     Monitoring,
@@ -27,7 +25,6 @@ from plimsoll.components.monitoring import (
     alert_rules,
     dashboard_json,
 )
-from plimsoll.components.mutation import Mutation, MutationPolicy
 from plimsoll.components.node_pool import NodePool, NodePoolArgs
 from plimsoll.components.package import schema, serve
 from plimsoll.components.queue import Queue, QueueArgs

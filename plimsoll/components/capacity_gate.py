@@ -7,9 +7,8 @@ import pulumi
 from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleBinding
 
 from plimsoll.components.access import NAMESPACE, Rule, controller_subject
-from plimsoll.components.component import Component
-from plimsoll.components.declaration import fields_of, known, metadata, valid
-from plimsoll.components.mutation import SHARED, MutationPolicy, declare_mutation, sample_pod
+from plimsoll.components.admission import SHARED, MutationPolicy, declare_mutation, sample_pod
+from plimsoll.components.declaring import Component, fields_of, known, metadata, valid
 from plimsoll.labels import GPU_RESOURCE, QUEUE
 from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, CapacityGateSpec
 

@@ -9,8 +9,7 @@ from pulumi_kubernetes.networking.v1 import NetworkPolicy
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
 from plimsoll.components.access import NAMESPACE, SERVICE_ACCOUNT
-from plimsoll.components.component import Component
-from plimsoll.components.declaration import checked, child_of, fields_of, known, metadata
+from plimsoll.components.declaring import Component, checked, child_of, fields_of, known, metadata
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec
 from plimsoll.components.ui import UiArgs, declare_ui

@@ -5,8 +5,7 @@ from typing import Any, TypedDict
 import pulumi
 from pulumi_kubernetes.core.v1 import Service
 
-from plimsoll.components.component import Component, ObjectArgs, ObjectType
-from plimsoll.components.declaration import checked, child_of, fields_of, metadata
+from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, checked, child_of, fields_of, metadata
 from plimsoll.components.gpu_discovery import TolerationArgs
 from plimsoll.components.specs import CACHE_PORT, LEADER, SET_NAME, DataCacheSpec
 from plimsoll.labels import QUEUE

@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 import pulumi
 
-from plimsoll.components.component import Component, ObjectArgs, ObjectType, uid_of
+from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, uid_of
 from plimsoll.components.node_pool import NodeClassRefArgs, TaintArgs
 from plimsoll.components.workspace import WeightsArgs
 from plimsoll.labels import API_VERSION

@@ -21,13 +21,17 @@ from plimsoll.components.access import (
     Rule,
     controller_subject,
 )
-from plimsoll.components.admission import rule_policies
-from plimsoll.components.component import Component
-from plimsoll.components.declaration import metadata
-from plimsoll.components.guard import AdmissionPolicy, Guard, admission_policies, guarded
+from plimsoll.components.admission import (
+    TRIGGER_POLICY,
+    AdmissionPolicy,
+    Guard,
+    admission_policies,
+    guarded,
+    rule_policies,
+    trigger_policy,
+)
+from plimsoll.components.declaring import Component, metadata
 from plimsoll.components.specs import definitions
-from plimsoll.components.trigger_admission import NAME as TRIGGER_POLICY
-from plimsoll.components.trigger_admission import trigger_policy
 from plimsoll.labels import GROUP, SCHEMA, SCHEMA_VERSION
 from plimsoll.model.api import TRIGGER_NAMESPACE
 

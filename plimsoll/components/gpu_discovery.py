@@ -7,9 +7,7 @@ import pulumi
 from pulumi_kubernetes.core.v1 import Namespace
 from pulumi_kubernetes.helm.v4 import Chart
 
-from plimsoll.components.component import Component
-from plimsoll.components.declaration import child_of, fields_of, known, metadata, valid
-from plimsoll.components.inputs import object_of, with_later
+from plimsoll.components.declaring import Component, child_of, fields_of, known, metadata, object_of, valid, with_later
 from plimsoll.components.node_pool import TaintArgs
 from plimsoll.components.specs import ExistingGpuSoftware, GpuDiscoverySpec
 from plimsoll.model.api import DeclaredTaint

@@ -8,8 +8,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.core.v1 import ConfigMap
 
 from plimsoll.components.access import NAMESPACE
-from plimsoll.components.component import Component, ObjectType
-from plimsoll.components.declaration import checked, fields_of, known, metadata
+from plimsoll.components.declaring import Component, ObjectType, checked, fields_of, known, metadata
 from plimsoll.components.specs import MonitoringSpec
 
 MONITORING_NAME: Final = "plimsoll"

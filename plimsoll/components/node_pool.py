@@ -4,7 +4,7 @@ from typing import Any, TypedDict
 
 import pulumi
 
-from plimsoll.components.component import Component, ObjectArgs, ObjectType, uid_of
+from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, uid_of
 from plimsoll.components.specs import NodePoolSpec
 from plimsoll.labels import NODEPOOL
 

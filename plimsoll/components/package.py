@@ -11,7 +11,7 @@ from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.provider import ConstructResult
 from pulumi.provider.server import ComponentInitError
 
-from plimsoll.components.inputs import is_later
+from plimsoll.components.declaring import is_later
 from plimsoll.errors import PlimsollError
 
 NAME: Final = "plimsoll"

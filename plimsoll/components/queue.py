@@ -4,8 +4,7 @@ from typing import TypedDict
 
 import pulumi
 
-from plimsoll.components.component import Component, ObjectArgs, ObjectType, uid_of
-from plimsoll.components.declaration import known
+from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, known, uid_of
 from plimsoll.labels import QUEUE
 from plimsoll.model.kai import QueueSpec
 

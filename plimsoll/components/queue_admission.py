@@ -15,10 +15,8 @@ from pulumi_kubernetes.admissionregistration.v1 import (
     ValidatingAdmissionPolicyBinding,
 )
 
-from plimsoll.components.admission import ACTIONS
-from plimsoll.components.component import Component
-from plimsoll.components.declaration import checked, fields_of, metadata
-from plimsoll.components.guard import AdmissionPolicy
+from plimsoll.components.admission import ACTIONS, AdmissionPolicy
+from plimsoll.components.declaring import Component, checked, fields_of, metadata
 from plimsoll.components.specs import QueueAdmissionSpec
 from plimsoll.labels import QUEUE
 

@@ -8,11 +8,8 @@ from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, Rol
 
 from plimsoll.components.access import NAMESPACE as SYSTEM
 from plimsoll.components.access import Rule
-from plimsoll.components.component import Component
-from plimsoll.components.declaration import known, metadata
-from plimsoll.components.mutation import Mutation, declare_mutation
-from plimsoll.components.share_devices import NAME as DEVICES
-from plimsoll.components.share_devices import device_policy
+from plimsoll.components.admission import DEVICE_POLICY, Mutation, declare_mutation, device_policy
+from plimsoll.components.declaring import Component, known, metadata
 from plimsoll.model.api import SCHEDULER
 from plimsoll.model.kai import NAMESPACE
 
@@ -86,7 +83,7 @@ class ShareBinder(Component):
         self.mutations: list[Mutation] = []
         if args.get("device_variables", True):
             policy = device_policy(args.get("scheduler_name", SCHEDULER))
-            self.mutations.append(declare_mutation(DEVICES, policy, self))
+            self.mutations.append(declare_mutation(DEVICE_POLICY, policy, self))
         self.namespace = home.metadata["name"]
         self.service_account = binder.metadata["name"]
         self.register_outputs({"namespace": self.namespace, "serviceAccount": self.service_account})

@@ -10,9 +10,7 @@ from pulumi_kubernetes.networking.v1 import NetworkPolicy
 from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding
 
 from plimsoll.components.access import NAMESPACE, UI
-from plimsoll.components.component import Component
-from plimsoll.components.declaration import child_of, metadata, valid
-from plimsoll.components.inputs import object_of
+from plimsoll.components.declaring import Component, child_of, metadata, object_of, valid
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec, UiSpec
 

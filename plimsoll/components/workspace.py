@@ -4,7 +4,7 @@ from typing import Any, TypedDict
 
 import pulumi
 
-from plimsoll.components.component import Component, ObjectArgs, ObjectType, uid_of
+from plimsoll.components.declaring import Component, ObjectArgs, ObjectType, uid_of
 from plimsoll.labels import API_VERSION, WORKSPACE, WORKSPACE_NAMESPACE, as_label_value
 from plimsoll.model.api import WorkspaceSpec
 

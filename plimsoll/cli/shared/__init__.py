@@ -1,5 +1,6 @@
 """What several commands share: options, output, logs."""
 
+from plimsoll.cli.shared.completion import namespaces, workspaces
 from plimsoll.cli.shared.findings import print_findings
 from plimsoll.cli.shared.following import snapshots
 from plimsoll.cli.shared.logs import log_to_stderr
@@ -53,9 +54,11 @@ __all__ = [
     "SecretsProvider",
     "WorkFolder",
     "log_to_stderr",
+    "namespaces",
     "print_document",
     "print_error",
     "print_findings",
     "print_json",
     "snapshots",
+    "workspaces",
 ]

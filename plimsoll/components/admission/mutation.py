@@ -6,8 +6,7 @@ from typing import Any, Final, NamedTuple
 import pulumi
 from pulumi_kubernetes.admissionregistration.v1 import MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding
 
-from plimsoll.components.component import Component
-from plimsoll.components.declaration import metadata
+from plimsoll.components.declaring import Component, metadata
 from plimsoll.model.kai import GPU_FRACTION, GPU_MEMORY_SHARE
 
 SHARED: Final = (

@@ -11,8 +11,7 @@ import pulumi
 from pulumi_kubernetes.core.v1 import ConfigMap
 
 from plimsoll.components.access import NAMESPACE
-from plimsoll.components.component import Component
-from plimsoll.components.declaration import metadata
+from plimsoll.components.declaring import Component, metadata
 from plimsoll.labels import API_VERSION, GROUP
 
 GUARD_LABEL: Final = f"{GROUP}/guard"

@@ -7,7 +7,7 @@ import pulumi
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
-from plimsoll.components.inputs import is_later, object_of, validate
+from plimsoll.components.declaring.inputs import is_later, object_of, validate
 from plimsoll.errors import InvalidObjectError
 from plimsoll.model.meta import Declared, describe_errors
 

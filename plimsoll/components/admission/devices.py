@@ -6,12 +6,12 @@ annotation that the binder writes in the same request as the node.
 
 from typing import Final
 
-from plimsoll.components.mutation import SHARED, MutationPolicy, sample_pod
+from plimsoll.components.admission.mutation import SHARED, MutationPolicy, sample_pod
 from plimsoll.labels import VISIBLE_DEVICES
 from plimsoll.model.cluster import CONFIG_MAP, NVIDIA_VISIBLE_DEVICES
 from plimsoll.policy import text
 
-NAME: Final = "plimsoll-share-devices"
+DEVICE_POLICY: Final = "plimsoll-share-devices"
 
 
 def device_policy(scheduler_name: str) -> MutationPolicy:
@@ -34,7 +34,7 @@ def device_policy(scheduler_name: str) -> MutationPolicy:
             "matchConditions": [{"name": name, "expression": each} for name, each in conditions.items()],
             "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patches}}],
         },
-        binding={"policyName": NAME},
+        binding={"policyName": DEVICE_POLICY},
         samples=(sample_pod("default", scheduler_name, {}),),
         adds=NVIDIA_VISIBLE_DEVICES,
     )

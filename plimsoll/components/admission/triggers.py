@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pulumi
 
-from plimsoll.components.guard import AdmissionPolicy
+from plimsoll.components.admission.guard import AdmissionPolicy
 from plimsoll.labels import GROUP
 
-NAME: Final = "plimsoll-trigger-namespace"
+TRIGGER_POLICY: Final = "plimsoll-trigger-namespace"
 
 _TRUSTED: Final = f"authorizer.group('{GROUP}').resource('gpudemands').subresource('status').check('patch').allowed()"
 _OF_CLUSTER: Final = (

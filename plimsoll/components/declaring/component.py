@@ -7,7 +7,7 @@ import pulumi
 from pulumi.runtime.settings import get_engine
 from pulumi_kubernetes.apiextensions import CustomResource
 
-from plimsoll.components.declaration import Model, checked, fields_of, metadata
+from plimsoll.components.declaring.declaration import Model, checked, fields_of, metadata
 from plimsoll.errors import PlimsollError
 
 ENGINE: Final = ">=3.200.0 <4.0.0"

@@ -1,0 +1,39 @@
+"""How components are declared: arguments that may be Outputs, names of children, aliases, what is recorded."""
+
+from plimsoll.components.declaring.component import (
+    ENGINE,
+    Component,
+    EngineVersionError,
+    ObjectArgs,
+    ObjectType,
+    uid_of,
+)
+from plimsoll.components.declaring.declaration import (
+    InvalidArgumentError,
+    checked,
+    child_of,
+    fields_of,
+    known,
+    metadata,
+    valid,
+)
+from plimsoll.components.declaring.inputs import is_later, object_of, with_later
+
+__all__ = [
+    "ENGINE",
+    "Component",
+    "EngineVersionError",
+    "InvalidArgumentError",
+    "ObjectArgs",
+    "ObjectType",
+    "checked",
+    "child_of",
+    "fields_of",
+    "is_later",
+    "known",
+    "metadata",
+    "object_of",
+    "uid_of",
+    "valid",
+    "with_later",
+]
