@@ -2,19 +2,24 @@
 
 from plimsoll.packing.gpus.effort import Clock, Effort
 from plimsoll.packing.gpus.integer_program import Program
+from plimsoll.packing.gpus.master import Master
 from plimsoll.packing.gpus.packing import ANY, Bin, FreeGPU, Item, Packing, pack, size_on
-from plimsoll.packing.gpus.problem import ShareCounts
+from plimsoll.packing.gpus.problem import BinType, Pattern, Problem, ShareCounts
 from plimsoll.packing.gpus.search import Found, pack_counts, prove
 
 __all__ = [
     "ANY",
     "Bin",
+    "BinType",
     "Clock",
     "Effort",
     "Found",
     "FreeGPU",
     "Item",
+    "Master",
     "Packing",
+    "Pattern",
+    "Problem",
     "Program",
     "ShareCounts",
     "pack",

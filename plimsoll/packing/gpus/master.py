@@ -16,7 +16,7 @@ _LEAST_SECONDS = 0.05
 
 
 class Master:
-    """Minimises the number of new GPUs, such that demand is met and supply is enough.
+    """Minimises the cost of new GPUs, such that demand is met and supply is enough.
 
     After `solve`: `activity`, how many GPUs hold each of `patterns`; the duals of both kinds of row; `work`, about the
     seconds that it took.
@@ -26,6 +26,7 @@ class Master:
         """`pairs`: (item, another that can take its place)."""
         self._items = len(problem.demand)
         self._supply_row = {t: self._items + row for row, t in enumerate(problem.supply_types)}
+        self._costs = [each.cost for each in problem.bin_types]
         self._highs = solver(
             presolve="off", primal_feasibility_tolerance=_TOLERANCE, dual_feasibility_tolerance=_TOLERANCE
         )
@@ -52,7 +53,7 @@ class Master:
         """What a GPU with that pattern is worth at the master's duals, above its cost."""
         bin_type, items = pattern
         row = self._supply_row.get(bin_type)
-        cost = 1.0 if row is None else self.supply_duals[row - self._items]
+        cost = self._costs[bin_type] if row is None else self.supply_duals[row - self._items]
         return float(sum(self.item_duals[item] * count for item, count in items)) - float(cost)
 
     def add(self, patterns: Iterable[Pattern]) -> bool:
@@ -69,7 +70,7 @@ class Master:
             rows += [item for item, _ in items]
             entries += [count for _, count in items]
             new = bin_type not in self._supply_row
-            costs.append(float(new))
+            costs.append(self._costs[bin_type] if new else 0.0)
             if not new:
                 rows.append(self._supply_row[bin_type])
                 entries.append(-1)

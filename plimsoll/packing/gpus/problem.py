@@ -29,6 +29,8 @@ class BinType:
     kind: int
     capacity: int
     count: int | None = None
+    cost: float = 1.0
+    """Of one that does not exist yet."""
 
     @property
     def new(self) -> bool:

@@ -165,6 +165,17 @@ class Filling:
         self._held[at] = tuple(held)
         return True
 
+    def put(self, at: int, ask: Ask, count: int) -> int:
+        """Places at most so many on a row of one node, by best fit over its GPUs; how many it takes."""
+        size, placed = ask.sizes[int(self._table[0, at])], 0
+        while placed < count and size:
+            free = self._gpus[at, : len(self._held[at])]
+            tight = sorted((int(units), gpu) for gpu, units in enumerate(free) if units >= size)[: len(ask.held)]
+            if len(tight) < len(ask.held) or not self.put_on(at, [gpu for _, gpu in tight], ask):
+                break
+            placed += 1
+        return placed
+
     def _able(self, ask: Ask, sizes: _Column) -> _Column:
         """The rows whose nodes take what is asked."""
         kind, cpu, memory, pods, count, _ = self._table[:, : self._rows]

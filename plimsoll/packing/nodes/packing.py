@@ -1,11 +1,13 @@
 """Packing onto nodes: free parts of existing nodes first, then the fewest GPUs of new ones, then the lowest price.
 
 Best fit comes first. Where it does not reach the bound, patterns of GPUs by column generation are filled onto shapes
-that an integer program chose; and where few pods are left above the bound, one integer program places them all.
+that an integer program chose. Where CPU or memory keeps that from the bound, patterns of whole nodes come next; and
+where few pods are there, one integer program places them all.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from itertools import chain
+from dataclasses import replace
+from itertools import chain, islice
 
 from plimsoll.packing.gpus import Clock, Effort
 from plimsoll.packing.nodes.bounding import Bounds, bounds
@@ -14,12 +16,14 @@ from plimsoll.packing.nodes.exact import exact_placing
 from plimsoll.packing.nodes.heuristic import Heuristic
 from plimsoll.packing.nodes.items import items_of, useful
 from plimsoll.packing.nodes.need import FreeNode, Item, Limit, NodePacking, NodeShape, PodNeed
+from plimsoll.packing.nodes.node_patterns import by_node_patterns, least_by_node_patterns
 from plimsoll.packing.nodes.patterns import by_patterns
 from plimsoll.packing.nodes.placing import Cost, Placing, Stock
-from plimsoll.packing.nodes.stacking import stacked
 
 _TRIES_FOR_NODES = 3
 """Ways that are tried where only fewer nodes could be better."""
+_WAYS = 2
+"""Ways by patterns of GPUs before those by patterns of nodes."""
 _FEW_ITEMS = 300
 """Up to so many different pods best fit is tried first."""
 
@@ -64,21 +68,34 @@ def _search(stock: Stock, effort: Effort, without: Collection[Heuristic]) -> tup
     if not first.left:
         return first, Bounds()
     bound, ways = by_patterns(stock, effort, without)
-    best: Placing | None = None
+    ways = iter(()) if Heuristic.PATTERNS in without else ways
     early = [stock.opened(first)] if len(stock.items) < _FEW_ITEMS else []
     late = (stock.opened(stock.on_nodes(_large_first)) for _ in range(not early))
-    stacks = (stock.opened(stacked(stock, bound)) for _ in range(Heuristic.STACKING not in without))
-    every = chain(early, () if Heuristic.PATTERNS in without else ways, late, stacks)
-    for tried, found in enumerate(every, start=1):
-        best = found if best is None else min(best, found, key=_cost)
-        if effort.exhausted or (bound.met_by(best) and (bound.nodes_met_by(best) or tried >= _TRIES_FOR_NODES)):
-            break
-    assert best is not None, "there is one way at least"
+    best = _best_of(chain(early, islice(ways, _WAYS), late), bound, effort)
+    if not bound.met_by(best):
+        # CPU or memory binds, or the bound is not tight.
+        more = () if Heuristic.NODE_PATTERNS in without else by_node_patterns(stock, effort)
+        best = _best_of(chain((best,), map(stock.opened, more), ways), bound, effort)
     if not bound.met_by(best) and Heuristic.EMPTYING not in without:
         best = emptied(stock, best)
     if not bound.met_by(best) and Heuristic.EXACT not in without:
         best = min((best, *exact_placing(stock, best)), key=_cost)
-    return best, bounds(stock, best.unplaced, effort) if best.unplaced else bound
+    if best.unplaced:
+        return best, bounds(stock, best.unplaced, effort)
+    if best.cost[1] > bound.least and Heuristic.NODE_PATTERNS not in without:
+        bound = replace(bound, least=max(bound.least, least_by_node_patterns(stock, effort)))
+    return best, bound
+
+
+def _best_of(ways: Iterable[Placing], bound: Bounds, effort: Effort) -> Placing:
+    """The best of at least one way; no more are tried once it meets the bound, or time is up."""
+    best: Placing | None = None
+    for tried, found in enumerate(ways, start=1):
+        best = found if best is None else min(best, found, key=_cost)
+        if effort.exhausted or (bound.met_by(best) and (bound.nodes_met_by(best) or tried >= _TRIES_FOR_NODES)):
+            break
+    assert best is not None, "there is one way at least"
+    return best
 
 
 def _cost(placing: Placing) -> Cost:

@@ -20,8 +20,6 @@ from plimsoll.packing.units import GPU_MILLI, Milli, exact_milli
 
 _HEADROOM = (0.0, 0.08, 0.02, 0.3, 0.01, 0.04, 0.16, 1.0)
 """Parts of CPU and memory that shapes are chosen to have above what is needed, one after the other."""
-_HALVINGS = 4
-"""Numbers of GPUs between the bound and the best that are tried."""
 
 _Sizes = tuple[tuple[str, Milli], ...]
 _FreePart = tuple[int, int]
@@ -289,15 +287,6 @@ class _OntoShapes:
                 yield found
                 if effort.exhausted:
                     return
-        low = bound.least
-        for _ in range(0 if Heuristic.MORE_GPUS in without else _HALVINGS):
-            if least is None or least <= low or effort.exhausted:
-                return
-            middle = (low + least) // 2
-            found = self._filled(self._chosen(0.0, middle), evenly=True)
-            yield found
-            least = min(least, found.cost[1])
-            low = low if least <= middle else middle
 
     def _filled(self, chosen: Sequence[tuple[int, int]], evenly: bool) -> Placing:
         stock, base = self._stock, self._base
