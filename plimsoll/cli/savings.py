@@ -1,6 +1,5 @@
 """`plimsoll savings`: the same demand packed anew, and which nodes could go; nothing is changed."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ from plimsoll.cli.shared import OUT, Context, Format, Kubeconfig, Output, print_
 from plimsoll.text import counted, shortlist
 
 if TYPE_CHECKING:
-    from plimsoll.cost import GroupSavings
+    from plimsoll.cost import Moving, Savings
 
 app = typer.Typer(add_completion=False)
 
@@ -23,12 +22,16 @@ def savings(
         list[str] | None,
         typer.Option("--file", "-f", metavar="FILE_OR_DIR", help="manifests instead of a cluster; - is standard input"),
     ] = None,
+    *,
+    any_gpu: Annotated[
+        bool, typer.Option("--any-gpu", help="let pods go to any GPU product that their selectors allow")
+    ] = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Show how many nodes the running pods need if they are packed anew, with a lower bound, which nodes could go, and
-    which pods would have to move; nothing is changed."""
+    """Show which nodes could go if pods moved, which pods that are, and what the same demand costs packed anew, with a
+    lower bound; nothing is changed."""
     from plimsoll.cost import Prices
     from plimsoll.cost import savings as possible_savings
 
@@ -42,69 +45,105 @@ def savings(
 
         connection = Connection.open(kubeconfig, context)
         try:
-            snapshot = read_cluster(connection, only=("Environment", "Node", "Pod", "DaemonSet", "Workspace"))
+            snapshot = read_cluster(
+                connection, only=("Environment", "Node", "Pod", "DaemonSet", "Workspace", "PodGroup")
+            )
         finally:
             connection.close()
-    found = possible_savings(snapshot, Prices.of(snapshot))
+    found = possible_savings(snapshot, Prices.of(snapshot), any_gpu=any_gpu)
     if output.document:
         print_document(_as_json(found), output)
     else:
         _print(found, whole=output is Format.WIDE)
 
 
-def _as_json(found: "Sequence[GroupSavings]") -> dict[str, Any]:
+def _as_json(found: "Savings") -> dict[str, Any]:
     return {
-        "hourly": sum(each.hourly for each in found),
-        "mostHourly": sum(each.most_hourly for each in found),
+        "unit": "price" if found.priced else "gpus",
+        "now": found.now,
+        "saved": found.saved,
+        "anew": found.anew,
+        "least": found.least,
         "groups": [
             {
                 "instanceType": each.instance_type,
                 "nodePool": each.node_pool,
                 "product": each.product,
+                "price": each.price,
                 "nodes": each.nodes,
                 "anew": each.anew,
-                "least": each.least,
                 "leaving": list(each.leaving),
-                "kept": list(each.kept),
-                "moves": [asdict(move) for move in each.moves],
-                "price": each.price,
-                "hourly": each.hourly,
             }
-            for each in found
+            for each in found.groups
         ],
+        "moving": {
+            "gpus": found.moving.gpus,
+            "gangs": found.moving.gangs,
+            "withoutController": found.moving.without_controller,
+            "moves": [asdict(move) for move in found.moving.moves],
+        },
+        "stays": dict(found.stays),
     }
 
 
-def _print(found: "Sequence[GroupSavings]", *, whole: bool) -> None:
+def _print(found: "Savings", *, whole: bool) -> None:
+    if not found.groups:
+        OUT.print("no usable node has GPUs")
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("Type", "NodePool"):
-        table.add_column(column)
-    for column in ("Nodes", "Packed anew", "At least", "Could go", "Pods to move", "Saves an hour"):
+    for column in ("Type", "NodePool", "GPU"):
+        table.add_column(column, overflow="fold")
+    for column in ("Nodes", "Could go", "Packed anew", "Saves an hour"):
         table.add_column(column, justify="right")
-    for each in found:
-        saved = f"{each.hourly:,.2f}" if each.price is not None else "not known"
-        counts = (each.nodes, each.anew, each.least, len(each.leaving), len(each.moves))
-        table.add_row(each.instance_type or "-", each.node_pool, *map(str, counts), saved)
-    OUT.print(table if found else "no usable node has GPUs")
-    for each in found:
+    for each in found.groups:
+        saved = "not known" if each.price is None else f"{each.price * len(each.leaving):,.2f}"
+        counts = (each.nodes, len(each.leaving), each.anew)
+        table.add_row(each.instance_type or "-", each.node_pool or "-", each.product, *map(str, counts), saved)
+    OUT.print(table)
+    for each in found.groups:
         if each.leaving:
             names = ", ".join(each.leaving) if whole else shortlist(each.leaving)
-            _say(f"{each.instance_type}: {names} could go")
-            for move in each.moves if whole else each.moves[:5]:
-                _say(f"  {move.pod}: {move.source} -> {move.target}")
-            if not whole and len(each.moves) > 5:
-                _say(f"  and {counted(len(each.moves) - 5, 'more pod')}; --output wide lists all")
-        if each.kept:
-            why = "of Workspaces, with pods that must not be disrupted, or with discrepancies (`plimsoll gpus`)"
-            _say(f"{each.instance_type}: {shortlist(each.kept)} stay: {why}")
+            _say(f"{each.instance_type or each.product}: {names} could go")
+    _print_moves(found.moving, whole=whole)
+    _print_stays(found, whole=whole)
+
+    def amount(value: float) -> str:
+        return f"{value:,.2f} an hour" if found.priced else f"{value:g} GPUs"
+
     OUT.print(
         Text(
-            f"{sum(each.hourly for each in found):,.2f} an hour could be saved by moving pods; "
-            f"no packing onto these nodes saves more than {sum(each.most_hourly for each in found):,.2f}",
+            f"The nodes are {amount(found.now)}. Moving pods saves {amount(found.saved)}. "
+            f"All packed anew they are {amount(found.anew)}, and no packing onto these nodes is below "
+            f"{amount(found.least)}.",
             style="bold",
         ),
         soft_wrap=True,
     )
+    if not found.priced:
+        _say("GPUs stand in for prices, as not all prices are known: `catalog.prices`, `plimsoll prices`")
+
+
+def _print_moves(moving: "Moving", *, whole: bool) -> None:
+    if not moving.moves:
+        return
+    pods = counted(len(moving.moves), "pod")
+    _say(f"{pods} with {moving.gpus:g} GPUs would be started again elsewhere:")
+    for move in moving.moves if whole else moving.moves[:5]:
+        _say(f"  {move.pod}: {move.source} -> {move.target}")
+    if not whole and len(moving.moves) > 5:
+        _say(f"  and {counted(len(moving.moves) - 5, 'more pod')}; --output wide lists all")
+    if moving.gangs:
+        _say(f"{counted(moving.gangs, 'gang')} among them may start all pods again")
+    if moving.without_controller:
+        _say(f"{moving.without_controller} of them have no controller that would start them again")
+
+
+def _print_stays(found: "Savings", *, whole: bool) -> None:
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in found.stays.items():
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in sorted(by_reason.items()):
+        _say(f"{', '.join(names) if whole else shortlist(names)}: stays, as {reason}")
 
 
 def _say(text: str) -> None:

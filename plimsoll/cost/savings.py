@@ -1,0 +1,266 @@
+"""Savings: which nodes could go if pods moved, and what the same demand costs packed anew, beside a bound.
+
+Pods move to where their node selectors, affinities and tolerations allow. Nothing is changed.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from plimsoll.cost.least import Alike, least_weight
+from plimsoll.cost.prices import Prices
+from plimsoll.cost.used_nodes import UsedNode, used_nodes
+from plimsoll.model import Snapshot
+from plimsoll.model.kai import POD_GROUP_NAME
+from plimsoll.packing import GPU_MILLI, Milli
+from plimsoll.packing.nodes import FreeNode, Limit, NodePacking, NodeShape, PodNeed, pack_nodes
+
+_TRIES: Final = 20_000
+"""Nodes that are looked at while further nodes are emptied, each as often as it is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A pod that would have to be started again on another node."""
+
+    pod: str
+    """`namespace/name`"""
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """What moving pods would take."""
+
+    moves: tuple[Move, ...] = ()
+    gpus: float = 0.0
+    """Of the pods that move."""
+    gangs: int = 0
+    """PodGroups of which a pod moves: most frameworks then start all their pods again."""
+    without_controller: int = 0
+    """Pods that nobody starts again."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSavings:
+    """Nodes of one instance type, NodePool and GPU product."""
+
+    instance_type: str
+    node_pool: str
+    product: str
+    price: float | None
+    """Of one node an hour; None if not known."""
+    nodes: int
+    leaving: tuple[str, ...]
+    """Names of those that could go."""
+    anew: int
+    """Nodes that are needed if all pods are packed anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Savings:
+    """What nodes cost an hour; where the price of a node is not known, GPUs stand in for prices throughout."""
+
+    priced: bool
+    """Whether figures are prices; otherwise they are GPUs."""
+    now: float
+    """All usable nodes."""
+    saved: float
+    """By the nodes that could go."""
+    anew: float
+    """If the pods of all nodes that may go are packed anew, onto any of these nodes."""
+    least: float
+    """Lower bound of `anew`, for any packing."""
+    groups: tuple[GroupSavings, ...]
+    moving: Moving
+    stays: Mapping[str, str]
+    """Why nodes cannot go, by name."""
+
+
+def savings(snapshot: Snapshot, prices: Prices, *, any_gpu: bool = False) -> Savings:
+    """Unless `any_gpu`, pods stay on GPUs of the product that they have now."""
+    nodes = used_nodes(snapshot, prices, any_gpu=any_gpu)
+    priced = all(node.price is not None for node in nodes)
+    weights = {node.name: (node.price or 0.0) if priced else float(node.gpus) for node in nodes}
+    movable = _alike(node for node in nodes if not node.stays)
+    fixed = [node.free for node in nodes if node.stays]
+    alike = [Alike(_largest(group), len(group), weights[group[0].name]) for group in movable]
+    needs = [need for group in movable for node in group for need in node.needs]
+    least = least_weight(needs, alike, fixed)
+    leaving, packing = _emptied(nodes, movable, least.counts, weights)
+    after = tuple(sum(node.name not in leaving for node in group) for group in movable)
+    anew = min(
+        (after, *_packed_anew(needs, movable, least.counts, fixed)),
+        key=lambda counts: sum(group.weight * count for group, count in zip(alike, counts, strict=True)),
+    )
+    staying = sum(weights[node.name] for node in nodes if node.stays)
+    weight = staying + sum(group.weight * count for group, count in zip(alike, anew, strict=True))
+    return Savings(
+        priced=priced,
+        now=sum(weights.values()),
+        saved=sum(weights[name] for name in leaving),
+        anew=weight,
+        least=min(weight, staying + least.weight),
+        groups=_reported(nodes, movable, anew, leaving),
+        moving=_moving(nodes, leaving, packing, snapshot),
+        stays={node.name: node.stays for node in nodes if node.stays},
+    )
+
+
+def _alike(nodes: Iterable[UsedNode]) -> list[list[UsedNode]]:
+    """Nodes of one type, NodePool and kind of GPUs, in order."""
+    groups: dict[tuple[str, ...], list[UsedNode]] = defaultdict(list)
+    for node in nodes:
+        groups[node.instance_type, node.node_pool, node.free.kind, str(node.gpus)].append(node)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _largest(group: Sequence[UsedNode]) -> FreeNode:
+    """Of each amount the most that one of them has."""
+    every = [node.emptied for node in group]
+    return replace(
+        every[0],
+        cpu_milli=max(each.cpu_milli for each in every),
+        memory_mib=max(each.memory_mib for each in every),
+        pods=max(each.pods for each in every),
+    )
+
+
+def _packed_anew(
+    needs: Sequence[PodNeed], groups: Sequence[Sequence[UsedNode]], counts: Sequence[int], fixed: Sequence[FreeNode]
+) -> list[tuple[int, ...]]:
+    """How many nodes of each group all pods take, packed as if none ran yet; empty if no packing was found.
+
+    As many as the bound has are tried first, then more of those that could take the pods which found no place.
+    """
+    shapes = [_smallest(str(number), group) for number, group in enumerate(groups)]
+    counts = list(counts)
+    step = 1
+    while True:
+        limits = [Limit(count, {shape.name: 1}) for shape, count in zip(shapes, counts, strict=True)]
+        packing = pack_nodes(needs, shapes, fixed, limits=limits)
+        if not packing.unplaced:
+            used = Counter(node.shape for node in packing.new_nodes)
+            return [tuple(used[shape.name] for shape in shapes)]
+        lacking = set(packing.unplaced)
+        kinds = {kind for need in needs if need.name in lacking for kind in need.milli}
+        more = [
+            number
+            for number, group in enumerate(groups)
+            if shapes[number].kind in kinds and counts[number] < len(group)
+        ]
+        if not more:
+            return []
+        for number in more:
+            counts[number] = min(len(groups[number]), counts[number] + step)
+        step *= 2
+
+
+def _smallest(name: str, group: Sequence[UsedNode]) -> NodeShape:
+    """Of each amount the least that one of them has, so that any of them takes what it takes."""
+    every = [node.emptied for node in group]
+    return NodeShape(
+        name=name,
+        kind=every[0].kind,
+        gpus=len(every[0].gpus),
+        cpu_milli=min(each.cpu_milli for each in every),
+        memory_mib=min(each.memory_mib for each in every),
+        price=group[0].price,
+        pods=min(each.pods for each in every),
+    )
+
+
+def _emptied(
+    nodes: Sequence[UsedNode],
+    groups: Sequence[Sequence[UsedNode]],
+    counts: Sequence[int],
+    weights: Mapping[str, float],
+) -> tuple[frozenset[str], NodePacking]:
+    """Names of nodes whose pods all fit onto the free parts of the others, and where these pods would go.
+
+    First the least used nodes beyond the counts of the bound, without those whose pods find no place. Then more of the
+    others, as many at a time as succeed.
+    """
+    leaving = {
+        node.name: node
+        for group, count in zip(groups, counts, strict=True)
+        for node in sorted(group, key=_by_use)[: max(0, len(group) - count)]
+    }
+    packing = _onto_others(leaving, nodes)
+    while packing.unplaced:
+        lacking = set(packing.unplaced)
+        without = sorted((each for each in leaving.values() if any(n.name in lacking for n in each.needs)), key=_by_use)
+        # A node that stays takes pods of others, too: a part of them is enough.
+        for node in without[-max(1, len(without) // 4) :]:
+            del leaving[node.name]
+        packing = _onto_others(leaving, nodes)
+    rest = [node for group in groups for node in group if node.name not in leaving and weights[node.name]]
+    rest.sort(key=lambda node: (node.used_milli / weights[node.name], node.name))
+    at, size = 0, 1
+    for _ in range(_TRIES // max(1, len(nodes))):
+        if at >= len(rest):
+            break
+        further = {node.name: node for node in rest[at : at + size]}
+        tried = _onto_others(leaving | further, nodes)
+        if tried.unplaced and size > 1:
+            size //= 2
+            continue
+        at += size
+        if not tried.unplaced:
+            leaving, packing, size = leaving | further, tried, size * 2
+    return frozenset(leaving), packing
+
+
+def _by_use(node: UsedNode) -> tuple[Milli, str]:
+    return node.used_milli, node.name
+
+
+def _onto_others(leaving: Mapping[str, UsedNode], nodes: Sequence[UsedNode]) -> NodePacking:
+    free = [node.free for node in nodes if node.name not in leaving]
+    return pack_nodes([need for node in leaving.values() for need in node.needs], (), free)
+
+
+def _moving(nodes: Sequence[UsedNode], leaving: Collection[str], packing: NodePacking, snapshot: Snapshot) -> Moving:
+    targets = {pod: filled.node or "" for filled in packing.nodes for pod in filled.pods}
+    moved = [
+        (node, pod, need)
+        for node in nodes
+        if node.name in leaving
+        for pod, need in zip(node.pods, node.needs, strict=True)
+    ]
+    gangs = {(group.namespace, group.name) for group in snapshot.pod_groups if group.min_member > 1}
+    return Moving(
+        moves=tuple(Move(need.name, node.name, targets[need.name]) for node, _, need in moved),
+        gpus=float(sum(need.devices * need.milli[node.free.kind] for node, _, need in moved)) / GPU_MILLI,
+        gangs=len(gangs & {(pod.namespace, pod.annotations.get(POD_GROUP_NAME, "")) for _, pod, _ in moved}),
+        without_controller=sum(not pod.owner_kind for _, pod, _ in moved),
+    )
+
+
+def _reported(
+    nodes: Sequence[UsedNode], movable: Sequence[Sequence[UsedNode]], anew: Sequence[int], leaving: Collection[str]
+) -> tuple[GroupSavings, ...]:
+    """Those of which the most could go come first."""
+    needed = Counter(_shown(node) for node in nodes if node.stays)
+    for group, count in zip(movable, anew, strict=True):
+        needed[_shown(group[0])] += count
+    members: dict[tuple[str, str, str], list[UsedNode]] = defaultdict(list)
+    for node in nodes:
+        members[_shown(node)].append(node)
+    found = [
+        GroupSavings(
+            *key,
+            price=group[0].price,
+            nodes=len(group),
+            leaving=tuple(node.name for node in group if node.name in leaving),
+            anew=needed[key],
+        )
+        for key, group in sorted(members.items())
+    ]
+    return tuple(sorted(found, key=lambda each: -(each.price or 0.0) * len(each.leaving)))
+
+
+def _shown(node: UsedNode) -> tuple[str, str, str]:
+    return (node.instance_type, node.node_pool, node.product)

@@ -1,0 +1,149 @@
+"""The nodes that savings are sought on, and what the pods on them need, as packing has it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from plimsoll.cluster.ledger import GpuAccount, free_node, gpu_ledger
+from plimsoll.cluster.pods import GpuKind, PodShare, bound_pods, is_reservation, read_shares, size_by_kind
+from plimsoll.cost.prices import Prices
+from plimsoll.labels import DO_NOT_DISRUPT, NODEPOOL, WORKSPACE
+from plimsoll.model import Snapshot
+from plimsoll.model.cluster import Pod
+from plimsoll.model.kai import NAMESPACES
+from plimsoll.model.meta import Placement
+from plimsoll.packing import GPU_MILLI, Milli
+from plimsoll.packing.nodes import UNBOUNDED, FreeNode, PodNeed
+
+
+@dataclass(frozen=True, slots=True)
+class UsedNode:
+    """A usable node with whole GPUs, and the pods on it that use them."""
+
+    name: str
+    instance_type: str
+    node_pool: str
+    product: str
+    price: float | None
+    """An hour; None if not known."""
+    free: FreeNode
+    """Its kind stands for the GPUs and for the pods that may be placed there."""
+    needs: tuple[PodNeed, ...]
+    pods: tuple[Pod, ...]
+    """In the order of `needs`."""
+    stays: str
+    """Why it cannot go; empty: it could."""
+
+    @property
+    def gpus(self) -> int:
+        return len(self.free.gpus)
+
+    @property
+    def used_milli(self) -> Milli:
+        return self.gpus * GPU_MILLI - sum(self.free.gpus)
+
+    @property
+    def emptied(self) -> FreeNode:
+        """The node without these pods."""
+        of = self.free
+        pods = of.pods if of.pods >= UNBOUNDED else of.pods + len(self.needs)
+        return FreeNode(
+            of.name,
+            of.kind,
+            (GPU_MILLI,) * self.gpus,
+            of.cpu_milli + sum(need.cpu_milli for need in self.needs),
+            of.memory_mib + sum(need.memory_mib for need in self.needs),
+            pods,
+        )
+
+
+def used_nodes(snapshot: Snapshot, prices: Prices, *, any_gpu: bool) -> tuple[UsedNode, ...]:
+    """By name. Unless `any_gpu`, pods need GPUs of the product that they have now."""
+    resource = snapshot.environment.spec.gpu_resource
+    pods = bound_pods(snapshot.pods)
+    accounts = [
+        account
+        for account in gpu_ledger(snapshot).accounts()
+        if account.gpus and account.kind and account.shareable and account.node.usable
+    ]
+    shares = {
+        account.node.name: read_shares(
+            (pod for pod in pods.get(account.node.name, ()) if not is_reservation(pod, NAMESPACES)), resource
+        )
+        for account in accounts
+    }
+    kinds = _Kinds(accounts, {each.pod.placement for found in shares.values() for each in found.found})
+    owned = {name for each in snapshot.workspaces for name in each.status.worker_nodes}
+    found = []
+    for account in sorted(accounts, key=lambda each: each.node.name):
+        node, of = account.node, shares[account.node.name]
+        needs = tuple(kinds.need(each, account, any_gpu=any_gpu) for each in of.found)
+        stays = _stays(account, [each.pod for each in of.found], needs, kinds.of(account), owned)
+        found.append(
+            UsedNode(
+                name=node.name,
+                instance_type=node.instance_type,
+                node_pool=node.labels.get(NODEPOOL, ""),
+                product=account.kind,
+                price=prices.of_type(node.instance_type),
+                free=kinds.renamed(account),
+                needs=needs,
+                pods=tuple(each.pod for each in of.found),
+                stays=stays or ("a pod on it requests GPUs in a form that is not known" if of.refused else ""),
+            )
+        )
+    return tuple(found)
+
+
+def _stays(account: GpuAccount, pods: Iterable[Pod], needs: Iterable[PodNeed], kind: str, owned: Iterable[str]) -> str:
+    if WORKSPACE in account.node.labels or account.node.name in owned:
+        return "it belongs to a Workspace"
+    if account.discrepancies:
+        return "what is used on it does not add up (`plimsoll gpus`)"
+    if any(pod.annotations.get(DO_NOT_DISRUPT) == "true" for pod in pods):
+        return f"a pod on it has {DO_NOT_DISRUPT}"
+    if any(kind not in need.milli for need in needs):
+        return "a pod on it would not be placed there again"
+    return ""
+
+
+class _Kinds:
+    """Names for the kinds of nodes: alike GPUs on which the same pods may be placed."""
+
+    def __init__(self, accounts: Iterable[GpuAccount], placements: Iterable[Placement]) -> None:
+        self._placements = sorted(placements, key=repr)
+        self._gpus: dict[str, GpuKind] = {}
+        self._serves: dict[str, frozenset[Placement]] = {}
+        self._of: dict[str, str] = {}
+        self._sizes: dict[tuple[object, ...], Mapping[str, Milli]] = {}
+        names: dict[tuple[GpuKind, frozenset[Placement]], str] = {}
+        for account in accounts:
+            node = account.node
+            serves = frozenset(
+                each
+                for each in self._placements
+                if each.allows(node.labels, node.name) and not each.kept_away(node.taints)
+            )
+            gpus = GpuKind(account.kind, account.memory_mib)
+            name = names.setdefault((gpus, serves), f"kind-{len(names)}")
+            self._of[node.name], self._gpus[name], self._serves[name] = name, gpus, serves
+
+    def of(self, account: GpuAccount) -> str:
+        return self._of[account.node.name]
+
+    def renamed(self, account: GpuAccount) -> FreeNode:
+        free = free_node(account, account.free_milli)
+        return FreeNode(free.name, self.of(account), free.gpus, free.cpu_milli, free.memory_mib, free.pods)
+
+    def need(self, each: PodShare, account: GpuAccount, *, any_gpu: bool) -> PodNeed:
+        share, pod = each.share, each.pod
+        product = "" if any_gpu else account.kind
+        key = (share, pod.placement, product)
+        if key not in self._sizes:
+            able = {
+                name: gpus
+                for name, gpus in self._gpus.items()
+                if pod.placement in self._serves[name] and product in ("", gpus.product)
+            }
+            self._sizes[key] = size_by_kind(share, able).milli
+        name = f"{pod.namespace}/{pod.name}"
+        return PodNeed(name, self._sizes[key], share.devices, pod.host.cpu_milli, pod.host.memory_mib)
