@@ -7,6 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from plimsoll.cluster.queues import queue_of
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.packing import GPU_MILLI
 from plimsoll.ui.state import State, States
@@ -69,7 +70,9 @@ class Pages:
         if row is None:
             raise HTTPException(404, f"there is no node {name!r} with GPUs")
         claim = next((each for each in state.snapshot.node_claims if each.node_name == name), None)
-        return self._page(request, state, "node.html", f"Node {name}", node=row, claim=claim)
+        scheduler = state.snapshot.environment.spec.queue_scheduler
+        queues = {each.pod.uid: queue_of(each.pod, scheduler) for each in row.pods}
+        return self._page(request, state, "node.html", f"Node {name}", node=row, claim=claim, queues=queues)
 
     def queues(self, request: Request) -> str:
         state = self._states.latest()

@@ -108,6 +108,23 @@ def test_demand_has_the_bound_beside_what_is_planned() -> None:
     assert all(row.gpus >= row.least for row in demand_rows(snapshot, made, Filter()))
 
 
+def test_demand_is_filtered_by_its_pods_queues_and_the_types_that_are_requested(example: Snapshot) -> None:
+    made = plan(example, validate(example), NOW)
+
+    def found(**fields: str) -> list[tuple[str, ...]]:
+        return [row.queues for row in demand_rows(example, made, Filter(**fields))]
+
+    assert found() == [("notebooks",), ("serving",)]
+    assert found(queue="serving") == found(namespace="assistants") == found(text="chat-wait-3") == [("serving",)]
+    assert found(type="g6.xlarge") == [("serving",)], "the notebook fits a node that is there"
+    assert found(type="p5.48xlarge") == []
+    (row,) = demand_rows(example, made, Filter(queue="serving"))
+    assert [(each.name, each.share) for each in row.waiting][:2] == [
+        ("chat-wait-0", "0.6 of a GPU"),
+        ("chat-wait-1", "0.6 of a GPU"),
+    ]
+
+
 def test_a_plan_is_a_diff_with_reasons_and_prices(example: Snapshot) -> None:
     made = plan(example, validate(example), NOW)
     page = plan_page(made, example, Prices.of(example), Filter())

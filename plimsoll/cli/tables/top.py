@@ -27,7 +27,7 @@ from plimsoll.ui.view import (
     queue_rows,
 )
 
-WIDTH = 32
+WIDTH = 22
 """Characters of a bar."""
 ROWS = 12
 """Rows of a table: a terminal is small."""
@@ -69,7 +69,7 @@ def _headline(snapshot: Snapshot, page: ClusterPage) -> Text:
     now = datetime.now(UTC).strftime("%H:%M:%S UTC")
     cost = "" if page.hourly is None else f"  {page.hourly:,.2f} an hour, {page.idle:,.2f} of it idle"
     text = Text.assemble((f"Environment {snapshot.environment.name}", "bold"), f"  {now}")
-    text.append(f"  {counted(page.nodes, 'node')}, {counted(page.gpus, 'GPU')}{cost}")
+    text.append(f"\n{counted(page.nodes, 'node')}, {counted(page.gpus, 'GPU')}, {page.used:g} in use{cost}")
     return text
 
 
@@ -83,9 +83,9 @@ def _legend(page: ClusterPage) -> Text:
 
 
 def _groups(page: ClusterPage) -> Table:
-    table = _table("Nodes", "Type", "NodePool", "GPUs", "", "An hour", "Idle")
+    table = _table("Ready", "Type", "NodePool", "GPUs", "", "An hour", "Idle")
     for group in page.groups[:ROWS]:
-        nodes = f"{group.nodes}" + (f" ({group.not_ready} not ready)" if group.not_ready else "")
+        nodes = f"{group.nodes - group.not_ready}/{group.nodes}"
         price = "" if group.price is None else f"{group.price:,.2f}"
         idle = "" if group.price is None else f"{group.idle:,.2f}"
         bar = _bar(group.bar, page.queues)
@@ -161,5 +161,9 @@ def _mark(segment: Segment, queues: tuple[str, ...]) -> tuple[str, str]:
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column, overflow="fold", no_wrap=column == "")
+        table.add_column(
+            column,
+            overflow="fold",
+            no_wrap=column in ("", "Ready", "Type", "NodePool", "GPUs", "An hour", "Idle", "Delta"),
+        )
     return table

@@ -67,7 +67,9 @@ function morph(old, young) {
 
 // A screen reader hears when the connection changes, not each change of the cluster.
 function say(text) {
-  if (live.textContent !== text) live.textContent = text;
+  if (live.textContent === text) return;
+  live.textContent = text;
+  live.dataset.state = text;
 }
 
 const source = new EventSource("/events");

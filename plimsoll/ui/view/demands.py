@@ -1,10 +1,25 @@
 """Rows of demands: what pods ask for, why capacity is missing, and the bound."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from plimsoll.cluster.queues import queue_of
 from plimsoll.model import Plan, Snapshot
 from plimsoll.model.api import GPUDemandStatus
+from plimsoll.model.cluster import Pod
+from plimsoll.plan.owned import request_objects
+from plimsoll.plan.requests import NodeRequest
 from plimsoll.ui.view.filter import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPod:
+    namespace: str
+    name: str
+    queue: str
+    """Empty without one."""
+    share: str
+    since: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +32,10 @@ class DemandRow:
     pods: int
     shares: tuple[tuple[str, int], ...]
     """(request, number of pods), most pods first, of the listed pods."""
+    waiting: tuple[WaitingPod, ...]
+    """Those of its pods that are in the cluster now, oldest first."""
+    types: tuple[str, ...]
+    """Instance types that are requested for it, sorted."""
     gpus: int
     """New GPUs."""
     least: int
@@ -35,6 +54,10 @@ class DemandRow:
         """GPUs above the bound."""
         return max(0, self.gpus - self.least)
 
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return tuple(sorted({each.queue for each in self.waiting} - {""}))
+
 
 def demand_rows(snapshot: Snapshot, plan: Plan, wanted: Filter) -> tuple[DemandRow, ...]:
     """By name; the Plan's reports take precedence over the statuses in the cluster."""
@@ -44,20 +67,55 @@ def demand_rows(snapshot: Snapshot, plan: Plan, wanted: Filter) -> tuple[DemandR
             statuses.pop(report.name, None)
         else:
             statuses[report.name] = report.status
-    rows = (_row(name, status) for name, status in sorted(statuses.items()))
-    return tuple(row for row in rows if wanted.finds(row.name, row.phase, *row.reasons))
+    pods = {pod.uid: pod for pod in snapshot.pods}
+    requests = _requests(snapshot, plan)
+    scheduler = snapshot.environment.spec.queue_scheduler
+    rows = (_row(name, status, pods, requests, scheduler) for name, status in sorted(statuses.items()))
+    return tuple(row for row in rows if _shown(row, wanted))
 
 
-def _row(name: str, status: GPUDemandStatus) -> DemandRow:
+def _shown(row: DemandRow, wanted: Filter) -> bool:
+    namespaces = {each.namespace for each in row.waiting}
+    names = (f"{each.namespace}/{each.name}" for each in row.waiting)
+    return wanted.takes(namespaces=namespaces, queues=row.queues, types=row.types) and wanted.finds(
+        row.name, row.phase, *row.queues, *row.types, *row.reasons, *names
+    )
+
+
+def _requests(snapshot: Snapshot, plan: Plan) -> dict[tuple[str, str], NodeRequest]:
+    """What objects request, those of the Plan too, by kind and name."""
+    found = [(type(each).__name__, each.name, each.annotations) for each in request_objects(snapshot)]
+    found += [
+        (each.key.kind, each.key.name, each.manifest["metadata"].get("annotations") or {}) for each in plan.creations
+    ]
+    read = ((kind, name, NodeRequest.from_annotations(annotations)) for kind, name, annotations in found)
+    return {(kind, name): request for kind, name, request in read if request is not None}
+
+
+def _row(
+    name: str,
+    status: GPUDemandStatus,
+    pods: Mapping[str, Pod],
+    requests: Mapping[tuple[str, str], NodeRequest],
+    scheduler: str,
+) -> DemandRow:
+    waiting = [
+        WaitingPod(pod.namespace, pod.name, queue_of(pod, scheduler), each.share, pod.creation_timestamp)
+        for each in status.pods
+        if (pod := pods.get(each.uid)) is not None
+    ]
+    asked = [requests[key] for each in status.objects if (key := (each.kind, each.name)) in requests]
     shares: dict[str, int] = {}
-    for pod in status.pods:
-        shares[pod.share] = shares.get(pod.share, 0) + 1
+    for asking in status.pods:
+        shares[asking.share] = shares.get(asking.share, 0) + 1
     return DemandRow(
         name=name,
         phase=status.phase.value,
         since=status.since,
         pods=status.pod_count,
         shares=tuple(sorted(shares.items(), key=lambda each: (-each[1], each[0]))),
+        waiting=tuple(sorted(waiting, key=lambda each: (each.since, each.namespace, each.name))),
+        types=tuple(sorted({each for request in asked for each in request.instance_types})),
         gpus=status.gpus,
         least=status.least_gpus,
         reasons=status.reasons,

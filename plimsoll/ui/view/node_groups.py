@@ -76,6 +76,8 @@ class ClusterPage:
     nodes: int
     not_ready: int
     gpus: int
+    used: float
+    """GPUs in use by pods."""
     bar: Bar
     """Of all GPUs, with those that are requested."""
     queues: tuple[str, ...]
@@ -117,6 +119,7 @@ def cluster_page(
         nodes=len(shown),
         not_ready=sum(not row.usable for row in shown),
         gpus=sum(row.gpus for row in shown),
+        used=sum(row.used for row in shown),
         bar=in_order(amounts),
         queues=tuple(sorted({queue for row in shown for queue in row.queues})),
         hourly=sum(cost.price for cost in priced) if priced else None,
