@@ -35,7 +35,7 @@ help:
 	@echo "make install    the virtual environment alone: source .venv/bin/activate"
 	@echo "make browser    Chromium for the tests of pages, from the packages of Debian or Ubuntu (as root)"
 	@echo "make docs       the documentation as a site, in build/site; fails on a dead link"
-	@echo "make release    wheel, site and release notes in dist, verified from what was built"
+	@echo "make release    wheel, site, image and release notes in dist, verified; IMAGE=none for no image"
 	@echo "make clean      remove the virtual environments"
 
 install: .venv/.installed

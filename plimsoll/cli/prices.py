@@ -18,6 +18,9 @@ def command(
     aws_region: Annotated[
         str | None, typer.Option(help="ask the AWS Price List for the GPU instance types of this region, on demand")
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="also types that the built-in catalog does not know, as with `awsRegion`")
+    ] = False,
     table: Annotated[
         Path | None,
         typer.Option("--from", help="CSV file with name,price_per_hour; its prices take precedence"),
@@ -29,11 +32,14 @@ def command(
         raise PlimsollError("no source is given", "set --aws-region, --from, or both")
     prices: dict[str, float] = {}
     if aws_region is not None:
+        from plimsoll.cluster.catalog import Catalog
         from plimsoll.observe.ec2_prices import ec2_prices
 
         found = ec2_prices(aws_region)
-        prices = dict(found.prices)
-        ERR.print(f"{len(prices)} instance types in {found.region}, on demand, in {found.currency}", highlight=False)
+        known = {each.name.casefold() for each in Catalog.builtin().types}
+        prices = {name: price for name, price in found.prices.items() if every or name in known}
+        told = f"{len(prices)} of {len(found.prices)} instance types in {found.region}"
+        ERR.print(f"{told}, on demand, in {found.currency}", highlight=False)
     if table is not None:
         from plimsoll.observe.files import read_prices
 

@@ -118,12 +118,16 @@ def test_what_is_no_region_is_refused() -> None:
 def test_the_command_prints_what_an_environment_takes(tmp_path: Path) -> None:
     own = tmp_path / "own.csv"
     own.write_text("name,price_per_hour\ng6.xlarge,0.5\nStandard_NC24ads_A100_v4,3.67\n")
-    with answered([a_product("g6.xlarge", "0.8982"), a_product("p5.48xlarge", "60.54")]):
+    listed = [a_product("g6.xlarge", "0.8982"), a_product("p5.48xlarge", "60.54"), a_product("p9.large", "1")]
+    with answered(listed):
         done = CliRunner().invoke(app, ["--aws-region", "eu-west-1", "--from", str(own), "--output", "yaml"])
     assert done.exit_code == 0
     spec = EnvironmentSpec.model_validate(yaml.safe_load(done.stdout))
     assert spec.catalog.prices == {"g6.xlarge": 0.5, "p5.48xlarge": 60.54, "Standard_NC24ads_A100_v4": 3.67}
-    assert "2 instance types in eu-west-1, on demand, in USD" in done.stderr
+    assert "2 of 3 instance types in eu-west-1, on demand, in USD" in done.stderr
+    with answered(listed):
+        done = CliRunner().invoke(app, ["--aws-region", "eu-west-1", "--all", "--output", "json"])
+    assert json.loads(done.stdout)["catalog"]["prices"]["p9.large"] == 1
 
 
 def test_a_source_must_be_given() -> None:
