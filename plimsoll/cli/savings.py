@@ -60,10 +60,7 @@ def savings(
 def _as_json(found: "Savings") -> dict[str, Any]:
     return {
         "unit": "price" if found.priced else "gpus",
-        "now": found.now,
-        "saved": found.saved,
-        "anew": found.anew,
-        "least": found.least,
+        **{name: round(getattr(found, name), 6) for name in ("now", "saved", "anew", "least")},
         "groups": [
             {
                 "instanceType": each.instance_type,

@@ -106,7 +106,9 @@ class _Announcements:
         self._feed = feed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await StreamingResponse(self._stream(), media_type="text/event-stream")(scope, receive, send)
+        # Of nginx, and of proxies that follow it: each event is passed on at once.
+        headers = {"x-accel-buffering": "no"}
+        await StreamingResponse(self._stream(), media_type="text/event-stream", headers=headers)(scope, receive, send)
 
     async def _stream(self) -> AsyncIterator[str]:
         with self._feed.changes() as changed:

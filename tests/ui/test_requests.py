@@ -39,6 +39,13 @@ def test_every_answer_forbids_other_sources_and_frames(address: str) -> None:
         assert "frame-ancestors 'none'" in headers["content-security-policy"], path
 
 
+def test_proxies_are_told_to_pass_events_on_at_once(address: str) -> None:
+    with urllib.request.urlopen(f"{address}events", timeout=10) as events:
+        assert events.headers["x-accel-buffering"] == "no"
+        assert events.headers["cache-control"] == "no-store"
+        assert events.readline().startswith(b"data: ")
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_nothing_can_be_changed(address: str, method: str) -> None:
     for path in ("", "plan", "workspaces/assistants/assistant"):
