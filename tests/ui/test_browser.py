@@ -53,7 +53,7 @@ def opened(page: Page, address: str, view: str = "") -> Page:
 def test_a_view_is_shown_without_an_error_and_can_be_used_by_all(
     browser: Browser, address: str, view: str, theme: str, tmp_path: Path
 ) -> None:
-    context = browser.new_context(viewport={"width": 1000, "height": 640}, color_scheme=theme, reduced_motion="reduce")
+    context = browser.new_context(viewport={"width": 1200, "height": 860}, color_scheme=theme, reduced_motion="reduce")
     page = context.new_page()
     console = Console(page)
     opened(page, address, VIEWS[view])

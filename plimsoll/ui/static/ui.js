@@ -83,6 +83,7 @@ addEventListener("pagehide", () => source.close());
 // ---- filter: results while typing
 
 const filter = document.getElementById("filter");
+filter?.querySelector("button").setAttribute("hidden", "");
 let typed;
 function applyFilter() {
   const fields = new URLSearchParams([...new FormData(filter)].filter(([, value]) => value));
