@@ -85,7 +85,7 @@ def savings(snapshot: Snapshot, prices: Prices, *, any_gpu: bool = False) -> Sav
     priced = all(node.price is not None for node in nodes)
     weights = {node.name: (node.price or 0.0) if priced else float(node.gpus) for node in nodes}
     movable = _alike(node for node in nodes if not node.stays)
-    fixed = [node.free for node in nodes if node.stays]
+    fixed = [node.free for node in nodes if node.stays and not node.reserved]
     alike = [Alike(_largest(group), len(group), weights[group[0].name]) for group in movable]
     needs = [need for group in movable for node in group for need in node.needs]
     least = least_weight(needs, alike, fixed)
@@ -218,7 +218,7 @@ def _by_use(node: UsedNode) -> tuple[Milli, str]:
 
 
 def _onto_others(leaving: Mapping[str, UsedNode], nodes: Sequence[UsedNode]) -> NodePacking:
-    free = [node.free for node in nodes if node.name not in leaving]
+    free = [node.free for node in nodes if node.name not in leaving and not node.reserved]
     return pack_nodes([need for node in leaving.values() for need in node.needs], (), free)
 
 

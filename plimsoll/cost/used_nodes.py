@@ -1,6 +1,6 @@
 """The nodes that savings are sought on, and what the pods on them need, as packing has it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from plimsoll.cluster.ledger import GpuAccount, free_node, gpu_ledger
@@ -32,6 +32,8 @@ class UsedNode:
     """In the order of `needs`."""
     stays: str
     """Why it cannot go; empty: it could."""
+    reserved: bool
+    """Whether its free GPUs are a Workspace's."""
 
     @property
     def gpus(self) -> int:
@@ -89,13 +91,16 @@ def used_nodes(snapshot: Snapshot, prices: Prices, *, any_gpu: bool) -> tuple[Us
                 needs=needs,
                 pods=tuple(each.pod for each in of.found),
                 stays=stays or ("a pod on it requests GPUs in a form that is not known" if of.refused else ""),
+                reserved=_is_owned(account, owned),
             )
         )
     return tuple(found)
 
 
-def _stays(account: GpuAccount, pods: Iterable[Pod], needs: Iterable[PodNeed], kind: str, owned: Iterable[str]) -> str:
-    if WORKSPACE in account.node.labels or account.node.name in owned:
+def _stays(
+    account: GpuAccount, pods: Iterable[Pod], needs: Iterable[PodNeed], kind: str, owned: Collection[str]
+) -> str:
+    if _is_owned(account, owned):
         return "it belongs to a Workspace"
     if account.discrepancies:
         return "what is used on it does not add up (`plimsoll gpus`)"
@@ -104,6 +109,10 @@ def _stays(account: GpuAccount, pods: Iterable[Pod], needs: Iterable[PodNeed], k
     if any(kind not in need.milli for need in needs):
         return "a pod on it would not be placed there again"
     return ""
+
+
+def _is_owned(account: GpuAccount, owned: Collection[str]) -> bool:
+    return WORKSPACE in account.node.labels or account.node.name in owned
 
 
 class _Kinds:

@@ -127,6 +127,12 @@ def test_nodes_of_workspaces_and_those_that_must_not_be_touched_stay(by: str) ->
     assert "b" not in leaving(found)
 
 
+def test_free_gpus_of_a_workspaces_nodes_take_no_pods_of_others() -> None:
+    owner = a_workspace(worker_nodes=["b"])
+    found = of(Machine("a").node(), Machine("b").node(), *a_share("x", "a", 0.5), owner)
+    assert (leaving(found), figures(found)) == ([], (1.6, 0, 1.6, 1.6))
+
+
 def test_gpus_stand_in_for_prices_that_are_not_known() -> None:
     nodes = [Machine("a").node(), Machine("b", gpus=2, type="unheard-of").node()]
     found = of(*nodes, *a_share("x", "a", 0.5))
