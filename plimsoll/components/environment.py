@@ -102,6 +102,18 @@ class HeadroomArgs(TypedDict):
     nodes: pulumi.Input[int]
 
 
+class SharedDevicesArgs(TypedDict, total=False):
+    """Devices that the nodes of a NodePool will have in place of whole GPUs, and for which capacity is requested."""
+
+    node_pool: pulumi.Input[str]
+    instance_types: pulumi.Input[list[pulumi.Input[str]]]
+    """Absent: every type of the NodePool."""
+    resource: pulumi.Input[str]
+    """The extended resource that pods request, such as `nvidia.com/gpu.shared` or `nvidia.com/mig-1g.10gb`."""
+    per_gpu: pulumi.Input[int]
+    """Devices that one GPU is announced as: replicas, or slices."""
+
+
 class DemandArgs(TypedDict, total=False):
     """Capacity for pods that share GPUs."""
 
@@ -144,6 +156,9 @@ class DemandArgs(TypedDict, total=False):
     """How long the GPUDemand of a demand that is over is kept."""
     headroom: pulumi.Input[list[pulumi.Input[HeadroomArgs]]]
     """Only for the provisioner `capacity-buffer`."""
+    shared_devices: pulumi.Input[list[pulumi.Input[SharedDevicesArgs]]]
+    """Devices by time-slicing, MPS or MIG that capacity is requested for, by NodePool: only with the provisioner
+    `trigger-pod`. The environment stack writes them where it declares no NodeOverlays."""
 
 
 class CatalogArgs(TypedDict, total=False):

@@ -25,11 +25,15 @@ from plimsoll.stacks.mutation_effect import await_effect
 from plimsoll.stacks.node_overlays import declare_overlays, node_overlays
 from plimsoll.stacks.objects import after, arguments, options
 from plimsoll.stacks.settings import Settings
+from plimsoll.stacks.shared_devices import with_shared_devices
 from plimsoll.stacks.training import declare_admission, declare_runtimes
 
 
 def declare(settings: Settings, values: Mapping[str, Any]) -> None:
     """Declares the resources of `values`; `settings` is the parsed form of `values`."""
+    values, warnings = with_shared_devices(settings, values)
+    for line in warnings:
+        pulumi.log.warn(line)
     name = settings.environment.name or pulumi.get_stack()
     given = arguments(values.get("environment", {}))
     environment = Environment(

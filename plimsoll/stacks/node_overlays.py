@@ -45,7 +45,7 @@ def node_overlays(
     warnings: list[str] = []
     for name, pool in pools.items():
         by_count: dict[tuple[tuple[str, int], ...], list[str]] = {}
-        for type_name in _types(pool):
+        for type_name in types_of(pool):
             found = known.lookup(type_name)
             capacity, told = _capacity(discovery, pool, found)
             warnings += (f"NodePool {name}: {each}" for each in told)
@@ -79,7 +79,7 @@ def declare_overlays(overlays: Overlays, pools: Iterable[pulumi.Resource]) -> li
     ]
 
 
-def _types(pool: NodePoolSpec) -> tuple[str, ...]:
+def types_of(pool: NodePoolSpec) -> tuple[str, ...]:
     named = (each.values for each in pool.requirements if each.key == INSTANCE_TYPE and each.operator == "In")
     return tuple(dict.fromkeys(value for values in named for value in values))
 
@@ -88,19 +88,25 @@ def _capacity(
     discovery: GpuDiscoverySpec, pool: NodePoolSpec, found: InstanceType | None
 ) -> tuple[dict[str, int], list[str]]:
     """Devices of a node beyond those that its type lists, by resource; and what is left out."""
-    shared, told = _shared(discovery, pool)
-    mig = _MIG.fullmatch(pool.labels.get(MIG_CONFIG, "")) if discovery.mig_strategy == "mixed" else None
-    if not shared and mig is None:
-        return {}, told
-    if found is None:
+    devices, told = per_gpu(discovery, pool, found)
+    if devices and found is None:
         return {}, [*told, "an instance type is not in the catalog, so its shared GPUs are not declared"]
-    capacity = {resource: replicas * found.gpus for resource, replicas in shared.items()}
+    return {resource: count * (found.gpus if found is not None else 0) for resource, count in devices.items()}, told
+
+
+def per_gpu(
+    discovery: GpuDiscoverySpec, pool: NodePoolSpec, found: InstanceType | None
+) -> tuple[dict[str, int], list[str]]:
+    """Devices that one GPU is announced as, by resource; and what is left out."""
+    devices, told = _shared(discovery, pool)
+    mig = _MIG.fullmatch(pool.labels.get(MIG_CONFIG, "")) if discovery.mig_strategy == "mixed" else None
     if mig is not None:
-        resource = f"nvidia.com/mig-{mig[1]}"
-        slices = _slices(int(mig[2]), int(mig[3]), found.gpu_memory_mib / 1024)
+        slices = _slices(int(mig[2]), int(mig[3]), found.gpu_memory_mib / 1024) if found is not None else 0
         if slices:
-            capacity[resource] = slices * found.gpus
-    return capacity, told
+            devices[f"nvidia.com/mig-{mig[1]}"] = slices
+        elif found is None:
+            told.append("an instance type is not in the catalog, so its MIG slices are not declared")
+    return devices, told
 
 
 def _shared(discovery: GpuDiscoverySpec, pool: NodePoolSpec) -> tuple[dict[str, int], list[str]]:
@@ -118,7 +124,7 @@ def _shared(discovery: GpuDiscoverySpec, pool: NodePoolSpec) -> tuple[dict[str, 
             if name != GPU_RESOURCE or renamed == name:
                 told.append(
                     f"{way} of {name} keeps a name that instance types list, so Karpenter counts whole GPUs: set "
-                    "renameByDefault, or request by trigger pods"
+                    "renameByDefault"
                 )
             else:
                 found[renamed] = int(each.get("replicas") or 1)

@@ -71,7 +71,7 @@ def test_a_plan_that_was_applied_asks_for_nothing(cluster: Cluster, data: st.Dat
 @given(clusters(), st.data())
 def test_nothing_is_requested_as_nodes_come_and_pods_go(cluster: Cluster, data: st.DataObject) -> None:
     for number in range(data.draw(st.integers(2, 6), "steps")):
-        lacking = bool(refused(cluster.found))
+        lacking = bool(refused(cluster.found)) or any(each.awaiting for each in cluster.found.demands)
         before = {node.name for node in cluster.requested}
         what = step(cluster, data, number)
         new = cluster.plan()

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from plimsoll.components.specs import GpuDiscoverySpec, NodePoolSpec
+from plimsoll.labels import REQUEST
 from plimsoll.sandbox import Sandbox
 from plimsoll.stacks.node_overlays import node_overlays
+from plimsoll.stacks.shared_devices import shared_devices
 from tests.e2e.awaiting import await_condition
 from tests.e2e.controller import controller
 from tests.e2e.demand import (
@@ -203,3 +205,51 @@ def bound_to(cluster: Kube, pod: str, pool: str) -> bool:
     """Whether the pod runs on a node of the NodePool."""
     nodes = {each["metadata"]["name"] for each in cluster.list("v1", "Node", selector=f"karpenter.sh/nodepool={pool}")}
     return ((cluster.get("v1", "Pod", pod) or {}).get("spec") or {}).get("nodeName") in nodes
+
+
+def test_trigger_pods_request_nodes_for_shared_devices_and_mig_slices(
+    cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """Without NodeOverlays. Three pods of 8 devices need two nodes of 16; the test plays the device plugin, which
+    announces the devices in place of whole GPUs."""
+    config = "sharing: {timeSlicing: {renameByDefault: true, resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
+    discovery = GpuDiscoverySpec.model_validate(
+        {"migStrategy": "mixed", "config": {"map": {"shared": config}, "default": "shared"}}
+    )
+    slices = {"nvidia.com/mig.config": "all-1g.10gb"}
+    announced = {"halves": ("nvidia.com/gpu.shared", 16), "slices": ("nvidia.com/mig-1g.10gb", 56)}
+    add_pool(cluster, "halves", SMALL)
+    add_pool(cluster, "slices", "p4de.24xlarge", **slices)
+    pools = {}
+    for name, labels in (("halves", {}), ("slices", slices)):
+        template = (cluster.get(*POOL, name) or {})["spec"]["template"]
+        requirements = [*template["spec"]["requirements"], {"key": REQUEST, "operator": "Exists"}]
+        cluster.patch(*POOL, name, {"spec": {"template": {"spec": {"requirements": requirements}}}})
+        declared = {"nodeClassRef": template["spec"]["nodeClassRef"], "requirements": requirements, "labels": labels}
+        pools[name] = NodePoolSpec.model_validate(declared)
+    declare_demand(cluster, "trigger-pod", sharedDevices=shared_devices(discovery, pools).entries)
+    asking = {"half-0": "halves", "half-1": "halves", "half-2": "halves", "slice": "slices"}
+    with controller(demand_sandbox, tmp_path):
+        for name, pool in asking.items():
+            spec = pod_spec("1", **{"karpenter.sh/nodepool": pool})
+            spec["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "limits": {announced[pool][0]: "8"}}
+            metadata = {"name": name, "namespace": "default"}
+            cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        for pool, nodes in (("halves", 2), ("slices", 1)):
+            await_condition(lambda: len(nodes_of(cluster, pool)) == nodes, 120, f"{nodes} nodes of {pool}")  # noqa: B023
+            await_condition(lambda: untainted(cluster, pool), 60)  # noqa: B023
+            resource, count = announced[pool]
+            for node in nodes_of(cluster, pool):
+                amounts = {resource: str(count), "nvidia.com/gpu": "0"}
+                cluster.patch(
+                    "v1", "Node", node, {"status": {"capacity": amounts, "allocatable": amounts}}, "", "status"
+                )
+        for name, pool in asking.items():
+            await_condition(lambda: bound_to(cluster, name, pool), 90, f"{name} is bound")  # noqa: B023
+        await_condition(lambda: not triggers(cluster), 60, "the triggers go")
+        claims = [each for each in cluster.list(*CLAIM) if each["metadata"]["labels"]["karpenter.sh/nodepool"] in pools]
+        assert not any("nvidia.com/gpu" in each["spec"]["resources"]["requests"] for each in claims)
+        await_another_look(cluster)
+        assert [len(claims_of(cluster, pool)) for pool in announced] == [2, 1]
+    for name in asking:
+        cluster.delete("v1", "Pod", name)

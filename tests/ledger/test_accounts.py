@@ -1,5 +1,6 @@
 """What is taken and free of the GPUs of one node."""
 
+import math
 from fractions import Fraction
 
 import pytest
@@ -230,6 +231,8 @@ def test_fractions_are_exact(fraction: str, count: int, free: Fraction | int) ->
     found = account(a_reservation("g"), *shares)
     assert found.free_milli == (free, 1000)
     assert not found.discrepancies
+    used = (1000 - free) * (found.memory_mib or 0) / 1000
+    assert found.groups[0].used_mib == math.ceil(used), "not rounded for each share"
 
 
 def test_more_than_the_whole_hundreds_of_mib_is_too_much() -> None:

@@ -142,6 +142,7 @@ def _pod(uid: str, each: PodShare) -> dict[str, Any]:
     share = each.share
     asked: dict[str, Any] = {"milli": _number(share.milli)} if share.milli is not None else {}
     asked |= {"memoryMib": share.memory_mib} if share.memory_mib is not None else {}
+    asked |= {"resource": share.resource} if share.resource else {}
     asked |= {"tflops": share.tflops_milli / 1000} if share.tflops_milli is not None else {}
     return {"uid": uid, "namespace": each.pod.namespace, "name": each.pod.name, "devices": share.devices, **asked}
 

@@ -113,6 +113,8 @@ class GpuAccount:
     """The part of `whole` whose pods are terminating."""
     shareable: bool = True
     """Whether its devices are whole GPUs, which can be shared."""
+    free_devices: tuple[tuple[str, int], ...] = ()
+    """Devices that are parts of its GPUs, as (extended resource, number that no pod requests)."""
     cpu_milli: int = 0
     """Free CPU."""
     host_memory_mib: int = 0

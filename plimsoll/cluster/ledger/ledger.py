@@ -36,8 +36,10 @@ class GpuLedger:
         reservation_namespaces: Collection[str] = NAMESPACES,
         waits: Callable[[Pod], bool] = lambda _: False,
         tflops: Mapping[str, float] | None = None,
+        device_resources: Collection[str] = (),
     ) -> None:
-        self._accounting = Accounting(gpu_resource, reservation_namespaces, tflops)
+        """`device_resources` are those of devices that are parts of GPUs."""
+        self._accounting = Accounting(gpu_resource, reservation_namespaces, tflops, device_resources)
         self._waits = waits
         self._nodes: dict[str, Node] = {}
         self._pods: dict[Key, Pod] = {}

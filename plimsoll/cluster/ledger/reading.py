@@ -1,8 +1,10 @@
 """Reads the account of one node's GPUs from the node and its pods."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from plimsoll.cluster.ledger.account import Discrepancy, DiscrepancyReason, GpuAccount, GpuGroup
 from plimsoll.cluster.nodes import GpuLabels, InvalidGpuLabel, parse_gpu_labels, single_profile
@@ -29,14 +31,15 @@ class _Group:
     reservations: list[Pod] = field(default_factory=list)
     milli: Milli = 0
     releasing_milli: Milli = 0
-    mib: int | None = 0
-    releasing_mib: int | None = 0
+    mib: Milli | None = 0
+    """MiB, exactly; None where a share cannot be converted."""
+    releasing_mib: Milli | None = 0
     bound: bool = False
     """Whether a pod of it is bound already."""
     unreserved: bool = False
     """Whether its pods are TensorFusion's, which needs no reservations."""
 
-    def add(self, pod: Pod, milli: Milli, mib: int | None) -> None:
+    def add(self, pod: Pod, milli: Milli, mib: Milli | None) -> None:
         self.pods.append(_name(pod))
         self.bound = self.bound or bool(pod.node_name)
         self.unreserved = self.unreserved or GPU_IDS in pod.annotations
@@ -55,8 +58,10 @@ class Accounting:
         gpu_resource: str,
         reservation_namespaces: Collection[str] = NAMESPACES,
         tflops: Mapping[str, float] | None = None,
+        device_resources: Collection[str] = (),
     ) -> None:
         self.gpu_resource = gpu_resource
+        self.device_resources = device_resources
         self.tflops = tflops or {}
         self.namespaces = frozenset(reservation_namespaces)
         self._shares: dict[_Request, GPUShare | None] = {}
@@ -95,6 +100,8 @@ class _Reading:
         self._cpu = sum(each.cpu_milli for each in beside)
         self._host_memory = sum(each.memory_mib for each in beside)
         self._pods = sum(each.pods for each in beside)
+        self._devices = {name: _allocatable(node, name) for name in accounting.device_resources}
+        """Free devices that are parts of GPUs, by resource."""
         self._discrepancies: list[Discrepancy] = []
 
     def account(self, pods: Iterable[Pod]) -> GpuAccount:
@@ -127,6 +134,7 @@ class _Reading:
             loose=tuple(sorted(self._loose, reverse=True)),
             releasing_whole=self._releasing_whole,
             shareable=shareable,
+            free_devices=tuple((name, max(0, free)) for name, free in self._devices.items()),
             cpu_milli=max(0, self._host("cpu", parse_cpu_milli) - self._cpu),
             host_memory_mib=max(0, self._host("memory", parse_memory_mib) - self._host_memory),
             free_pods=self._free_pods(),
@@ -137,6 +145,8 @@ class _Reading:
         self._cpu += pod.host.cpu_milli
         self._host_memory += pod.host.memory_mib
         self._pods += 1
+        for resource in self._devices:
+            self._devices[resource] -= _devices(pod, resource) or 0
         if is_reservation(pod, self._accounting.namespaces):
             self._reserve(pod)
             return
@@ -170,9 +180,9 @@ class _Reading:
         known = (share.memory_mib is None or memory) and (share.tflops_milli is None or speed)
         # If the GPU's memory or TFLOPS are not known, the share may be all of it.
         milli = share.milli_of(memory or 0, speed or 0) if known else GPU_MILLI
-        mib = share.memory_mib
+        mib: Milli | None = share.memory_mib
         if mib is None and memory is not None:
-            mib = int(-(-milli * memory // GPU_MILLI))
+            mib = Fraction(milli) * memory / GPU_MILLI
         if len(groups) != share.devices:
             reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
             self._report(reason, f"Pod {_name(pod)} requests {share}, but is in {len(groups)} GPU groups")
@@ -211,8 +221,8 @@ class _Reading:
             pods=tuple(sorted(group.pods)),
             allocated_milli=group.milli,
             releasing_milli=group.releasing_milli,
-            allocated_mib=group.mib,
-            releasing_mib=group.releasing_mib,
+            allocated_mib=_rounded_up(group.mib),
+            releasing_mib=_rounded_up(group.releasing_mib),
             joinable=_joinable(group) and _shareable(self._labels),
         )
 
@@ -241,6 +251,17 @@ class _Reading:
 
     def _report(self, reason: DiscrepancyReason, message: str) -> None:
         self._discrepancies.append(Discrepancy(self._node.name, reason, message))
+
+
+def _rounded_up(mib: Milli | None) -> int | None:
+    return None if mib is None else math.ceil(mib)
+
+
+def _allocatable(node: Node, resource: str) -> int:
+    try:
+        return min(node.allocatable_devices(resource) or 0, MAX_DEVICES)
+    except ValueError:
+        return 0
 
 
 def _devices(pod: Pod, resource: str) -> int | None:

@@ -15,6 +15,7 @@ from plimsoll.cluster.pods.gpu_models import NO_OVERRIDES, is_model, tflops_mill
 from plimsoll.cluster.pods.tensor_fusion import tensor_fusion_share
 from plimsoll.cluster.pods.unreadable import UnreadableShareError, is_whole_number, name_of, unreadable
 from plimsoll.labels import GPU_RESOURCE
+from plimsoll.model.api import NOT_SHARED, DeviceSharing
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import (
     GPU_FRACTION,
@@ -65,6 +66,7 @@ class GpuKind(NamedTuple):
     product: str
     memory_mib: int | None
     """Shareable MiB of one; None where it is not known."""
+    sharing: DeviceSharing = NOT_SHARED
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class KindSizes:
     """Thousandths of one GPU that a share uses, by kind of GPU; kinds that it does not fit are left out."""
 
     milli: Mapping[str, Milli]
+    devices: int = 1
+    """Number of GPUs of one node that it uses so much of."""
     assumed: tuple[str, ...] = ()
     """GPU products whose memory or TFLOPS are not known; their thousandths are an assumption to report."""
 
@@ -90,13 +94,23 @@ def read_shares(pods: Iterable[Pod], gpu_resource: str = GPU_RESOURCE) -> Shares
     return Shares(tuple(found), tuple(refused))
 
 
-def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE) -> GPUShare | None:
+def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE, device_resources: Iterable[str] = ()) -> GPUShare | None:
     """The GPU request of a pod; None if it requests no GPU. Raises UnreadableShareError.
 
-    Which requests exclude each other follows KAI's admission. Fractions are exact.
+    Which requests exclude each other follows KAI's admission. Fractions are exact. `device_resources` are extended
+    resources whose devices are parts of GPUs.
     """
     annotations = pod.annotations
-    whole = _whole_gpus(pod, gpu_resource)
+    whole = _devices_of(pod, gpu_resource)
+    devices_of_part = _shared_devices(pod, device_resources)
+    if devices_of_part is not None:
+        others = [key for key in annotations if is_share_annotation(key)] + [gpu_resource] * bool(whole)
+        if others:
+            raise unreadable(
+                pod, devices_of_part.resource, str(devices_of_part.devices), f"is requested besides {others[0]}",
+                "keep one of the two",
+            )  # fmt: skip
+        return devices_of_part
     if not any(map(is_share_annotation, annotations)):
         return GPUShare(milli=GPU_MILLI, devices=whole) if whole else None
     fraction, devices = annotations.get(GPU_FRACTION), annotations.get(GPU_FRACTION_DEVICES)
@@ -128,6 +142,15 @@ def read_share(pod: Pod, gpu_resource: str = GPU_RESOURCE) -> GPUShare | None:
     return GPUShare(memory_mib=_memory(pod, memory or ""), devices=count)
 
 
+def _shared_devices(pod: Pod, resources: Iterable[str]) -> GPUShare | None:
+    found = [(name, count) for name in resources if (count := _devices_of(pod, name))]
+    if len(found) > 1:
+        raise unreadable(
+            pod, found[1][0], str(found[1][1]), f"is requested besides {found[0][0]}", "keep one of the two"
+        )
+    return GPUShare(resource=found[0][0], devices=found[0][1]) if found else None
+
+
 def _check_alone(pod: Pod) -> None:
     """Raises UnreadableShareError for an annotation that needs a share beside it."""
     for key in (GPU_FRACTION_DEVICES, MPS):
@@ -152,8 +175,10 @@ def size_by_kind(
     TFLOPS count only if no known GPU is large enough, or none is known, with `assumed_milli`. Empty if it fits no kind.
     """
     able = sorted(name for name, kind in kinds.items() if is_of_model(share, kind))
+    if share.resource:
+        return _size_of_devices(share, {name: kinds[name].sharing.per_gpu for name in able})
     if share.milli is not None:
-        return KindSizes(dict.fromkeys(able, share.milli))
+        return KindSizes(dict.fromkeys(able, share.milli), share.devices)
     known: dict[str, Milli] = {}
     for name in able:
         memory = kinds[name].memory_mib if share.memory_mib is not None else 0
@@ -162,26 +187,35 @@ def size_by_kind(
             known[name] = share.milli_of(memory, speed)
     fitting = {name: milli for name, milli in known.items() if milli <= GPU_MILLI}
     if fitting:
-        return KindSizes(fitting)
+        return KindSizes(fitting, share.devices)
     unknown = tuple(name for name in able if name not in known)
-    return KindSizes(dict.fromkeys(unknown, assumed_milli), tuple(sorted({kinds[name].product for name in unknown})))
+    products = tuple(sorted({kinds[name].product for name in unknown}))
+    return KindSizes(dict.fromkeys(unknown, assumed_milli), share.devices, products)
+
+
+def _size_of_devices(share: GPUShare, per_gpu: Mapping[str, int]) -> KindSizes:
+    """Of devices that are parts of GPUs: as few GPUs as can have so many, the same part of each."""
+    gpus = max((-(-share.devices // each) for each in per_gpu.values()), default=1)
+    return KindSizes({name: exact_milli(share.devices, each * gpus) for name, each in per_gpu.items()}, gpus)
 
 
 def is_of_model(share: GPUShare, kind: GpuKind) -> bool:
-    """Whether the GPUs are of the model that the share requires, if it requires one."""
+    """Whether the GPUs are announced as what the share requests, and of the model that it requires, if any."""
+    if share.resource != kind.sharing.resource:
+        return False
     return not share.model or is_model(kind.product, share.model, kind.memory_mib)
 
 
-def _whole_gpus(pod: Pod, gpu_resource: str) -> int:
+def _devices_of(pod: Pod, resource: str) -> int:
     try:
-        count = pod.devices(gpu_resource)
+        count = pod.devices(resource)
     except ValueError as error:
         raise UnreadableShareError(
-            f"Pod {name_of(pod)}: {gpu_resource}: {error}", "request a whole number of devices"
+            f"Pod {name_of(pod)}: {resource}: {error}", "request a whole number of devices"
         ) from None
     if count > MAX_DEVICES:
         raise unreadable(
-            pod, gpu_resource, str(count), "are more GPUs than a node could have",
+            pod, resource, str(count), "are more devices than a node could have",
             f"request between 1 and {MAX_DEVICES}",
         )  # fmt: skip
     return count

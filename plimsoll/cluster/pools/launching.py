@@ -23,11 +23,14 @@ def unready_claims(snapshot: Snapshot) -> Counter[str]:
 def claim_spares(
     claims: Iterable[NodeClaim], shapes: Sequence[PoolShape], resource: str
 ) -> Iterable[tuple[FreeNode, PoolShape]]:
-    """Free resources of NodeClaims with known shapes, beyond the pods that they were created for."""
+    """Free resources of NodeClaims with known shapes, beyond the pods that they were created for.
+
+    None of those whose GPUs will be shared devices: they were created for a request, which says what comes.
+    """
     by_name = {shape.name: shape for shape in shapes}
     for claim in claims:
         shape = by_name.get(f"{claim.labels.get(NODEPOOL, '')}/{_instance_type(claim)}")
-        if shape is not None and not claim.deleting and WORKSPACE not in claim.labels:
+        if shape is not None and not shape.sharing.resource and not claim.deleting and WORKSPACE not in claim.labels:
             spare = _spare(claim, shape, resource)
             if spare is not None:
                 yield spare, shape

@@ -10,7 +10,7 @@ from plimsoll.cluster.catalog import CLOUDS, OfferedType, OfferedTypes, reported
 from plimsoll.cluster.nodes import GpuLabels, NodeIndex, index_of
 from plimsoll.cluster.pools.overhead import DaemonOverhead, allocatable
 from plimsoll.cluster.pools.shape import PoolShape, same_product
-from plimsoll.labels import GPU_PRODUCT, GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, WORKSPACE
+from plimsoll.labels import GPU_PRODUCT, GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, REQUEST, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node
 from plimsoll.model.karpenter import NodePool
@@ -27,6 +27,7 @@ class PoolShapes:
 
     def __init__(self, snapshot: Snapshot, index: NodeIndex | None = None) -> None:
         self._resource = snapshot.environment.spec.gpu_resource
+        self._settings = snapshot.environment.spec.demand
         self._index = index or index_of(snapshot.nodes)
         self._types = OfferedTypes(snapshot, self._index)
         self._catalog = self._types.declared
@@ -47,7 +48,7 @@ class PoolShapes:
             for name in sorted(self._prices)
             if name not in offered and not snapshot.environment.spec.auto_provisioning
         ]
-        self.warnings: tuple[str, ...] = tuple(self._unknown)
+        self.warnings: tuple[str, ...] = tuple(dict.fromkeys(self._unknown))
         """What NodePools name and is not known."""
 
     def _of_pool(self, pool: NodePool) -> Iterable[PoolShape]:
@@ -70,6 +71,12 @@ class PoolShapes:
                 self._unknown.append(
                     f"NodePool {pool.name}: instance type {name} is skipped: it has {offered.gpus.product}, but the "
                     f"NodePool requires {', '.join(said.products)}"
+                )
+                continue
+            if self._settings.sharing_of(pool.name, name).resource and REQUEST not in said.requirements:
+                self._unknown.append(
+                    f"NodePool {pool.name}: no nodes with shared devices (spec.demand.sharedDevices) are requested "
+                    f"without the requirement {{key: {REQUEST}, operator: Exists}}: add it"
                 )
                 continue
             yield self._shape(said, name, offered, product, of_type)
@@ -104,6 +111,7 @@ class PoolShapes:
             memory_mib=_least(live, "memory", parse_memory_mib) or by_catalog.memory_mib,
             pods=_pods(live),
             price=self._price(name),
+            sharing=self._settings.sharing_of(said.pool.name, name),
             taints=said.taints,
             labels={**of_type, **said.labels, INSTANCE_TYPE: name},
             requirements=said.requirements,

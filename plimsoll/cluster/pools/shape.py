@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT
+from plimsoll.model.api import NOT_SHARED, DeviceSharing
 from plimsoll.model.cluster import IDLE, HostLoad, product_words
 from plimsoll.model.meta import NodeRequirement, Placement, Taint
 from plimsoll.packing.nodes import UNBOUNDED, less
@@ -51,6 +52,8 @@ class PoolShape:
     """Whether `kind` comes from GPU Feature Discovery, rather than from a catalog."""
     overhead: HostLoad = IDLE
     """What DaemonSets use of each such node."""
+    sharing: DeviceSharing = NOT_SHARED
+    """How its GPUs will be announced."""
     pods: int = UNBOUNDED
     """Pods that fit besides `overhead`; each GPU that is shared takes one more, for its reservation."""
 

@@ -42,6 +42,7 @@ from plimsoll.model.api.model_parameters import DeclaredPreset, ModelParameters
 from plimsoll.model.api.policies import Exemption, Policies
 from plimsoll.model.api.policy_config import PolicyConfig
 from plimsoll.model.api.provisioning import PendingClaim, Provisioning
+from plimsoll.model.api.shared_devices import NOT_SHARED, DeviceSharing, SharedDevices
 from plimsoll.model.api.workspace import (
     ADAPTERS_TWICE,
     INFERENCE_XOR_TUNING,
@@ -114,6 +115,7 @@ __all__ = [
     "NAMESPACE_NOT_NAMED",
     "NEEDS_PRESET_OR_TEMPLATE",
     "NONE_ALLOWED",
+    "NOT_SHARED",
     "OUTPUT_NEEDS_ONE",
     "PARTITION_FORBIDDEN",
     "PARTITION_IMMUTABLE",
@@ -148,6 +150,7 @@ __all__ = [
     "DemandProvisioner",
     "DemandReport",
     "DemandSettings",
+    "DeviceSharing",
     "Environment",
     "EnvironmentSpec",
     "EnvironmentStatus",
@@ -172,6 +175,7 @@ __all__ = [
     "Provisioning",
     "Resource",
     "ServiceSettings",
+    "SharedDevices",
     "TriggerNamespace",
     "Weights",
     "Workspace",

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from plimsoll.labels import GROUP, is_label_key
 from plimsoll.model import tensor_fusion
+from plimsoll.model.api.shared_devices import NOT_SHARED, DeviceSharing, SharedDevices
 from plimsoll.model.meta import Declared
 
 TRIGGER_NAMESPACE: Final = "plimsoll-triggers"
@@ -90,6 +91,9 @@ class DemandSettings(Declared):
     """How long the GPUDemand of a demand that is over is kept."""
     headroom: tuple[Headroom, ...] = ()
     """Only for the provisioner `capacity-buffer`."""
+    shared_devices: tuple[SharedDevices, ...] = Field(default=(), max_length=256)
+    """Devices by time-slicing, MPS or MIG that capacity is requested for, by NodePool: only with the provisioner
+    `trigger-pod`. The environment stack writes them where it declares no NodeOverlays."""
 
     @field_validator("label_prefix")
     @classmethod
@@ -102,7 +106,31 @@ class DemandSettings(Declared):
     def _headroom_fits(self) -> "DemandSettings":
         if self.headroom and self.provisioner is not DemandProvisioner.CAPACITY_BUFFER:
             raise ValueError("headroom needs the provisioner capacity-buffer: set it, or remove headroom")
+        if self.shared_devices and self.provisioner not in (DemandProvisioner.NONE, DemandProvisioner.TRIGGER_POD):
+            raise ValueError("sharedDevices needs the provisioner trigger-pod: set it, or remove sharedDevices")
         names = [each.name for each in self.headroom]
         if len(set(names)) < len(names):
             raise ValueError("headroom: two entries have the same name")
         return self
+
+    @model_validator(mode="after")
+    def _devices_once(self) -> "DemandSettings":
+        seen: dict[str, set[str]] = {}
+        for each in self.shared_devices:
+            types = seen.setdefault(each.node_pool, set())
+            if types and (not each.instance_types or "" in types or types.intersection(each.instance_types)):
+                raise ValueError(f"sharedDevices: two entries are for the same nodes of NodePool {each.node_pool}")
+            types.update(each.instance_types or ("",))
+        return self
+
+    def sharing_of(self, node_pool: str, instance_type: str) -> DeviceSharing:
+        """How the GPUs of such nodes are announced."""
+        for each in self.shared_devices:
+            if each.node_pool == node_pool and instance_type in (each.instance_types or (instance_type,)):
+                return each.sharing
+        return NOT_SHARED
+
+    @property
+    def device_resources(self) -> tuple[str, ...]:
+        """The extended resources of shared devices, sorted."""
+        return tuple(sorted({each.resource for each in self.shared_devices}))

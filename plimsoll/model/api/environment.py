@@ -1,11 +1,12 @@
 """Environment: one cluster with its settings (plimsoll.dev/v1alpha1, cluster-scoped, one a cluster)."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from plimsoll.labels import GPU_RESOURCE
+from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
 from plimsoll.model.api.capacity_type import CapacityType
 from plimsoll.model.api.catalog_settings import CatalogSettings
 from plimsoll.model.api.delta_record import DeltaRecord
@@ -154,6 +155,20 @@ class EnvironmentSpec(Declared):
                 f"{self.node_auto_provisioning!r}: 'byo' goes with 'disabled', every other one with 'enabled'"
             )
         return self
+
+    @model_validator(mode="after")
+    def _shared_devices_have_names_of_their_own(self) -> "EnvironmentSpec":
+        if self.gpu_resource in self.demand.device_resources:
+            raise ValueError(
+                f"demand.sharedDevices: {self.gpu_resource} is the resource of whole GPUs, for which an autoscaler "
+                "provides nodes itself: rename the devices (renameByDefault of the device plugin)"
+            )
+        return self
+
+    def devices_on(self, labels: Mapping[str, str]) -> str:
+        """The extended resource that nodes with these labels announce for their GPUs."""
+        sharing = self.demand.sharing_of(labels.get(NODEPOOL, ""), labels.get(INSTANCE_TYPE, ""))
+        return sharing.resource or self.gpu_resource
 
     @property
     def auto_provisioning(self) -> bool:

@@ -56,6 +56,9 @@ class GPUShare:
     model: str = ""
     """Model that the GPUs must have, as TensorFusion writes it; empty: any."""
     devices: int = 1
+    resource: str = ""
+    """Extended resource of devices that each are a part of a GPU (time-slicing, MPS, MIG); then `devices` counts these,
+    and nothing else is set. Empty: GPUs."""
     by_annotation: bool = False
     """Whether it is a request for whole GPUs by annotation, which no autoscaler sees."""
 
@@ -73,6 +76,8 @@ class GPUShare:
         return max((exact_milli(amount, total) for amount, total in requests if amount and total), default=1)
 
     def __str__(self) -> str:
+        if self.resource:
+            return f"{self.devices} {self.resource}"
         if self.whole:
             return f"{self.devices} GPU{'s' if self.devices > 1 else ''}"
         parts = [f"{self.memory_mib} MiB"] if self.memory_mib else []

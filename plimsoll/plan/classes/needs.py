@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from plimsoll.cluster.nodes import mig_gpus
 from plimsoll.cluster.pods import GpuKind, KindSizes, PodShare, is_of_model, size_by_kind, tflops_milli
 from plimsoll.cluster.queues import NO_LOAD, NOTHING, Amount, QueueLoad
 from plimsoll.model.api import DemandSettings
-from plimsoll.packing import Milli
+from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import PodNeed
 from plimsoll.plan.classes.demand_class import DemandClass
 from plimsoll.text import shortlist
@@ -79,13 +80,13 @@ def class_needs(
     assumed: set[str] = set()
     for uid, each in pods.items():
         share, host = each.share, each.pod.host
-        key = (share.milli, share.memory_mib, share.tflops_milli, share.model)
+        key = (share.milli, share.memory_mib, share.tflops_milli, share.model, share.resource, share.devices)
         size = found.sizes.get(key)
         if size is None:
             size = found.sizes[key] = size_by_kind(share, kinds, settings.assumed_share_milli, settings.gpu_tflops)
         if size.milli:
-            found.needs[uid] = PodNeed(uid, size.milli, share.devices, host.cpu_milli, host.memory_mib)
-            total += Amount.of(milli_of(found.needs[uid]), host)
+            found.needs[uid] = PodNeed(uid, size.milli, size.devices, host.cpu_milli, host.memory_mib)
+            total += Amount.of(queue_milli(each, found.needs[uid]), host)
             assumed.update(size.assumed)
         else:
             found.refused[uid] = _too_large(each, kinds, settings)
@@ -100,11 +101,24 @@ def class_needs(
 
 
 def milli_of(need: PodNeed) -> Milli:
-    """Thousandths of a GPU that a pod takes of its queue."""
+    """Thousandths of GPUs that a pod takes, on the kind where that is the least."""
     return need.devices * min(need.milli.values())
 
 
+def queue_milli(pod: PodShare, need: PodNeed) -> Milli:
+    """Thousandths of GPUs that a pod takes of its queue. Of devices that are parts of GPUs, KAI counts the compute
+    slices of MIG, and no others."""
+    share = pod.share
+    return mig_gpus({share.resource: share.devices}) * GPU_MILLI if share.resource else milli_of(need)
+
+
 def _too_large(pod: PodShare, kinds: Kinds, settings: DemandSettings) -> str:
+    announced = sorted({kind.sharing.resource for kind in kinds.values()} - {""})
+    if pod.share.resource or announced == sorted({kind.sharing.resource for kind in kinds.values()}):
+        return (
+            f"requests {pod.share}, but nodes that could serve it announce {shortlist(announced) or 'whole GPUs'} "
+            "(spec.demand.sharedDevices of the Environment): request that, or select other nodes"
+        )
     of_model = [kind for kind in kinds.values() if is_of_model(pod.share, kind)]
     if not of_model:
         products = shortlist(sorted({kind.product for kind in kinds.values()}))

@@ -43,7 +43,7 @@ def demand_pods(pods: Iterable[Pod], settings: DemandSettings, gpu_resource: str
     for pod in pods:
         if not pod.node_name and waits(pod, settings):
             try:
-                share = read_share(pod, gpu_resource)
+                share = read_share(pod, gpu_resource, settings.device_resources)
             except UnreadableShareError as error:
                 refused.append(ShareRefusal(pod, error.message, error.hint or ""))
                 continue

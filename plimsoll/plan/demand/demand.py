@@ -37,6 +37,8 @@ class PlannedNode:
     """Shareable MiB of one of its GPUs; None where it is not known."""
     requires: Terms = ()
     """What its pods require of labels that the NodePool leaves open, such as a zone; alternatives of conditions."""
+    resource: str = ""
+    """Extended resource that its GPUs will be announced as, where that is not the Environment's."""
 
     @cached_property
     def pods(self) -> tuple[str, ...]:

@@ -84,15 +84,20 @@ class Hosts:
     def _kind_of(self, host: FreeHost) -> Kind | None:
         of = host.of
         placements = self._on_node(of.labels, of.taints, of.name) if isinstance(of, Node) else self._on_shape(of)
-        return self._kind(host.free.kind, host.gpu_memory_mib, placements) if placements else None
+        gpus = GpuKind(host.free.kind, host.gpu_memory_mib, host.sharing)
+        return self._kind(gpus, placements) if placements else None
 
     def kind_of_requested(self, node: RequestedNode, shapes: Sequence[PoolShape]) -> Kind | None:
-        """Of a requested node that comes as one of these shapes."""
+        """Of a requested node that comes as one of these shapes; None where these differ in what pods may request."""
+        if len({shape.sharing.resource for shape in shapes}) > 1:
+            return None
         able = [each for each in self._placements if all(shape.serves(each) for shape in shapes)]
         able = [each for each in able if all(open_terms(each, shape) in ((), node.requires) for shape in shapes)]
         memory = [shape.gpu_memory_mib for shape in shapes]
         least = min((shareable_memory_mib(each) for each in memory if each), default=None)
-        return self._kind(node.kind, least if all(memory) else None, frozenset(able)) if able else None
+        sharing = min((shape.sharing for shape in shapes), key=lambda each: each.per_gpu)
+        gpus = GpuKind(node.kind, least if all(memory) else None, sharing)
+        return self._kind(gpus, frozenset(able)) if able else None
 
     def offers(self, shapes: Iterable[PoolShape]) -> Iterator[ShapeOffer]:
         """Each shape once for each way in which pods leave it open: pods of different zones share no node."""
@@ -103,7 +108,8 @@ class Hosts:
             for number, requires in enumerate(sorted(set(terms.values()), key=repr)):
                 served = frozenset(each for each, own in terms.items() if own in ((), requires))
                 ranks = tuple(sorted((_digest(each), preference(each, shape)) for each in served if each.preferred))
-                kind = self._kind(shape.kind, memory, served, ("new", shape.weight, requires, ranks))
+                gpus = GpuKind(shape.kind, memory, shape.sharing)
+                kind = self._kind(gpus, served, ("new", shape.weight, requires, ranks))
                 packed = NodeShape(
                     f"{shape.name}/{number}" if requires else shape.name,
                     kind.name, shape.gpus, shape.cpu_milli, shape.memory_mib, shape.price, shape.pods,
@@ -124,15 +130,13 @@ class Hosts:
             found = self._known[shape.name,] = frozenset(each for each in self._placements if shape.serves(each))
         return found
 
-    def _kind(
-        self, product: str, memory: int | None, placements: frozenset[Placement], more: tuple[object, ...] = ()
-    ) -> Kind:
-        key = (product, memory, placements, *more)
+    def _kind(self, gpus: GpuKind, placements: frozenset[Placement], more: tuple[object, ...] = ()) -> Kind:
+        key = (gpus, placements, *more)
         found = self._kinds.get(key)
         if found is None:
-            text = repr((product, memory, sorted(map(_digest, placements)), more))
-            name = f"{product} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
-            found = self._kinds[key] = Kind(name, GpuKind(product, memory), placements)
+            text = repr((*gpus, sorted(map(_digest, placements)), more))
+            name = f"{gpus.product} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+            found = self._kinds[key] = Kind(name, gpus, placements)
         return found
 
 

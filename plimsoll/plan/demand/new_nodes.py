@@ -86,6 +86,7 @@ class NewNodes:
             demands=tuple(sorted({self._class_of[name].of.name for name in node.pods})),
             gpu_memory_mib=offer.kind.gpus.memory_mib,
             requires=offer.requires,
+            resource=offer.shape.sharing.resource,
         )
 
     def _hold(self, node: FilledNode, kind: str) -> bool:

@@ -140,7 +140,12 @@ class DemandPlanner:
             last, changes = None, None
             # A pod is demand, or has taken GPUs; never both.
             resource = snapshot.environment.spec.gpu_resource
-            self._ledger = GpuLedger(resource, waits=lambda pod: waits(pod, settings), tflops=settings.gpu_tflops)
+            self._ledger = GpuLedger(
+                resource,
+                waits=lambda pod: waits(pod, settings),
+                tflops=settings.gpu_tflops,
+                device_resources=settings.device_resources,
+            )
         if changes is None or last is None or last.nodes is not snapshot.nodes:
             self._ledger.update(snapshot.nodes, snapshot.pods)
         else:

@@ -10,7 +10,7 @@ from plimsoll.cluster.queues import Amount, QueueLoad
 from plimsoll.model.meta import condition_of
 from plimsoll.packing import GPU_MILLI
 from plimsoll.packing.nodes import PodNeed, left_out_in_order
-from plimsoll.plan.classes import Gang, KnownNeeds, class_needs, gangs, milli_of, refused_by_queues
+from plimsoll.plan.classes import Gang, KnownNeeds, class_needs, gangs, queue_milli, refused_by_queues
 from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import DemandPlan
 from plimsoll.plan.demand.hosts import Hosts, ShapeOffer, preference
@@ -134,7 +134,7 @@ class DemandRound:
         uids = {uid for each in self._classes if each.of.queue in tight for uid in each.needs}
         uids |= {uid for gang in found if not uids.isdisjoint(gang.pods) for uid in gang.pods}
         asking = {uid: each for uid in uids if uid not in hopeless and uid in (each := self._class_of[uid]).needs}
-        asked = {uid: Amount.of(milli_of(each.needs[uid]), each.pod(uid).pod.host) for uid, each in asking.items()}
+        asked = {uid: _asked(each, uid) for uid, each in asking.items()}
         asking |= {uid: each for uid, each in whole if each.of.queue in tight}
         asked |= {uid: _whole(each, uid) for uid, each in whole if uid in asking}
         pods = {uid: each.pod(uid) for uid, each in asking.items()}
@@ -256,6 +256,12 @@ class DemandRound:
 
     def _may_have_place(self, uid: str) -> bool:
         return self._class_of[uid].has_place(uid)
+
+
+def _asked(each: ClassPlan, uid: str) -> Amount:
+    """What a pod takes of its queue."""
+    pod = each.pod(uid)
+    return Amount.of(queue_milli(pod, each.needs[uid]), pod.pod.host)
 
 
 def _whole(each: ClassPlan, uid: str) -> Amount:

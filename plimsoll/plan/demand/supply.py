@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from plimsoll.cluster.ledger import GpuAccount, GpuLedger, free_node
 from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.pools import PoolShape, claim_spares
-from plimsoll.labels import WORKSPACE
+from plimsoll.labels import NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
+from plimsoll.model.api import NOT_SHARED, DemandSettings, DeviceSharing
 from plimsoll.model.cluster import Node
 from plimsoll.model.kai import shareable_memory_mib
-from plimsoll.packing import GPU_MILLI
+from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.packing.nodes import FreeNode
 
 
@@ -26,6 +27,8 @@ class FreeHost:
     """Shareable MiB of one GPU; None where it is not known."""
     largest: int
     """Whole thousandths of the GPU that has the most free."""
+    sharing: DeviceSharing = NOT_SHARED
+    """How its GPUs are announced."""
 
 
 class Supply:
@@ -48,26 +51,39 @@ class Supply:
             del self._nodes[name]
         for name in ledger.unread():
             self._nodes.pop(name, None)
-            found = _of_node(ledger.account(name))
+            found = _of_node(ledger.account(name), snapshot.environment.spec.demand)
             if found is not None:
                 self._nodes[name] = found
         claims = [claim for claim in snapshot.node_claims if claim.name not in failed_claims]
         if not claims:
             return self._nodes
-        nodes, resource = {node.name: node for node in snapshot.nodes}, snapshot.environment.spec.gpu_resource
-        coming = [claim for claim in claims if not _devices(nodes.get(claim.node_name), resource)]
-        spares = claim_spares(coming, shapes, resource)
+        nodes, spec = {node.name: node for node in snapshot.nodes}, snapshot.environment.spec
+        coming = [claim for claim in claims if not _devices(nodes.get(claim.node_name), spec.gpu_resource)]
+        spares = claim_spares(coming, shapes, spec.gpu_resource)
         coming_free = {free.name: FreeHost(free, of, _shareable(of.gpu_memory_mib), GPU_MILLI) for free, of in spares}
         return coming_free | self._nodes
 
 
-def _of_node(account: GpuAccount | None) -> FreeHost | None:
+def _of_node(account: GpuAccount | None, settings: DemandSettings) -> FreeHost | None:
     if account is None or not account.node.usable or WORKSPACE in account.node.labels:
         return None
+    sharing = settings.sharing_of(account.node.labels.get(NODEPOOL, ""), account.node.instance_type)
+    if sharing.resource:
+        return _of_shared(account, sharing)
     milli = account.likely_free_milli
     if not (account.shareable and account.kind and any(milli)):
         return None
     return FreeHost(free_node(account, milli), account.node, account.memory_mib, int(max(milli)))
+
+
+def _of_shared(account: GpuAccount, sharing: DeviceSharing) -> FreeHost | None:
+    """Of a node whose GPUs are announced as several devices each. Which GPU a free device is on does not matter."""
+    whole, rest = divmod(dict(account.free_devices).get(sharing.resource, 0), sharing.per_gpu)
+    free: tuple[Milli, ...] = (GPU_MILLI,) * whole
+    free += (exact_milli(rest, sharing.per_gpu),) if rest else ()
+    if not free:
+        return None
+    return FreeHost(free_node(account, free), account.node, account.memory_mib, int(max(free)), sharing)
 
 
 def _shareable(memory_mib: int | None) -> int | None:

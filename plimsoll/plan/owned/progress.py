@@ -36,7 +36,7 @@ class ClaimProgress:
     """Evaluates the NodeClaims of one snapshot."""
 
     def __init__(self, nodes: Iterable[Node], environment: EnvironmentSpec) -> None:
-        self._resource = environment.gpu_resource
+        self._environment = environment
         settings = environment.node_claims
         self._launch = timedelta(seconds=settings.launch_deadline_seconds)
         self._registration = timedelta(seconds=settings.registration_deadline_seconds)
@@ -61,7 +61,7 @@ class ClaimProgress:
 
     def shows_gpus(self, claim: NodeClaim) -> bool:
         node = self.node_of(claim)
-        return node is not None and bool(gpu_devices(node, self._resource))
+        return node is not None and bool(gpu_devices(node, self._environment.devices_on(node.labels)))
 
     def wait(self, claim: NodeClaim, *, gpus_known: bool, recorded: PendingClaim | None, now: datetime) -> Wait | None:
         """The step that a NodeClaim waits for; None if its node is in service, or failed after it had been.
@@ -88,8 +88,8 @@ class ClaimProgress:
         if not gpus_known or node is None or node.ready is not True or self.shows_gpus(claim):
             return None
         since = parse_time(recorded.since) if recorded is not None and recorded.step == GPUS else None
-        since = since or now
-        return Wait(GPUS, since, since + self._gpus, f"node {node.name} has no allocatable {self._resource}")
+        since, resource = since or now, self._environment.devices_on(node.labels)
+        return Wait(GPUS, since, since + self._gpus, f"node {node.name} has no allocatable {resource}")
 
 
 def parse_time(text: str) -> datetime | None:

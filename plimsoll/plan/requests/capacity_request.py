@@ -11,7 +11,7 @@ import orjson
 
 from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.pods import nodes_in_use
-from plimsoll.labels import DEMAND, NODEPOOL
+from plimsoll.labels import DEMAND, NODEPOOL, REQUEST
 from plimsoll.model import SignalReason, Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.karpenter import CapacityBuffer, ProvisioningRequest
@@ -160,7 +160,7 @@ def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) ->
     registered, GPUs allocatable, and not assigned to another request. Newest, because an older request may be served by
     an earlier node that is still booting, which could not serve the newer request. Where a node has a NodeClaim, its
     creation time is that of the NodeClaim. A node whose GPUs are in use is assigned to no request: the request that it
-    was created for is over.
+    was created for is over. A node with shared devices is labelled with its request.
     """
     waiting = [each for each in requests if each.outstanding]
     if not waiting:
@@ -173,14 +173,15 @@ def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) ->
     new = {node.name: node for node in there}
     if not new:
         return {}
+    found = _named(waiting, new.values())
     for name in [
         *(node for each in requests for node in each.registered),
+        *(node for nodes in found.values() for node in nodes),
         *nodes_in_use(snapshot.pods, new, gpu_resource),
     ]:
         new.pop(name, None)
     left = {each.name: each.outstanding for each in waiting}
-    by_kind = _by_kind(waiting)
-    found: dict[str, list[str]] = {}
+    by_kind = _by_kind(each for each in waiting if not each.node_request.resource)
     for node in sorted(new.values(), key=lambda node: (born[node.name], node.name)):
         of_kind = by_kind.get((node.labels.get(NODEPOOL, ""), node.instance_type), ())
         open_ones = (each for each in reversed(of_kind) if left[each.name])
@@ -191,6 +192,17 @@ def registered_since(requests: Sequence[CapacityRequest], snapshot: Snapshot) ->
         if answered is not None:
             left[answered.name] -= 1
             found.setdefault(answered.name, []).append(node.name)
+    return found
+
+
+def _named(waiting: Iterable[CapacityRequest], nodes: Iterable[Node]) -> dict[str, list[str]]:
+    """Nodes with shared devices, by the request that their label names, also where pods use them already."""
+    requests = {each.name: each for each in waiting if each.node_request.resource}
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        request = requests.get(node.labels.get(REQUEST, ""))
+        if request is not None and gpu_devices(node, request.node_request.resource):
+            found.setdefault(request.name, []).append(node.name)
     return found
 
 

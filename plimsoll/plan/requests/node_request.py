@@ -52,6 +52,8 @@ class NodeRequest(Observed):
     """GPU product."""
     cpu_milli: Annotated[int, Field(ge=0)] = 0
     memory_mib: Annotated[int, Field(ge=0)] = 0
+    resource: str = ""
+    """Extended resource that its GPUs will be announced as, where that is not the Environment's."""
     requires: Annotated[tuple[tuple[Requirement, ...], ...], Field(max_length=50)] = ()
     """What the pods require of labels that the NodePool leaves open: alternatives of conditions."""
 
@@ -64,6 +66,7 @@ class NodeRequest(Observed):
             kind=node.kind,
             cpu_milli=node.cpu_milli,
             memory_mib=node.memory_mib,
+            resource=node.resource,
             requires=tuple(tuple((each.key, each.operator, each.values) for each in term) for term in node.requires),
         )
 
@@ -94,7 +97,7 @@ class NodeRequest(Observed):
     @property
     def text(self) -> str:
         """The annotation's value."""
-        left_out = set() if self.requires else {"requires"}
+        left_out = {name for name in ("requires", "resource") if not getattr(self, name)}
         found = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         return orjson.dumps(found, option=orjson.OPT_SORT_KEYS).decode()
 
@@ -104,10 +107,15 @@ class NodeRequest(Observed):
         return re.sub(r"[^a-z0-9]+", "-", self.kind.casefold())[:28].strip("-") or "gpu"
 
     def requests(self, gpu_resource: str) -> dict[str, str]:
-        """Resource requests of the pod that stands for the node."""
+        """Resource requests of the pod that stands for the node.
+
+        Without GPUs where these will be announced as something else: Karpenter initializes a node only once it has what
+        was requested.
+        """
+        gpus = {} if self.resource else {gpu_resource: str(self.gpus)}
         cpu = {"cpu": f"{self.cpu_milli or _LEAST_CPU}m"}
         memory = {"memory": f"{self.memory_mib}Mi"} if self.memory_mib else {}
-        return {gpu_resource: str(self.gpus), **cpu, **memory}
+        return {**gpus, **cpu, **memory}
 
 
 def _read(text: str) -> NodeRequest | None:

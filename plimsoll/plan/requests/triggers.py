@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from plimsoll.labels import TENSOR_FUSION_REQUESTS, as_label_value
+from plimsoll.labels import REQUEST, TENSOR_FUSION_REQUESTS, as_label_value
 from plimsoll.model import DemandRef, ObjectKey, SignalReason
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Pod
@@ -36,6 +36,10 @@ def trigger_pod(
     node_request = NodeRequest.of(node)
     prefix = settings.label_prefix
     requests = node_request.requests(environment.spec.gpu_resource)
+    placed = placing(node_request, first.of.placement)
+    if node_request.resource:
+        # Its own value for a label that the NodePool leaves open: no other pod shares the node that Karpenter plans.
+        placed["nodeSelector"][REQUEST] = name
     container = {
         "name": "gpu-trigger",
         "image": settings.image,
@@ -79,7 +83,7 @@ def trigger_pod(
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": False,
             "containers": [container],
-            **placing(node_request, first.of.placement),
+            **placed,
         },
     }
 

@@ -1,0 +1,75 @@
+"""Shared devices without NodeOverlays: what the Environment and NodePools say for trigger pods to request nodes."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from plimsoll.cluster.catalog import Catalog
+from plimsoll.components.specs import GpuDiscoverySpec, NodePoolSpec
+from plimsoll.labels import REQUEST
+from plimsoll.model.api import DemandProvisioner
+from plimsoll.stacks.node_overlays import per_gpu, types_of
+from plimsoll.stacks.settings import Settings
+
+
+class Devices(NamedTuple):
+    entries: list[dict[str, Any]]
+    """`spec.demand.sharedDevices` of the Environment."""
+    warnings: tuple[str, ...]
+
+
+def shared_devices(
+    discovery: GpuDiscoverySpec, pools: Mapping[str, NodePoolSpec], catalog: Catalog | None = None
+) -> Devices:
+    """What the GPUs of each NodePool's types are announced as, by the declared sharing."""
+    known = catalog or Catalog.builtin()
+    entries: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    for name, pool in pools.items():
+        alike: dict[tuple[str, int], list[str]] = {}
+        for type_name in types_of(pool) if pool.replicas is None else ():
+            devices, told = per_gpu(discovery, pool, known.lookup(type_name))
+            warnings += (f"NodePool {name}: {each}" for each in told)
+            # Slices of partitioned GPUs sort behind shared ones, of which there are none then.
+            for each in sorted(devices.items())[-1:]:
+                alike.setdefault(each, []).append(type_name)
+        entries += (
+            {"nodePool": name, "instanceTypes": sorted(types), "resource": resource, "perGpu": count}
+            for (resource, count), types in sorted(alike.items())
+        )
+    return Devices(entries, tuple(dict.fromkeys(warnings)))
+
+
+def with_shared_devices(settings: Settings, values: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The values of a stack with the devices and the label by which trigger pods request them; and warnings.
+
+    As they are where NodeOverlays are declared, nothing is shared, or capacity is requested in another way.
+    """
+    discovery, demand = settings.gpu_discovery, settings.environment.demand
+    if (
+        discovery is None
+        or not discovery.enabled
+        or discovery.node_overlays
+        or demand.shared_devices
+        or demand.provisioner is not DemandProvisioner.TRIGGER_POD
+    ):
+        return values, ()
+    pools = {pool.name or key: pool for key, pool in settings.node_pools.items()}
+    found = shared_devices(discovery, pools)
+    sharing = {each["nodePool"] for each in found.entries}
+    if not sharing:
+        return values, found.warnings
+    environment = dict(values["environment"])
+    environment["demand"] = {**environment["demand"], "sharedDevices": found.entries}
+    node_pools = {
+        key: _with_request(given) if (settings.node_pools[key].name or key) in sharing else given
+        for key, given in values["nodePools"].items()
+    }
+    return {**values, "environment": environment, "nodePools": node_pools}, found.warnings
+
+
+def _with_request(pool: Mapping[str, Any]) -> dict[str, Any]:
+    """With a label that it leaves open: each trigger pod has a node of its own by its value."""
+    declared = [*pool.get("requirements", ())]
+    if any(each.get("key") == REQUEST for each in declared):
+        return dict(pool)
+    return {**pool, "requirements": [*declared, {"key": REQUEST, "operator": "Exists"}]}

@@ -1,0 +1,111 @@
+"""Trigger pods for devices that are parts of GPUs: a node each, and no request for GPUs that will not be announced."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll import labels
+from plimsoll.model import SignalReason
+from plimsoll.model.api import Environment
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.karpenter import NodePool
+from plimsoll.plan.requests import NodeRequest
+from tests.capacity_requests.cluster import TYPE, Cluster, at, claim, demand_environment, node, pool, share_pod
+
+RESOURCE = "nvidia.com/mig-1g.5gb"
+
+
+def an_open_pool() -> NodePool:
+    plain = pool()
+    spec = plain.template_spec
+    spec["requirements"].append({"key": labels.REQUEST, "operator": "Exists"})
+    return plain
+
+
+def sharing() -> Environment:
+    return demand_environment(sharedDevices=[{"nodePool": "gpu", "resource": RESOURCE, "perGpu": 7}])
+
+
+def slices(count: int, **more: Any) -> list[Pod]:
+    found = []
+    for number in range(count):
+        pod = share_pod(f"slice-{number:02}", schedulerName="default-scheduler", **more)
+        resources = {"requests": {"cpu": "1"}, "limits": {RESOURCE: "1"}}
+        found.append(
+            pod.model_copy(update={"annotations": {}, "containers": ({"name": "main", "resources": resources},)})
+        )
+    return found
+
+
+def a_partitioned_node(name: str, trigger: str, seconds: int = 30) -> Node:
+    """As the device plugin leaves it."""
+    plain = node(name, at(seconds), gpus=0)
+    return plain.model_copy(
+        update={
+            "labels": {**plain.labels, labels.REQUEST: trigger},
+            "allocatable": {**plain.allocatable, RESOURCE: "56", "nvidia.com/gpu": "0"},
+        }
+    )
+
+
+def test_each_trigger_has_a_value_of_its_own_for_the_label_that_the_pool_leaves_open() -> None:
+    cluster = Cluster(an_open_pool(), *slices(60), environment=sharing())
+    assert len(cluster.tick(at(0)).creations) == 2
+    for trigger in cluster.requested():
+        spec, name = trigger["spec"], trigger["metadata"]["name"]
+        assert spec["nodeSelector"] == {labels.INSTANCE_TYPE: TYPE, labels.NODEPOOL: "gpu", labels.REQUEST: name}
+        (container,) = spec["containers"]
+        assert set(container["resources"]["requests"]) == {"cpu", "memory"}
+        request = NodeRequest.from_annotations(trigger["metadata"]["annotations"])
+        assert request is not None
+        assert (request.gpus, request.resource) == (8, RESOURCE)
+    assert cluster.tick(at(1)).empty
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_node_serves_the_trigger_that_its_label_names_also_once_pods_run_there(bound: bool) -> None:
+    """The scheduler may be faster than the controller."""
+    cluster = Cluster(an_open_pool(), *slices(60), environment=sharing())
+    cluster.tick(at(0))
+    first, second = (each["metadata"]["name"] for each in cluster.requested())
+    cluster.objects.append(a_partitioned_node("node-b", second))
+    if bound:
+        cluster.objects = [
+            each.model_copy(update={"node_name": "node-b", "conditions": (), "phase": "Running"})
+            if isinstance(each, Pod) and each.name < "slice-30"
+            else each
+            for each in cluster.objects
+        ]
+    plan = cluster.tick(at(31))
+    assert not plan.creations
+    assert not plan.deletions
+    assert [(each.key.name, each.reason) for each in plan.signals] == [(second, SignalReason.CAPACITY_READY)]
+    assert {each["metadata"]["name"] for each in cluster.requested()} == {first, second}
+
+
+def test_a_node_of_another_request_serves_none() -> None:
+    cluster = Cluster(an_open_pool(), *slices(1), environment=sharing())
+    cluster.tick(at(0))
+    full = a_partitioned_node("other", "somebody-elses")
+    cluster.objects.append(full.model_copy(update={"allocatable": {**full.allocatable, RESOURCE: "0"}}))
+    plan = cluster.tick(at(31))
+    assert plan.empty
+    assert not plan.signals
+
+
+def test_a_claim_that_no_request_made_gives_no_free_gpus() -> None:
+    """What its node will announce is known of the request alone."""
+    cluster = Cluster(an_open_pool(), *slices(1), claim("gpu-x", at(5)), environment=sharing())
+    assert len(cluster.tick(at(6)).creations) == 1
+
+
+def test_a_node_without_its_devices_is_late_by_these() -> None:
+    """Not by whole GPUs, which it never has."""
+    cluster = Cluster(an_open_pool(), *slices(1), environment=sharing())
+    cluster.tick(at(0))
+    (name,) = (each["metadata"]["name"] for each in cluster.requested())
+    made = claim("gpu-x", at(5), nodeName="node-x", conditions=[{"type": "Ready", "status": "True"}])
+    cluster.objects += [made, a_partitioned_node("node-x", name)]
+    cluster.tick(at(31))
+    (stage,) = cluster.status().node_claims
+    assert stage.stage == "Ready"

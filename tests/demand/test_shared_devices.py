@@ -1,0 +1,149 @@
+"""Devices that are parts of GPUs: time-slicing, MPS and MIG, as the Environment declares them."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.errors import PlimsollError
+from plimsoll.model.api import Environment
+from plimsoll.model.cluster import Node, Pod
+from plimsoll.plan.demand import DemandPlan
+from tests.builders import a_gpu_node, a_node_pool, a_queue, a_waiting_pod, an_environment
+from tests.demand.plans import on_new, on_nodes, only, planned, refused, requests_of, types
+
+SHARED, SLICE = "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"
+A10G_4, A100_8 = "g5.12xlarge", "p4de.24xlarge"
+OPEN = {"key": "plimsoll.dev/request", "operator": "Exists"}
+HALVES = a_node_pool("halves", (A10G_4,), requirements=[OPEN])
+SLICES = a_node_pool("slices", (A100_8,), requirements=[OPEN])
+
+
+def declared(*more: dict[str, Any], provisioner: str = "trigger-pod") -> Environment:
+    devices = [
+        {"nodePool": "halves", "resource": SHARED, "perGpu": 4},
+        {"nodePool": "slices", "instanceTypes": [A100_8], "resource": SLICE, "perGpu": 7},
+        *more,
+    ]
+    return an_environment(demand={"provisioner": provisioner, "sharedDevices": devices})
+
+
+def asking(name: str, resource: str = SHARED, count: int | str = 1, *, beside: Any = None, **more: Any) -> Pod:
+    pod = a_waiting_pod(name, **{"scheduler": "default-scheduler", **more})
+    resources = {"limits": {resource: str(count), **(beside or {})}}
+    return pod.model_copy(update={"containers": ({"name": "main", "resources": resources},)})
+
+
+def several(count: int, resource: str = SHARED, **more: Any) -> list[Pod]:
+    return [asking(f"pod-{n:02}", resource, **more) for n in range(count)]
+
+
+def a_shared_node(name: str, devices: int) -> Node:
+    labels = {"karpenter.sh/nodepool": "halves"}
+    node = a_gpu_node(name, "NVIDIA-A10G", gpus=4, instance_type=A10G_4, more_labels=labels)
+    return node.model_copy(update={"allocatable": node.allocatable | {"nvidia.com/gpu": "0", SHARED: str(devices)}})
+
+
+def plan(*objects: Any, environment: Environment | None = None, **more: Any) -> DemandPlan:
+    return planned(*objects, HALVES, SLICES, environment=environment or declared(), **more)
+
+
+@pytest.mark.parametrize(
+    ("resource", "pods", "nodes"),
+    [(SHARED, 1, 1), (SHARED, 16, 1), (SHARED, 17, 2), (SLICE, 7, 1), (SLICE, 56, 1), (SLICE, 57, 2)],
+)
+def test_a_pod_is_a_part_of_a_gpu_of_the_nodes_that_have_the_devices(resource: str, pods: int, nodes: int) -> None:
+    found = plan(*several(pods, resource))
+    assert types(found) == [A10G_4 if resource == SHARED else A100_8] * nodes
+    assert {node.resource for node in found.nodes} == {resource}
+    assert len(on_new(found)) == pods
+
+
+@pytest.mark.parametrize(("each", "pods", "nodes"), [(6, 2, 1), (8, 2, 1), (8, 3, 2), (16, 1, 1)])
+def test_a_pod_may_request_more_than_one_gpu_has(each: int, pods: int, nodes: int) -> None:
+    assert len(plan(*[asking(f"pod-{n}", count=each) for n in range(pods)]).nodes) == nodes
+
+
+def test_one_that_no_node_can_have_is_refused() -> None:
+    found = plan(asking("pod", count=17))
+    assert not found.nodes
+    assert "request fewer GPUs of one node" in refused(found)["uid-pod"]
+
+
+def test_free_devices_come_first_and_running_pods_take_some() -> None:
+    running = [asking(f"running-{n}", node="node", reason=None, phase="Running") for n in range(14)]
+    found = plan(a_shared_node("node", 16), *running, *several(3))
+    assert len(on_nodes(found)) == 2
+    assert types(found) == [A10G_4]
+
+
+def test_what_is_requested_is_not_requested_again() -> None:
+    pods = several(20)
+    requested = requests_of(plan(*pods).nodes)
+    again = plan(*pods, requested=requested)
+    assert not again.nodes
+    assert again.needed == {each.name for each in requested}
+
+
+def test_pods_with_fractions_and_whole_gpus_use_other_nodes() -> None:
+    """A node with shared devices has no whole GPUs."""
+    share = a_waiting_pod("share", gpu_fraction="0.5")
+    found = plan(share, *several(1))
+    assert types(found) == [A10G_4]
+    assert "announce nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb" in refused(found)["uid-share"]
+    assert types(plan(share, a_node_pool("plain", ("g5.xlarge",)), *several(1))) == [A10G_4, "g5.xlarge"]
+
+
+@pytest.mark.parametrize(
+    ("pod", "field"),
+    [
+        (asking("pod", beside={SLICE: "1"}), SLICE),
+        (asking("pod", beside={"nvidia.com/gpu": "1"}), SHARED),
+        (asking("pod", gpu_fraction="0.5"), SHARED),
+        (asking("pod", count="half"), SHARED),
+    ],
+)
+def test_two_requests_and_one_that_is_no_number_are_refused_by_name(pod: Pod, field: str) -> None:
+    assert field in refused(plan(pod))["uid-pod"]
+
+
+def test_without_a_label_of_its_own_for_each_request_no_node_is_requested() -> None:
+    """Karpenter would place the trigger pods of several nodes on one."""
+    bare = a_node_pool("halves", (A10G_4,))
+    found = planned(*several(1), bare, environment=declared())
+    assert not found.nodes
+    assert "{key: plimsoll.dev/request, operator: Exists}" in only(found).warnings[0]
+
+
+def test_devices_that_are_not_declared_are_no_demand() -> None:
+    assert not planned(*several(1), HALVES, environment=an_environment()).demands
+
+
+@pytest.mark.parametrize(("resource", "blocked"), [(SHARED, False), (SLICE, True)])
+def test_queues_count_the_slices_of_mig_alone(resource: str, blocked: bool) -> None:
+    root, queue = a_queue("root", parent=""), a_queue("team", limit=0)
+    found = plan(*several(1, resource, queue="team"), root, queue)
+    assert bool(only(found).blocked) == blocked
+
+
+def test_limits_count_whole_gpus() -> None:
+    pool = a_node_pool("halves", (A10G_4,), requirements=[OPEN], limits={"nvidia.com/gpu": 4})
+    assert len(refused(planned(*several(17), pool, environment=declared()))) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"nodePool": "halves", "resource": "nvidia.com/other", "perGpu": 2}, "two entries are for the same nodes"),
+        ({"nodePool": "x", "resource": "nvidia.com/gpu", "perGpu": 2}, "renameByDefault"),
+        ({"nodePool": "x", "resource": "shared", "perGpu": 2}, "extended resource"),
+        ({"nodePool": "x", "resource": SHARED, "perGpu": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(PlimsollError, match=said):
+        declared(more)
+
+
+def test_only_trigger_pods_request_them() -> None:
+    with pytest.raises(PlimsollError, match="trigger-pod"):
+        declared(provisioner="capacity-buffer")

@@ -1,0 +1,69 @@
+"""Shared devices of a stack without NodeOverlays: the Environment's setting and the label that NodePools leave open."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.components.specs import ExistingGpuSoftware, GpuDiscoverySpec
+from plimsoll.stacks.shared_devices import shared_devices
+from tests.stacks.test_node_overlays import CLASS, EIGHT, FOUR, ONE, a_discovery, a_pool, gpu
+from tests.stacks.test_settings import run_stack
+
+OFF = {"nodeOverlays": False, "nvidiaDevicePlugin": {"enabled": False}, "gfd": {"mode": "off"}, "nfd": "off"}
+OPEN = {"key": "plimsoll.dev/request", "operator": "Exists"}
+
+
+@pytest.mark.parametrize("way", ["timeSlicing", "mps"])
+def test_replicas_of_each_gpu(way: str) -> None:
+    discovery = a_discovery(way=way, renameByDefault=True, resources=gpu(4))
+    found = shared_devices(discovery, {"pool": a_pool(EIGHT, ONE, "own.large")})
+    assert found.entries == [
+        {
+            "nodePool": "pool",
+            "instanceTypes": sorted([EIGHT, ONE, "own.large"]),
+            "resource": "nvidia.com/gpu.shared",
+            "perGpu": 4,
+        }
+    ]
+    assert not found.warnings
+
+
+def test_slices_depend_on_the_memory_of_the_type() -> None:
+    pool = a_pool("p4de.24xlarge", EIGHT, "own.large", **{"nvidia.com/mig.config": "all-1g.10gb"})
+    found = shared_devices(GpuDiscoverySpec(mig_strategy="mixed"), {"pool": pool})
+    assert [(each["instanceTypes"], each["perGpu"]) for each in found.entries] == [([EIGHT], 4), (["p4de.24xlarge"], 7)]
+    assert "not in the catalog" in found.warnings[0]
+
+
+def test_replicas_under_the_same_name_are_told() -> None:
+    found = shared_devices(a_discovery(resources=gpu(4)), {"pool": a_pool(ONE)})
+    assert not found.entries
+    assert "renameByDefault" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("overlays", "provisioner", "requested"),
+    [(False, "trigger-pod", True), (True, "trigger-pod", False), (False, "none", False)],
+)
+def test_the_stack_says_both_where_trigger_pods_request_them(
+    monkeypatch: pytest.MonkeyPatch, overlays: bool, provisioner: str, requested: bool
+) -> None:
+    monkeypatch.setattr("plimsoll.stacks.environment.find_gpu_software", lambda **_: ExistingGpuSoftware())
+    discovery = a_discovery(renameByDefault=True, resources=gpu(4)).manifest() | OFF | {"nodeOverlays": overlays}
+
+    def values(*types: str) -> dict[str, Any]:
+        pool = a_pool(*types).manifest()
+        return {"nodeClassRef": CLASS, "requirements": pool["template"]["spec"]["requirements"]}
+
+    made = run_stack(
+        "prod",
+        layer="environment",
+        environment={"demand": {"provisioner": provisioner}},
+        gpuDiscovery=discovery,
+        nodePools={"gpu": {**values(FOUR), "name": "named"}},
+    )
+    (environment,) = (each["inputs"] for each in made if each["inputs"].get("kind") == "Environment")
+    (pool,) = (each["inputs"] for each in made if each["inputs"].get("kind") == "NodePool")
+    devices = environment["spec"]["demand"].get("sharedDevices", [])
+    assert [(each["nodePool"], each["perGpu"]) for each in devices] == ([("named", 4)] if requested else [])
+    assert (OPEN in pool["spec"]["template"]["spec"]["requirements"]) == requested
