@@ -84,15 +84,17 @@ class Cluster:
         self.blocked |= {(each, node.node_pool) for each in node.instance_types}
 
     def bind(self, uid: str, node: str) -> bool:
-        """Onto the first GPU that has room, as a scheduler might; False where none has."""
+        """Onto the first GPUs that have room, as a scheduler might; False where there are not enough."""
         pod, taken = self.waiting[uid], self._taken[node]
         milli = milli_of(pod)
-        gpu = next((gpu for gpu, used in enumerate(taken) if used + milli <= 1000), None)
-        if gpu is None or devices_of(pod) != 1 or not self._allows(pod, node):
+        gpus = [gpu for gpu, used in enumerate(taken) if used + milli <= 1000][: devices_of(pod)]
+        if len(gpus) < devices_of(pod) or not self._allows(pod, node):
             return False
         del self.waiting[uid]
-        taken[gpu] += milli
-        labels = {**pod.labels, "runai-gpu-group": f"{node}-{gpu}"}
+        labels = dict(pod.labels)
+        for gpu in gpus:
+            taken[gpu] += milli
+            labels[f"runai-gpu-group/{node}-{gpu}"] = f"{node}-{gpu}"
         self.bound.append(
             pod.model_copy(update={"node_name": node, "phase": "Running", "conditions": (), "labels": labels})
         )

@@ -144,3 +144,21 @@ def test_classes_of_one_queue_share_what_it_may_have() -> None:
     pods = [a_waiting_pod("a", gpu_fraction="0.7", queue="team"), a_waiting_pod("b", gpu_fraction="0.7", queue="team")]
     other = pods[1].model_copy(update={"scheduler_name": "default-scheduler"})
     assert len(planned(pods[0], other, queue, ROOT, POOL).nodes) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "admitted"),
+    [
+        ({"gpu_fraction": "0.3333"}, 3),
+        ({"gpu_fraction": "0.3334"}, 2),
+        ({"gpu_fraction": "0.0625"}, 16),
+        ({"gpu_memory": "11500"}, 2),
+        ({"gpu_memory": "11501"}, 1),
+    ],
+)
+def test_a_queue_counts_fractions_exactly(asked: dict[str, str], admitted: int) -> None:
+    """A limit of one GPU; an A10G has 23000 MiB to share."""
+    pods = [a_waiting_pod(f"pod-{n:02}", queue="team", **asked) for n in range(admitted + 1)]
+    plan = planned(*pods, a_queue("team", limit=1), ROOT, a_node_pool("pool", ("g5.xlarge",)))
+    (left,) = refused(plan).values()
+    assert left.startswith("OverLimit")

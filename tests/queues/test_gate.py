@@ -12,6 +12,7 @@ from plimsoll.cluster.queues import Amount, QueueGate, QueueLoad, QueueLoads, is
 from plimsoll.labels import QUEUE
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup, Queue
+from plimsoll.packing import exact_milli
 from tests.builders import A100_MIB, a_node, a_snapshot
 from tests.queues.manifests import amounts, queue
 
@@ -223,4 +224,6 @@ def test_the_load_of_queues_is_what_bound_pods_take() -> None:
         a_bound_pod("elsewhere", devices=1),
     ]
     snapshot = a_snapshot(a_node("n"), *pods)
-    assert QueueLoads().update(snapshot, None) == {"leaf": QueueLoad(Amount(2000 + 1000 + 250 + 100), Amount(250))}
+    memory = exact_milli(A100_MIB // 4, A100_MIB // 100 * 100)
+    loads = QueueLoads().update(snapshot, None)
+    assert loads == {"leaf": QueueLoad(Amount(2000 + 1000 + memory + 100), Amount(memory))}

@@ -35,7 +35,7 @@ def as_json(usage: QueueUsage, following: NextGpu | None) -> dict[str, Any]:
             }
             for name, depth in usage.tree.nested()
         ],
-        "total": {resource.value: usage.total[resource] / MILLI for resource in Resource},
+        "total": {resource.value: float(usage.total[resource]) / MILLI for resource in Resource},
         "next": next_as_json(following),
         "warnings": list(usage.warnings),
     }
@@ -96,7 +96,7 @@ def _amounts(usage: QueueUsage, name: str, resource: Resource) -> dict[str, floa
         "pending": pending,
     }
     return {"overQuotaWeight": amounts.weight} | {
-        field: UNLIMITED if value is None else value / MILLI for field, value in values.items()
+        field: UNLIMITED if value is None else float(value) / MILLI for field, value in values.items()
     }
 
 
@@ -110,8 +110,8 @@ def next_as_json(following: NextGpu | None) -> dict[str, Any] | None:
 
 def _pod(each: QueuedPod) -> dict[str, Any]:
     pod = {"namespace": each.pod.namespace, "name": each.pod.name}
-    return {"queue": each.queue, "pod": pod, "gpus": each.gpu_milli / MILLI}
+    return {"queue": each.queue, "pod": pod, "gpus": float(each.gpu_milli) / MILLI}
 
 
 def _gpus(pod: QueuedPod) -> str:
-    return f"{pod.gpu_milli / MILLI:g} GPU" + ("s" if pod.gpu_milli > MILLI else "")
+    return f"{float(pod.gpu_milli) / MILLI:g} GPU" + ("s" if pod.gpu_milli > MILLI else "")

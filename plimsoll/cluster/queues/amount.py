@@ -8,7 +8,7 @@ from plimsoll.model.meta import HostRequest
 from plimsoll.packing import Milli
 
 MILLI: Final = 1000
-"""Amounts are whole thousandths, so that sums are exact."""
+"""Amounts are thousandths, whole or as fractions, so that sums are exact."""
 MB_MILLI_OF_MIB: Final = 2**20 / 1000
 """Thousandths of a MB (10^6 bytes) in a MiB."""
 
@@ -28,17 +28,17 @@ UNITS: Final = {Resource.GPU: "GPUs", Resource.CPU: "millicores", Resource.MEMOR
 class Amount:
     """In thousandths of a GPU, of a millicore and of a MB."""
 
-    gpu: int = 0
-    cpu: int = 0
-    memory: int = 0
+    gpu: Milli = 0
+    cpu: Milli = 0
+    memory: Milli = 0
 
     @classmethod
     def of(cls, gpu_milli: Milli, host: HostRequest) -> "Amount":
-        """What a pod requests, to the nearest thousandth of a GPU."""
-        return cls(round(gpu_milli), host.cpu_milli * MILLI, round(host.memory_mib * MB_MILLI_OF_MIB))
+        """What a pod requests."""
+        return cls(gpu_milli, host.cpu_milli * MILLI, round(host.memory_mib * MB_MILLI_OF_MIB))
 
-    def __getitem__(self, resource: Resource) -> int:
-        found: int = getattr(self, resource.value)
+    def __getitem__(self, resource: Resource) -> Milli:
+        found: Milli = getattr(self, resource.value)
         return found
 
     def __add__(self, other: "Amount") -> "Amount":
@@ -51,6 +51,6 @@ class Amount:
 NOTHING: Final = Amount()
 
 
-def shown(milli: int, resource: Resource) -> str:
+def shown(milli: Milli, resource: Resource) -> str:
     """An amount for people, such as `0.5 GPUs`."""
-    return f"{milli / MILLI:.10g} {UNITS[resource]}"
+    return f"{float(milli) / MILLI:.10g} {UNITS[resource]}"

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from plimsoll.cluster.queues.amount import MILLI, NOTHING, Amount, Resource
 from plimsoll.cluster.queues.tree import QueueTree
+from plimsoll.packing import Milli
 
 UNIT: Final = {Resource.GPU: MILLI, Resource.CPU: MILLI, Resource.MEMORY: 1}
 """Weighted amounts are whole GPUs and millicores; KAI's unit of memory is the byte."""
@@ -27,9 +28,9 @@ class Claim:
     """What one queue may have of one resource, among the queues of its level; amounts in thousandths."""
 
     name: str
-    guaranteed: int
+    guaranteed: Milli
     """Its quota, up to its requests and its limit."""
-    wanted: int
+    wanted: Milli
     """Its requests, up to its limit; at least `guaranteed`."""
     weight: float = 1
     """Over-quota weight; with 0 it gets nothing over its quota."""
@@ -96,7 +97,7 @@ def fair_shares(
     return shares
 
 
-def divide(total: int, claims: Collection[Claim], unit: int = MILLI, k_value: float = 0) -> dict[str, int]:
+def divide(total: Milli, claims: Collection[Claim], unit: int = MILLI, k_value: float = 0) -> dict[str, Milli]:
     """Divides one resource over the queues of one level, in thousandths. The order of the claims does not matter."""
     shares = {claim.name: claim.guaranteed for claim in claims}
     left = max(0, total - sum(shares.values()))
@@ -113,8 +114,8 @@ def divide(total: int, claims: Collection[Claim], unit: int = MILLI, k_value: fl
 
 
 def _divide_tier(
-    left: int, tier: Collection[Claim], shares: dict[str, int], unit: int, k_value: Fraction
-) -> tuple[int, list[tuple[Fraction, Claim]]]:
+    left: Milli, tier: Collection[Claim], shares: dict[str, Milli], unit: int, k_value: Fraction
+) -> tuple[Milli, list[tuple[Fraction, Claim]]]:
     """Adds to the shares of one priority by weight; returns the rest, and what each queue lost by rounding."""
     lost: dict[str, tuple[Fraction, Claim]] = {}
     again = True
@@ -129,7 +130,7 @@ def _divide_tier(
                 continue
             part, wanted = to_divide * weights[claim.name] / whole, claim.wanted - shares[claim.name]
             if wanted <= part:
-                given = wanted
+                given: Milli = wanted
                 lost.pop(claim.name, None)
                 again = again or wanted < part
             else:

@@ -8,6 +8,7 @@ from plimsoll.cluster.queues.amount import MILLI, Amount, Resource, shown
 from plimsoll.cluster.queues.load import QueueLoad
 from plimsoll.cluster.queues.tree import QueueTree
 from plimsoll.model.kai import Queue
+from plimsoll.packing import Milli
 from plimsoll.text import shortlist
 
 OVER_LIMIT: Final = "OverLimit"
@@ -132,5 +133,5 @@ def _who(name: str, queue: str) -> str:
     return f"Queue {name}" if name == queue else f"Queue {name}, above {queue},"
 
 
-def _part(milli: int) -> str:
-    return f"{milli / MILLI:.10g}"
+def _part(milli: Milli) -> str:
+    return f"{float(milli) / MILLI:.10g}"

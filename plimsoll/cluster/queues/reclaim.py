@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from plimsoll.cluster.queues.amount import NOTHING, Amount, Resource
 from plimsoll.cluster.queues.usage import QueuedPod, QueueUsage
+from plimsoll.packing import Milli
 
 
 class Reclaim:
@@ -108,11 +109,11 @@ class Reclaim:
         path, other = (self._tree.lineage(queue)[::-1] for queue in (self._wanted.queue, each.queue))
         return next(((ours, theirs) for ours, theirs in zip(path, other, strict=False) if ours != theirs), None)
 
-    def _quota(self, name: str) -> Callable[[Resource], int | None]:
+    def _quota(self, name: str) -> Callable[[Resource], Milli | None]:
         return lambda resource: self._tree.amounts(name, resource).quota
 
-    def _allocatable(self, name: str) -> Callable[[Resource], int | None]:
-        def most(resource: Resource) -> int | None:
+    def _allocatable(self, name: str) -> Callable[[Resource], Milli | None]:
+        def most(resource: Resource) -> Milli | None:
             amounts = self._tree.amounts(name, resource)
             if amounts.quota is None:
                 return amounts.limit
@@ -121,7 +122,7 @@ class Reclaim:
 
         return most
 
-    def _within(self, amount: Amount, most: Callable[[Resource], int | None]) -> bool:
+    def _within(self, amount: Amount, most: Callable[[Resource], Milli | None]) -> bool:
         return all((limit := most(resource)) is None or amount[resource] <= limit for resource in Resource)
 
 

@@ -16,6 +16,7 @@ from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import NAMESPACES, POD_GROUP_NAME, PodGroup
 from plimsoll.model.meta import HostRequest
+from plimsoll.packing import Milli
 from plimsoll.quantity import parse_cpu_milli, parse_memory_mib
 
 
@@ -29,7 +30,7 @@ class QueuedPod:
     preemptible: bool
 
     @property
-    def gpu_milli(self) -> int:
+    def gpu_milli(self) -> Milli:
         return self.requests.gpu
 
 
@@ -65,7 +66,7 @@ class QueueUsage:
         return dict(loads)
 
     @property
-    def free_gpu_milli(self) -> int:
+    def free_gpu_milli(self) -> Milli:
         """What no pod uses, in total rather than on one node."""
         return max(0, self.total.gpu - sum(each.gpu_milli for each in self.running))
 
