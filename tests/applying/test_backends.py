@@ -140,3 +140,14 @@ def test_attributes_that_a_killed_engine_cut_short_are_taken_away(tmp_path: Path
     FolderBackend(tmp_path).mend(STACK)
     assert (cut.exists(), whole.exists(), of_another.exists(), state.exists()) == (False, True, True, True)
     FolderBackend(tmp_path / "nothing").mend(STACK)
+
+
+def test_a_lock_that_was_never_written_to_its_end_is_cleared(tmp_path: Path) -> None:
+    folder = tmp_path / ".pulumi/locks/organization/plimsoll" / STACK
+    folder.mkdir(parents=True)
+    held, begun, cut = (folder / name for name in ("a.json", "b.json.18ea.tmp", "a.json.attrs"))
+    held.write_text('{"pid": 1}')
+    begun.write_text("")
+    cut.write_text('{"user.')
+    FolderBackend(tmp_path).mend(STACK)
+    assert sorted(folder.iterdir()) == [held]

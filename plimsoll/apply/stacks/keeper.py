@@ -46,7 +46,11 @@ class StateKeeper:
         return self._backend.tag(self._stack.name) != self.state.tag
 
     def prepare(self) -> None:
-        """Makes the stack where it is missing, and its settings file where another host made it."""
+        """Makes the stack where it is missing, and its settings file where another host made it; no engine of it runs.
+
+        What a killed engine left half written is cleared, as it would keep every further one out.
+        """
+        self._backend.mend(self._stack.name)
         state = self._backend.read(self._stack.name)
         if state is None:
             self._stack.init()

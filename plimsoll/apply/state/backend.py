@@ -105,9 +105,10 @@ class FolderBackend(Backend):
 
     def mend(self, stack: str) -> None:
         """The engine keeps a file's attributes in another beside it. Cut short, they keep it from reading the state;
-        without them it reads it.
+        without them it reads it. What it was about to write as a lock when it was killed, or the disk was full, it
+        takes for a lock that it cannot read.
         """
-        for folder, pattern in ((_STACKS, f"{stack}.json*.attrs"), (_LOCKS, f"**/{stack}/*.attrs")):
+        for folder, pattern in ((_STACKS, f"{stack}.json*.attrs"), (_LOCKS, f"**/{stack}/*")):
             for path in (self._folder / folder).glob(pattern):
                 with contextlib.suppress(FileNotFoundError):
                     if not _is_json(path.read_bytes()):
