@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,14 @@ from plimsoll.sandbox import Sandbox
 
 POLICIES = CHECKOUT / "policies"
 _SECONDS = 240
+
+
+def component_package(folder: Path) -> Path:
+    """A copy of the component package below `folder`: hosts of Pulumi write a cache of its schema beside it."""
+    copied = folder / "components"
+    shutil.copytree(CHECKOUT / "components", copied, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / ".venv").symlink_to(sys.prefix)
+    return copied
 
 
 class CommandFailedError(AssertionError):

@@ -10,8 +10,7 @@ import yaml
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
 from tests.e2e.kube import Kube
-from tests.e2e.stacks import PulumiFolder
-from tests.pages import CHECKOUT
+from tests.e2e.stacks import PulumiFolder, component_package
 
 pytestmark = pytest.mark.e2e
 
@@ -55,7 +54,7 @@ outputs:
 def project(nap_sandbox: Sandbox, tmp_path: Path) -> PulumiFolder:
     Installation(missing_programs(find_programs(["pulumi-language-yaml"]))).run()
     host = part("pulumi-language-yaml").cached
-    (tmp_path / "Pulumi.yaml").write_text(PROGRAM.format(components=CHECKOUT / "components"))
+    (tmp_path / "Pulumi.yaml").write_text(PROGRAM.format(components=component_package(tmp_path / "plimsoll")))
     state = tmp_path / "state"
     state.mkdir()
     path = f"{host}:{nap_sandbox.environ()['PATH']}"

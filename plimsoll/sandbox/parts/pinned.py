@@ -78,8 +78,9 @@ class Part:
     def cached(self) -> Path:
         """The folder in the cache; its name changes with anything that changes the build."""
         digest = hashlib.sha256(" ".join([self.linker_flags, *self.tags]).encode())
-        for name in ("go.mod", "go.sum"):
-            digest.update((self.source / name).read_bytes())
+        for name in ("go.mod", "go.sum", "main.go"):
+            if (self.source / name).exists():
+                digest.update((self.source / name).read_bytes())
         return home.cache() / "parts" / f"{self.name}-{self.version}-{digest.hexdigest()[:10]}"
 
 
@@ -216,6 +217,18 @@ PARTS: Final = (
         ),
     ),
     Part(
+        "pulumi-language-nodejs",
+        _PULUMI_SDK,
+        build_seconds=20,
+        programs=(Program("pulumi-language-nodejs", f"{_PULUMI_SDK}/nodejs/cmd/pulumi-language-nodejs"),),
+    ),
+    Part(
+        "pulumi-gen-nodejs",
+        "github.com/pulumi/pulumi/pkg/v3",
+        build_seconds=15,
+        programs=(Program("pulumi-gen-nodejs", "plimsoll.dev/tools/pulumi-gen-nodejs"),),
+    ),
+    Part(
         "kai",
         "github.com/NVIDIA/KAI-scheduler",
         build_seconds=5,
@@ -243,10 +256,11 @@ def part_names(*, karpenter: bool = True, trainer: bool = False, lws: bool = Tru
     `helm` renders the charts of stacks: no process of the sandbox needs it.
 
     None runs Cluster Autoscaler, whose definition of ProvisioningRequest is there to be asked for by name, nor
-    Prometheus, of which tests take promtool, nor Pulumi programs in YAML.
+    Prometheus, of which tests take promtool, nor Pulumi programs in YAML or for Node.js.
     """
     left_out = {
         "karpenter": not karpenter, "jobset": not trainer, "trainer": not trainer, "lws": not lws, "helm": not helm,
         "cluster-autoscaler": True, "prometheus": True, "pulumi-language-yaml": True,
+        "pulumi-language-nodejs": True, "pulumi-gen-nodejs": True,
     }  # fmt: skip
     return [p.name for p in PARTS if not left_out.get(p.name)]
