@@ -1,5 +1,6 @@
 """The component package `plimsoll`: its provider, for programs in any language, and its schema."""
 
+import re
 import sys
 from importlib.metadata import version
 from typing import Any, Final
@@ -32,6 +33,7 @@ def schema(components: Components) -> str:
 class _Provider(ComponentProvider):
     def __init__(self, components: Components) -> None:
         super().__init__(components, NAME, version=version("plimsoll"))
+        self.schema = _named(str(self.schema))
 
     def construct(
         self, name: str, resource_type: str, inputs: Any, options: pulumi.ResourceOptions | None = None
@@ -61,3 +63,8 @@ class _Provider(ComponentProvider):
         declared = {name: each for name, each in properties.items() if name not in later}
         mapped = super().map_input_properties(known, declared, mapping, component_name, property_path)
         return {**mapped, **{mapping[name]: value for name, value in later.items()}}
+
+
+def _named(schema: str) -> str:
+    """The schema with its types' names without `Args`, which generators of SDKs add to them."""
+    return re.sub(rf"({NAME}:index:\w+)Args\b", r"\1", schema)

@@ -29,3 +29,4 @@ def test_its_schema_has_every_packaged_component() -> None:
     assert schema["name"] == "plimsoll"
     assert set(schema["resources"]) == {f"plimsoll:index:{each.__name__}" for each in PACKAGED}
     assert all(each["isComponent"] for each in schema["resources"].values())
+    assert not any(name.endswith("Args") for name in schema["types"]), "generators add it"
