@@ -41,8 +41,8 @@ SCHEMAS = {
 """How the apiserver sorts the loop's requests, the first that fits."""
 
 
-def install(connection: Connection, environment: dict[str, Any]) -> None:
-    """Definitions, the controller's rights, an Environment of that spec, and the schemas that sort requests."""
+def install(connection: Connection, environment: dict[str, Any], name: str = "bench") -> None:
+    """Definitions, the controller's rights, an Environment of that name and spec, the schemas that sort requests."""
     for definition in definitions():
         apply(connection, CRDS, definition)
     rbac, user = "rbac.authorization.k8s.io", IDENTITIES["controller"].user
@@ -57,14 +57,14 @@ def install(connection: Connection, environment: dict[str, Any]) -> None:
         f"/apis/{rbac}/v1/clusterrolebindings",
         {**binding, "subjects": [subject], "roleRef": role_ref},
     )
-    for name in (NAMESPACE, TRIGGER_NAMESPACE):
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    for each in (NAMESPACE, TRIGGER_NAMESPACE):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": each}}
         apply(connection, "/api/v1/namespaces", namespace)
-    declared = {"apiVersion": API_VERSION, "kind": "Environment", "metadata": {"name": "bench"}, "spec": environment}
+    declared = {"apiVersion": API_VERSION, "kind": "Environment", "metadata": {"name": name}, "spec": environment}
     apply(connection, f"{OURS}/environments", declared)
-    for precedence, (name, rule) in enumerate(SCHEMAS.items(), 90):
+    for precedence, (schema, rule) in enumerate(SCHEMAS.items(), 90):
         path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
-        apply(connection, path, _flow_schema(name, precedence, rule, user))
+        apply(connection, path, _flow_schema(schema, precedence, rule, user))
 
 
 def define_karpenter(connection: Connection) -> None:

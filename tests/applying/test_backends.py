@@ -41,6 +41,14 @@ def test_a_written_state_has_another_tag(tmp_path: Path) -> None:
     assert backend.stacks() == []
 
 
+def test_stacks_of_other_clusters_are_not_listed(tmp_path: Path) -> None:
+    for name in ("capacity-prod-0", "capacity-prod-1", "capacity-prod-eu-0", "other"):
+        write(tmp_path, name)
+    assert FolderBackend(tmp_path).stacks("capacity-prod-eu-") == ["capacity-prod-eu-0"]
+    asked = open_backend("gs://bucket", export=lambda _: b"", names=lambda: ["capacity-prod-0", "other"])
+    assert asked.stacks("capacity-prod-") == ["capacity-prod-0"]
+
+
 def test_a_state_that_is_no_checkpoint(tmp_path: Path) -> None:
     write(tmp_path).write_text("half a fi")
     with pytest.raises(StateUnreadableError, match=STACK):

@@ -95,6 +95,18 @@ def test_a_burst_of_shares(tmp_path: Path) -> None:
     assert of_all["triggers"] == 2
 
 
+def test_one_more_cluster_on_a_backend() -> None:
+    figures = bench("fleet", "--clusters", "2", "--deltas", "1", "--others", "20", "--seconds", "3")
+
+    first, second = figures["clusters"]
+    assert figures["atRest"]["requests"] == 0
+    assert figures["stored"]["objects"] > 20
+    assert first["deltas"][0]["writes"] > 0
+    for key in ("requests", "bytesRead", "bytesWritten"):
+        assert second["start"][key] < 1.5 * first["start"][key], "it reads nothing of 20 others"
+        assert second["deltas"][0][key] < 1.5 * first["deltas"][0][key]
+
+
 def test_a_node_list_as_a_command(byo_sandbox: Sandbox, kube: Connect, tmp_path: Path) -> None:
     """Nodes that are there already are counted apart; where there is no terminal nothing is drawn."""
     source = tmp_path / "nodes.csv"

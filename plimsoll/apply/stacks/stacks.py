@@ -170,7 +170,8 @@ class Stacks:
         return [self._shards[name] for name in names if name in self._shards]
 
     def _there(self) -> list[str]:
-        return [name for name in self._backend.stacks() if self._settings.shard_number(name) is not None]
+        named = self._backend.stacks(self._settings.stack_prefix)
+        return [name for name in named if self._settings.shard_number(name) is not None]
 
     @cached_property
     def _pulumi(self) -> tuple[Path, VersionInfo]:

@@ -28,7 +28,8 @@ _ROOM: Final = 4 * 1024 * 1024
 class Backend:
     """Names and states of the project's stacks. Every method may raise BackendUnreachableError."""
 
-    def stacks(self) -> list[str]:
+    def stacks(self, prefix: str = "") -> list[str]:
+        """Names that begin with `prefix`; other clusters may keep theirs beside them."""
         raise NotImplementedError
 
     def read(self, stack: str) -> State | None:
@@ -77,8 +78,8 @@ class FolderBackend(Backend):
                 f"the backend's folder {folder}: {error.strerror}", "name a folder that can be written with --backend"
             ) from None
 
-    def stacks(self) -> list[str]:
-        return sorted(path.stem for path in (self._folder / _STACKS).glob("*.json"))
+    def stacks(self, prefix: str = "") -> list[str]:
+        return sorted(path.stem for path in (self._folder / _STACKS).glob(f"{prefix}*.json"))
 
     def read(self, stack: str) -> State | None:
         path = self._path(stack)
@@ -138,8 +139,8 @@ class S3Backend(Backend):
         self._prefix = f"{prefix}/" if prefix else ""
         self._client = _s3_client(query)
 
-    def stacks(self) -> list[str]:
-        names = (key.rpartition("/")[2] for key in self._keys(_STACKS))
+    def stacks(self, prefix: str = "") -> list[str]:
+        names = (key.rpartition("/")[2] for key in self._keys(_STACKS + prefix))
         return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
 
     def read(self, stack: str) -> State | None:
@@ -213,8 +214,8 @@ class ExportingBackend(Backend):
         self._export = export
         self._names = names
 
-    def stacks(self) -> list[str]:
-        return sorted(self._names())
+    def stacks(self, prefix: str = "") -> list[str]:
+        return sorted(name for name in self._names() if name.startswith(prefix))
 
     def read(self, stack: str) -> State | None:
         return State.read(stack, self._export(stack), None) if stack in self._names() else None
