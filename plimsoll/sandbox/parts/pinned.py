@@ -240,8 +240,42 @@ PARTS: Final = (
         build_seconds=3,
         files=(ModuleFile("crds", "config/crd"),),
     ),
+    Part(
+        "argo-cd",
+        "github.com/argoproj/argo-cd/v3",
+        build_seconds=6,
+        files=(
+            ModuleFile("crds/application.yaml", "manifests/crds/application-crd.yaml"),
+            ModuleFile("crds/appproject.yaml", "manifests/crds/appproject-crd.yaml"),
+        ),
+    ),
+    Part(
+        "flux-kustomize-controller",
+        "github.com/fluxcd/kustomize-controller",
+        build_seconds=2,
+        files=(ModuleFile("crds", "config/crd/bases"),),
+    ),
+    Part(
+        "flux-source-controller",
+        "github.com/fluxcd/source-controller",
+        build_seconds=2,
+        files=(ModuleFile("crds", "config/crd/bases"),),
+    ),
 )
 """Longest build first, so that builds side by side end together."""
+
+BY_NAME: Final = (
+    "cluster-autoscaler",
+    "prometheus",
+    "pulumi-language-yaml",
+    "pulumi-language-nodejs",
+    "pulumi-gen-nodejs",
+    "argo-cd",
+    "flux-kustomize-controller",
+    "flux-source-controller",
+)
+"""Parts that are there to be asked for: the definition of ProvisioningRequest, promtool, programs in other languages,
+the definitions of GitOps tools."""
 
 
 def part(name: str) -> Part:
@@ -255,12 +289,10 @@ def part_names(*, karpenter: bool = True, trainer: bool = False, lws: bool = Tru
     `karpenter` launches nodes, `trainer` is Kubeflow Trainer with JobSet, `lws` is LeaderWorkerSet's controller, and
     `helm` renders the charts of stacks: no process of the sandbox needs it.
 
-    None runs Cluster Autoscaler, whose definition of ProvisioningRequest is there to be asked for by name, nor
-    Prometheus, of which tests take promtool, nor Pulumi programs in YAML or for Node.js.
+    No sandbox runs what is BY_NAME.
     """
     left_out = {
         "karpenter": not karpenter, "jobset": not trainer, "trainer": not trainer, "lws": not lws, "helm": not helm,
-        "cluster-autoscaler": True, "prometheus": True, "pulumi-language-yaml": True,
-        "pulumi-language-nodejs": True, "pulumi-gen-nodejs": True,
+        **dict.fromkeys(BY_NAME, True),
     }  # fmt: skip
     return [p.name for p in PARTS if not left_out.get(p.name)]
