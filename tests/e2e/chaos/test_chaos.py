@@ -243,10 +243,11 @@ def is_object(resource: dict[str, Any]) -> bool:
 
 
 def owned(cluster: Kube) -> set[tuple[str, ...]]:
-    """What carries the label of a capacity stack."""
+    """What carries the label of a capacity stack and is not on its way out, which a state has forgotten already."""
     found: set[tuple[str, ...]] = set()
     for kind in OWNED_KINDS:
-        found |= {identity({**each, "kind": kind.kind}) for each in labelled(cluster, kind)}
+        objects = (each for each in labelled(cluster, kind) if "deletionTimestamp" not in each["metadata"])
+        found |= {identity({**each, "kind": kind.kind}) for each in objects}
     return found
 
 
