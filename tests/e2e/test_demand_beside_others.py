@@ -253,3 +253,4 @@ def test_trigger_pods_request_nodes_for_shared_devices_and_mig_slices(
         assert [len(claims_of(cluster, pool)) for pool in announced] == [2, 1]
     for name in asking:
         cluster.delete("v1", "Pod", name)
+    declare_demand(cluster, "trigger-pod", sharedDevices=None)

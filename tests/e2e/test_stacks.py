@@ -156,7 +156,7 @@ def test_the_controller_may_do_its_work_and_nothing_else(
     assert refusal(lambda: controller.apply(new)).code == 403
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"holderIdentity": "test"}}
     assert refusal(lambda: controller.apply({**lease, "metadata": {"name": "a", "namespace": "default"}})).code == 403
-    controller.apply({**lease, "metadata": {"name": "a", "namespace": "plimsoll-system"}})
+    controller.create({**lease, "metadata": {"name": "a", "namespace": "plimsoll-system"}})
     admin.delete("coordination.k8s.io/v1", "Lease", "a", "plimsoll-system")
 
 

@@ -136,7 +136,7 @@ def test_the_keyboard_reaches_everything(page: Page, address: str) -> None:
     page.keyboard.press("2")
     page.get_by_role("heading", name="Queues", exact=True).wait_for()
     page.keyboard.press("j")
-    assert page.evaluate("() => document.querySelector('main').contains(document.activeElement)")
+    page.wait_for_function("() => document.querySelector('main').contains(document.activeElement)")
     page.keyboard.press("?")
     page.get_by_role("dialog").wait_for()
     page.keyboard.press("Escape")
