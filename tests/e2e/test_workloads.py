@@ -160,8 +160,11 @@ def test_a_served_preset_goes_through_a_rollout_and_is_scaled_by_an_autoscaler(c
         return [each[each.index("--max-model-len") + 1] for each in args]
 
     await_condition(lambda: contexts() == ["4096"], 60, "the server is ready")
-    seen = cluster.get(API, "Workspace", "served", NAMESPACE) or {}
-    assert (seen["status"]["contextLength"], seen["status"]["replicas"]) == (4096, 1)
+
+    def status() -> dict[str, Any]:
+        return (cluster.get(API, "Workspace", "served", NAMESPACE) or {}).get("status", {})
+
+    await_condition(lambda: (status().get("contextLength"), status().get("replicas")) == (4096, 1), 30, "the status")
     service = cluster.get("v1", "Service", "served", NAMESPACE) or {}
     [pod] = pods_of(cluster, "served")
     assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
