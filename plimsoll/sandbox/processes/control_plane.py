@@ -92,7 +92,7 @@ def kube_controller_manager(folder: Folder, ports: Mapping[str, int]) -> Process
         "kube-controller-manager",
         "controller-manager",
         # Longer than KWOK's leases are renewed by, see kwok.yaml.
-        "--node-monitor-grace-period=200s",
+        "--node-monitor-grace-period=700s",
         "--kube-api-qps=200",
         "--kube-api-burst=400",
         f"--root-ca-file={folder.certificates / AUTHORITY}",
