@@ -46,7 +46,7 @@ CONTROLLER: Final[list[Rule]] = [
     _rule(_AUTOSCALING, ["capacitybuffers", "provisioningrequests"], _SEE),
 ]
 """In all namespaces: what the controller reads, owns and reports to. Each right is used, see
-tests/e2e/test_least_rights.py."""
+tests/e2e/production/test_least_rights.py."""
 
 CONTROLLER_IN_ITS_NAMESPACE: Final[list[Rule]] = [
     _rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),

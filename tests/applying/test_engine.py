@@ -16,7 +16,7 @@ from semver import VersionInfo
 
 from plimsoll.apply import UpdateFailedError, UpdateInterruptedError
 from plimsoll.apply.engine import HOLDER, CapacityStack, Engine, end_orphans, end_session, is_running
-from tests.e2e.awaiting import await_condition
+from tests.awaiting import await_condition
 
 HERE = socket.gethostname()
 DEAD = 2**22 - 1

@@ -11,7 +11,7 @@ from plimsoll.apply.delta import Outcome
 from plimsoll.apply.state import State
 from plimsoll.errors import PlimsollError
 from tests.applying.states import FakeLease
-from tests.e2e.capacity import a_claim, creating, names
+from tests.e2e.applying.capacity import a_claim, creating, names
 
 MANY = creating(*(a_claim(f"c-{number}", workspace=f"w-{number}") for number in range(250)))
 """So many that they are spread over two stacks."""

@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.apply import EXPIRED_HOLDERS, Lease, LeaseHeldError, LeaseLostError, LeaseSettings, WriterStoppingError
 from plimsoll.kube import ConnectionFailedError, RequestError
-from tests.e2e.awaiting import await_condition
+from tests.awaiting import await_condition
 
 SETTINGS = LeaseSettings(duration=3.0, renew_deadline=2.0, retry_period=0.01)
 

@@ -13,7 +13,7 @@ import pytest
 from plimsoll.apply import LockedError, LockHolder
 from plimsoll.apply.engine import HOLDER
 from plimsoll.apply.stacks import break_stale
-from tests.e2e.awaiting import await_condition
+from tests.awaiting import await_condition
 
 HERE = socket.gethostname()
 DEAD = 2**22 - 1

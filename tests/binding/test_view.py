@@ -6,8 +6,8 @@ import pytest
 
 from plimsoll.bind import Cluster
 from plimsoll.model.cluster import Pod
+from tests.awaiting import await_condition
 from tests.binding.cluster import SETTINGS
-from tests.e2e.awaiting import await_condition
 from tests.observing.apiserver import FakeApiserver, listening
 
 NODES, PODS = "/api/v1/nodes", "/api/v1/pods"

@@ -1,7 +1,6 @@
 """Sandboxes for the tests that run on real parts. They go down with the test run, in whatever way it ends."""
 
 import os
-import uuid
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -14,9 +13,10 @@ from demo.working_copy import make
 from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
-from tests.e2e.admission import prepare_admission
-from tests.e2e.awaiting import await_condition
-from tests.e2e.kube import Kube
+from tests.awaiting import await_condition
+from tests.e2e.admission.objects import prepare_admission
+from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.sandboxes import take_down_sandboxes, up_sandbox
 
 _TOLD_LINES = 30
 _SHARED = {
@@ -28,7 +28,6 @@ _SHARED = {
     "nap_sandbox": "byo and nap",
 }
 """Groups of tests, by the sandbox that they share."""
-_up: list[Sandbox] = []
 
 
 def _group_of(item: pytest.Item) -> str | None:
@@ -36,7 +35,7 @@ def _group_of(item: pytest.Item) -> str | None:
     if item.get_closest_marker("e2e") is None:
         return None
     shared = sorted(_SHARED.keys() & set(getattr(item, "fixturenames", ())))
-    return _SHARED[shared[0]] if shared else item.path.name
+    return _SHARED[shared[0]] if shared else item.nodeid.partition("::")[0]
 
 
 # First, as xdist reads the groups in this hook.
@@ -53,8 +52,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Sandboxes go with the last test of their group: idle ones would take cores and memory from others."""
     if nextitem is None or _group_of(nextitem) != _group_of(item):
-        while _up:
-            _up.pop().down()
+        take_down_sandboxes()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -79,17 +77,6 @@ def sandbox_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("PLIMSOLL_HOME", str(home))
         patch.delenv("PLIMSOLL_SANDBOX", raising=False)
         yield home
-
-
-def up_sandbox(name: str, *, karpenter: bool, trainer: bool = False, audit: bool = False) -> Iterator[Sandbox]:
-    """A sandbox of its own, for tests whose objects would be in the way of others."""
-    sandbox = Sandbox.named(f"{name}-{uuid.uuid4().hex[:6]}")
-    sandbox.up(karpenter=karpenter, trainer=trainer, audit=audit, tied=True)
-    _up.append(sandbox)
-    try:
-        yield sandbox
-    finally:
-        sandbox.down()
 
 
 @pytest.fixture(scope="session")

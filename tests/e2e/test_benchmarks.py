@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.home import sandboxes
 from plimsoll.sandbox import Sandbox
-from tests.e2e.kube import Kube
+from tests.e2e.cluster.kube import Kube
 from tests.pages import CHECKOUT
 
 pytestmark = pytest.mark.e2e

@@ -22,9 +22,9 @@ from plimsoll.observe.cluster import Observer, read_cluster
 from plimsoll.plan import validate
 from plimsoll.report import Reporter
 from plimsoll.sandbox import Sandbox
-from tests.e2e.awaiting import await_condition
-from tests.e2e.kube import Kube, Manifest
-from tests.e2e.relay import relaying
+from tests.awaiting import await_condition
+from tests.e2e.cluster.kube import Kube, Manifest
+from tests.e2e.cluster.relay import relaying
 
 pytestmark = pytest.mark.e2e
 

@@ -15,8 +15,8 @@ from plimsoll.errors import PlimsollError
 from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.nodes import Made, make_nodes, read_node_list
-from tests.e2e.awaiting import await_condition
-from tests.e2e.kube import Kube, Manifest
+from tests.awaiting import await_condition
+from tests.e2e.cluster.kube import Kube, Manifest
 
 pytestmark = pytest.mark.e2e
 

@@ -1,4 +1,7 @@
-"""Changes of a Workspace, each with what is said of it; tests/e2e/test_admission.py asks the cluster the same."""
+"""Changes of a Workspace, each with what is said of it.
+
+tests/e2e/admission/test_admission.py asks the cluster the same.
+"""
 
 from typing import Any, NamedTuple
 

@@ -2,7 +2,7 @@
 
 from plimsoll.labels import SCHEMA, SCHEMA_VERSION
 from plimsoll.observe.cluster import DEFINITIONS, NODE_CLAIMS, NewerSchemaError, Observer
-from tests.e2e.awaiting import await_condition
+from tests.awaiting import await_condition
 from tests.observing.apiserver import FakeApiserver
 
 CLAIMS = NODE_CLAIMS

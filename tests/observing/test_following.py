@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
 from plimsoll.observe.cluster import DEFINITIONS, DEPLOYMENTS, NODES, PODS, NotSyncedError, Observer
-from tests.e2e.awaiting import await_condition
+from tests.awaiting import await_condition
 from tests.observing.apiserver import END, FakeApiserver
 from tests.observing.conftest import CORE
 

@@ -9,7 +9,7 @@ import psutil
 from pulumi.runtime.proto import language_pb2
 
 from plimsoll.sandbox import with_program
-from tests.e2e.awaiting import await_condition
+from tests.awaiting import await_condition
 
 
 def asked(kind: str, program: str = "", arguments: Sequence[str] = ("127.0.0.1:1",)) -> language_pb2.RunPluginRequest:

@@ -5,9 +5,9 @@ import threading
 from typing import Any
 
 from plimsoll.kube import ConnectionFailedError, RequestError
-from tests.e2e.demand import NAMESPACE as SHARES
-from tests.e2e.demand import add_shares
-from tests.e2e.kube import Kube, Manifest
+from tests.e2e.cluster.kube import Kube, Manifest
+from tests.e2e.demand.environment import NAMESPACE as SHARES
+from tests.e2e.demand.environment import add_shares
 
 API = "plimsoll.dev/v1alpha1"
 CLAIM = ("karpenter.sh/v1", "NodeClaim")

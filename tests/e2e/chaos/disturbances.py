@@ -11,10 +11,10 @@ from random import Random
 import psutil
 
 from plimsoll.kube import RequestError
-from tests.e2e.awaiting import await_condition
+from tests.awaiting import await_condition
 from tests.e2e.chaos.loops import Loops
 from tests.e2e.chaos.proxy import Proxy, Request
-from tests.e2e.kube import Kube
+from tests.e2e.cluster.kube import Kube
 
 LEASE = ("coordination.k8s.io/v1", "Lease", "plimsoll", "plimsoll-system")
 _START_SECONDS = 60.0

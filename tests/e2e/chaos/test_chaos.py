@@ -22,15 +22,15 @@ from plimsoll.apply.state import OWNED_KINDS
 from plimsoll.kube import Kind
 from plimsoll.labels import SHARD
 from plimsoll.sandbox import Sandbox
-from tests.e2e.awaiting import await_condition
+from tests.awaiting import await_condition
 from tests.e2e.chaos.changes import API, NAMESPACE, POOL, Changes, claims_of, workspace
 from tests.e2e.chaos.disturbances import DISTURBANCES, Stage, hold, schedule
 from tests.e2e.chaos.loops import Loops
 from tests.e2e.chaos.proxy import Proxy, proxying
 from tests.e2e.chaos.witness import Witness
-from tests.e2e.conditions import condition
-from tests.e2e.demand import EIGHT_GPUS, add_pool, declare_demand
-from tests.e2e.kube import Kube
+from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.kube import Kube
+from tests.e2e.demand.environment import EIGHT_GPUS, add_pool, declare_demand
 
 pytestmark = pytest.mark.e2e
 

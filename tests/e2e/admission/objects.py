@@ -1,0 +1,60 @@
+"""A cluster that judges objects: the policies of admission, and the kinds that they are about."""
+
+from typing import Any
+
+import yaml
+
+from plimsoll.components import rule_policies
+from plimsoll.components.specs import definitions
+from plimsoll.kube import RequestError
+from plimsoll.sandbox.parts import part
+from tests.awaiting import await_condition
+from tests.e2e.cluster.kube import Kube
+
+ADMISSION = "admissionregistration.k8s.io/v1"
+KINDS = (
+    ("plimsoll.dev/v1alpha1", "Workspace"),
+    ("plimsoll.dev/v1alpha1", "Environment"),
+    ("karpenter.sh/v1", "NodePool"),
+    ("karpenter.sh/v1", "NodeClaim"),
+    ("kaito.sh/v1beta1", "Workspace"),
+    ("kaito.sh/v1beta1", "InferenceSet"),
+)
+
+
+def prepare_admission(cluster: Kube) -> None:
+    """The kinds are served, and the policies are there."""
+    for definition in definitions():
+        cluster.apply(definition)
+    for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
+        cluster.apply(yaml.safe_load(path.read_text()))
+    for kind in ("Workspace", "InferenceSet"):
+        cluster.apply(_of_kaito(kind))
+    await_condition(lambda: _served(cluster), message="the kinds are served")
+    for name, admission in rule_policies().items():
+        metadata = {"name": name}
+        policy = {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": metadata}
+        cluster.apply(policy | {"spec": admission["policy"]})
+        binding = {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata}
+        cluster.apply(binding | {"spec": {"policyName": name, **admission["binding"]}})
+
+
+def _served(cluster: Kube) -> bool:
+    try:
+        return all(cluster.list(version, kind) == [] for version, kind in KINDS)
+    except RequestError:
+        return False
+
+
+def _of_kaito(kind: str) -> dict[str, Any]:
+    """A kind of KAITO's group that takes any field: its own definition is not ours to carry."""
+    plural = f"{kind.lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.kaito.sh"},
+        "spec": {"group": "kaito.sh", "scope": "Namespaced", "names": names, "versions": [version]},
+    }

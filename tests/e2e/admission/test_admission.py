@@ -1,0 +1,200 @@
+"""Admission of Workspaces by a real apiserver: its CEL says what the engine's Python says."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from plimsoll.kube import RequestError
+from plimsoll.model.api import (
+    INSTANCE_TYPE_GIVEN,
+    INSTANCE_TYPE_REQUIRED,
+    PARTITION_FORBIDDEN,
+    SELECTOR_RESERVED,
+    TEMPLATE_RESERVED,
+    EnvironmentSpec,
+    WorkspaceSpec,
+    changes_refused,
+)
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.kube import Kube
+from tests.immutability.cases import CHANGES, SLICE, Change, on, running, template
+
+pytestmark = pytest.mark.e2e
+
+API = "plimsoll.dev/v1alpha1"
+PREFIXES = ", ".join(EnvironmentSpec().reserved_label_prefixes)
+
+
+@pytest.fixture(scope="module")
+def cluster(admission_sandbox: Sandbox) -> Iterator[Kube]:
+    with closing(Kube(admission_sandbox.kubeconfig)) as kube:
+        yield kube
+
+
+def workspace(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": API,
+        "kind": "Workspace",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def said(call: Callable[[], Any]) -> str:
+    """What the cluster refuses with; empty where it does not."""
+    try:
+        call()
+    except RequestError as error:
+        return error.message
+    return ""
+
+
+def environment(cluster: Kube, mode: str, admission: str | None = None) -> None:
+    """Declares the mode, and waits until the policies know it."""
+    spec = {"nodeAutoProvisioning": mode} | ({"admission": admission} if admission else {})
+    cluster.apply({"apiVersion": API, "kind": "Environment", "metadata": {"name": "test"}, "spec": spec})
+    probe = workspace("probe", on() if mode == "enabled" else on(instanceType="a"))
+
+    def settled() -> bool:
+        refused = bool(said(lambda: cluster.apply(probe)))
+        cluster.delete(API, "Workspace", "probe")
+        return refused == (admission in (None, "deny"))
+
+    await_condition(settled, message=f"{mode} {admission} is known to the policies")
+
+
+@pytest.fixture(scope="module")
+def before(cluster: Kube) -> list[Change]:
+    """Every Workspace before its change, made while nothing is refused."""
+    environment(cluster, "disabled", "off")
+    for change in CHANGES:
+        cluster.apply(workspace(change.name, change.before))
+    return list(CHANGES)
+
+
+@pytest.mark.parametrize("mode", ["disabled", "enabled"])
+def test_the_cluster_and_the_engine_agree_on_changes(cluster: Kube, before: list[Change], mode: str) -> None:
+    environment(cluster, mode)
+    differing = {}
+    for change in before:
+        message = said(lambda change=change: cluster.apply(workspace(change.name, change.after)))  # type: ignore[misc]
+        old, new = WorkspaceSpec.model_validate(change.before), WorkspaceSpec.model_validate(change.after)
+        expected = changes_refused(old, new, auto_provisioning=mode == "enabled")
+        if bool(message) != bool(expected) or not all(each in message for each in expected):
+            differing[change.name] = (message, expected)
+        if not message:
+            environment(cluster, mode, "off")
+            cluster.delete(API, "Workspace", change.name)
+            cluster.apply(workspace(change.name, change.before))
+            environment(cluster, mode)
+    assert differing == {}
+
+
+@pytest.mark.parametrize(
+    ("mode", "spec", "message"),
+    [
+        ("disabled", on(instanceType="a"), INSTANCE_TYPE_GIVEN.format(given="a")),
+        ("disabled", on(), ""),
+        ("disabled", on(partition=SLICE), ""),
+        ("enabled", on(), INSTANCE_TYPE_REQUIRED),
+        ("enabled", on(instanceType=""), INSTANCE_TYPE_REQUIRED),
+        ("enabled", {}, INSTANCE_TYPE_REQUIRED),
+        ("enabled", on(instanceType="a"), ""),
+        ("enabled", on(instanceType="a", partition=SLICE), PARTITION_FORBIDDEN),
+        (
+            "disabled",
+            {**running(), "resource": {"labelSelector": {"matchLabels": {"kaito.sh/workspace": "w", "pool": "a"}}}},
+            SELECTOR_RESERVED.format(keys="kaito.sh/workspace", prefixes=PREFIXES),
+        ),
+        (
+            "disabled",
+            {
+                **running(),
+                "resource": {
+                    "labelSelector": {"matchExpressions": [{"key": "plimsoll.dev/workspace", "operator": "Exists"}]}
+                },
+            },
+            SELECTOR_RESERVED.format(keys="plimsoll.dev/workspace", prefixes=PREFIXES),
+        ),
+        (
+            "disabled",
+            {
+                "inference": {
+                    "template": {
+                        **template("own:1")["inference"]["template"],
+                        "metadata": {"labels": {"karpenter.sh/a": "b"}},
+                    }
+                }
+            },
+            TEMPLATE_RESERVED.format(keys="karpenter.sh/a", prefixes=PREFIXES),
+        ),
+        ("disabled", template("own:1"), ""),
+    ],
+)
+def test_what_may_be_made_in_a_mode(cluster: Kube, mode: str, spec: dict[str, Any], message: str) -> None:
+    environment(cluster, mode)
+    try:
+        told = said(lambda: cluster.apply(workspace("made", spec)))
+        assert message in told
+        assert bool(told) == bool(message)
+    finally:
+        cluster.delete(API, "Workspace", "made")
+
+
+@pytest.mark.parametrize("setting", ["audit", "off"])
+def test_a_setting_lets_it_pass(cluster: Kube, setting: str) -> None:
+    environment(cluster, "enabled", setting)
+    try:
+        assert said(lambda: cluster.apply(workspace("passes", on()))) == ""
+    finally:
+        cluster.delete(API, "Workspace", "passes")
+
+
+def test_an_instance_type_may_narrow_existing_nodes(cluster: Kube) -> None:
+    spec = {"nodeAutoProvisioning": "disabled", "byoInstanceType": "narrow"}
+    try:
+        cluster.apply({"apiVersion": API, "kind": "Environment", "metadata": {"name": "test"}, "spec": spec})
+        narrowed = workspace("narrowed", on(instanceType="a"))
+        await_condition(lambda: not said(lambda: cluster.apply(narrowed)), message="the policies know the setting")
+    finally:
+        cluster.delete(API, "Workspace", "narrowed")
+        environment(cluster, "disabled")
+
+
+def test_what_was_wrong_before_can_be_scaled_and_deleted(cluster: Kube) -> None:
+    environment(cluster, "disabled", "off")
+    wrong = on(instanceType="a")
+    cluster.apply(workspace("wrong", wrong))
+    environment(cluster, "disabled")
+    wrong["inference"]["replicas"] = 2
+    assert said(lambda: cluster.apply(workspace("wrong", wrong))) == ""
+    assert said(lambda: cluster.patch(API, "Workspace", "wrong", {"metadata": {"labels": {"a": "b"}}})) == ""
+    cluster.delete(API, "Workspace", "wrong")
+    await_condition(lambda: cluster.get(API, "Workspace", "wrong") is None)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({**running(), "tuning": {"input": {"image": "a"}, "output": {"image": "b"}}}, "inference and tuning exclude"),
+        (on(partition={"mode": "mig"}), "a partition of mode mig needs a profile"),
+        (on(partition={"mode": "mig", "profile": "huge"}), "spec.resource.partition.profile"),
+        (on(partition={"mode": "accelerator", "profile": "1g.10gb"}), "a partition of mode accelerator needs a count"),
+        (running(adapters=[{"source": {"name": "a"}}]), "a source needs exactly one of"),
+        (running(adapters=[{"source": {"image": "a"}}]), "an adapter's source needs a name"),
+        (running(adapters=[{"source": {"name": "a", "image": "a"}}] * 2), "two adapters have the same name"),
+        (running(adapters=[{"source": {"name": "a", "image": "a"}, "strength": "2"}]), "strength"),
+        (running(adapters=[{"source": {"name": f"a{n}", "image": "a"}} for n in range(11)]), "inference.adapters"),
+        ({"inference": {**template("own:1")["inference"], "config": "c"}}, "are for presets"),
+        ({"tuning": {"input": {"image": "a"}, "output": {}}}, "an output needs exactly one of"),
+        ({"tuning": {"method": "full", "input": {"image": "a"}, "output": {"image": "b"}}}, "spec.tuning.method"),
+    ],
+)
+def test_the_kind_and_the_model_refuse_the_same_shapes(cluster: Kube, spec: dict[str, Any], words: str) -> None:
+    environment(cluster, "disabled", "off")
+    with pytest.raises(ValueError):
+        WorkspaceSpec.model_validate(spec)
+    assert words in said(lambda: cluster.apply(workspace("shape", spec)))

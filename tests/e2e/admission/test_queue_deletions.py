@@ -1,0 +1,98 @@
+"""Deleting a queue in use, by a real apiserver: what KAI's controller wrote into its status says whether it is."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from plimsoll.kube import RequestError
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.kube import Kube
+from tests.policy_rules.manifests import an_environment
+
+pytestmark = pytest.mark.e2e
+
+QUEUE = ("scheduling.run.ai/v2", "Queue")
+
+
+@pytest.fixture(scope="module")
+def cluster(admission_sandbox: Sandbox) -> Iterator[Kube]:
+    with closing(Kube(admission_sandbox.kubeconfig)) as kube:
+        yield kube
+        kube.delete("plimsoll.dev/v1alpha1", "Environment", "test")
+
+
+def declare(cluster: Kube, **policies: Any) -> None:
+    environment = an_environment(policies=policies)
+    environment["metadata"]["name"] = "test"
+    cluster.apply(environment)
+
+
+def a_queue(cluster: Kube, name: str, **status: Any) -> None:
+    """With the status that KAI's queue controller would write."""
+    amount = {"quota": 1, "limit": 1, "overQuotaWeight": 1}
+    spec = {"resources": {"gpu": amount, "cpu": amount, "memory": amount}}
+    cluster.apply({"apiVersion": QUEUE[0], "kind": QUEUE[1], "metadata": {"name": name}, "spec": spec})
+    if status:
+        cluster.patch(*QUEUE, name, {"status": status}, subresource="status")
+
+
+def refusal(cluster: Kube, name: str) -> str:
+    """What the cluster answers to a deletion; empty where it is done."""
+    try:
+        cluster.delete(*QUEUE, name)
+    except RequestError as error:
+        return error.message
+    return ""
+
+
+def test_a_queue_in_use_stays(cluster: Kube) -> None:
+    declare(cluster, admission="deny")
+    a_queue(cluster, "research", childQueues=["vision", "language"])
+    a_queue(cluster, "vision", requested={"nvidia.com/gpu": "1500m", "cpu": 0})
+    a_queue(cluster, "language", childQueues=[], requested={"nvidia.com/gpu": "0", "cpu": 0})
+
+    def refused() -> str:
+        """The policy may be a moment behind the Environment: the queue is made again until it is refused."""
+        a_queue(cluster, "research", childQueues=["vision", "language"])
+        return refusal(cluster, "research")
+
+    message = await_condition(refused, message="the policy knows the Environment")
+    assert "Queue research is the parent of vision, language: " in message
+    assert "(queue-deleted-with-children)" in message
+    message = refusal(cluster, "vision")
+    assert "(queue-deleted-with-podgroups)" in message
+    assert "Queue vision " in message
+    assert "1500m nvidia.com/gpu" in message
+    assert refusal(cluster, "language") == ""
+    cluster.patch(*QUEUE, "vision", {"status": {"requested": {"nvidia.com/gpu": "0"}}}, subresource="status")
+    assert refusal(cluster, "vision") == ""
+    cluster.patch(*QUEUE, "research", {"status": {"childQueues": None}}, subresource="status")
+    assert refusal(cluster, "research") == ""
+
+
+def test_an_exemption_lets_one_go(cluster: Kube) -> None:
+    exemption = {"rule": "queue-deleted-with-children", "kind": "Queue", "name": "old-*", "reason": "a move"}
+    declare(cluster, admission="deny", exemptions=[{**exemption, "until": "2100-01-01"}])
+
+    def gone() -> bool:
+        a_queue(cluster, "old-research", childQueues=["vision"])
+        return refusal(cluster, "old-research") == ""
+
+    await_condition(gone, message="the exemption is known")
+    a_queue(cluster, "research", childQueues=["vision"])
+    assert "research is the parent of vision" in refusal(cluster, "research")
+    cluster.patch(*QUEUE, "research", {"status": {"childQueues": []}}, subresource="status")
+    assert refusal(cluster, "research") == ""
+
+
+def test_where_rules_are_only_told_nothing_is_refused(cluster: Kube) -> None:
+    declare(cluster, admission="audit")
+
+    def gone() -> bool:
+        a_queue(cluster, "research", childQueues=["vision"])
+        return refusal(cluster, "research") == ""
+
+    await_condition(gone, message="the policy knows the Environment")

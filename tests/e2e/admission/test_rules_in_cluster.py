@@ -1,0 +1,338 @@
+"""The rules in CEL and in Python say the same of the same objects, asked of a real apiserver."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plimsoll.kube import RequestError
+from plimsoll.model.api import Policies
+from plimsoll.policy import RULES, Checker, World
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.kube import Kube
+from tests.policy_rules.manifests import (
+    GPU,
+    IMAGE,
+    TODAY,
+    Manifest,
+    a_deployment,
+    a_kaito_workspace,
+    a_node_pool,
+    a_pod,
+    a_reservation,
+    a_trigger,
+    an_environment,
+    an_inference_set,
+    with_path,
+)
+
+pytestmark = pytest.mark.e2e
+
+IN_CLUSTER = {name for name, rule in RULES.items() if rule.cel is not None}
+EXAMPLES = settings(
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+DENY: dict[str, Any] = {"admission": "deny"}
+
+
+@pytest.fixture(scope="module")
+def cluster(admission_sandbox: Sandbox) -> Iterator[Kube]:
+    with closing(Kube(admission_sandbox.kubeconfig)) as kube:
+        for name in ("research", "kai-resource-reservation", "runai-reservation", "kai-scale-adjust"):
+            kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        yield kube
+        kube.delete("plimsoll.dev/v1alpha1", "Environment", "test")
+
+
+def refused(cluster: Kube, manifest: Manifest) -> str:
+    """What the cluster's rules say; empty where it takes the object."""
+    try:
+        cluster.apply(manifest, dry_run=True)
+    except RequestError as error:
+        assert "ValidatingAdmissionPolicy" in error.message, error.message
+        return error.message
+    return ""
+
+
+def declare(cluster: Kube, **spec: Any) -> dict[str, Any]:
+    """Declares an Environment, and waits until the policies know it."""
+    environment = an_environment(**spec)
+    environment["metadata"]["name"] = "test"
+    generation = cluster.apply(environment)["metadata"]["generation"]
+    mark = {"rule": "gpu-share-devices", "name": f"mark-{generation}", "reason": "a mark", "until": "2100-01-01"}
+    policies = spec.get("policies", {})
+    marked = {**policies, "exemptions": [*policies.get("exemptions", []), mark]}
+    cluster.apply(with_path(environment, spec__policies=marked))
+    wrong = {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "none"}
+    probe = a_pod(wrong, image=f"a@sha256:{'0' * 64}", name=f"mark-{generation}")
+    if policies.get("admission") == "deny":
+        await_condition(lambda: _known(cluster, probe), message="the policies know the Environment")
+    else:
+        await_condition(lambda: not refused(cluster, with_path(probe, metadata__name="unmarked")), message="it is off")
+    return spec
+
+
+def _known(cluster: Kube, probe: Manifest) -> bool:
+    """The exemption of a mark holds, and the same object without it is refused."""
+    other = with_path(probe, metadata__name="unmarked")
+    return not refused(cluster, probe) and bool(refused(cluster, other))
+
+
+def agree(cluster: Kube, spec: dict[str, Any], manifest: Manifest) -> None:
+    """The cluster refuses exactly what the rules in Python find, for a reason that they find too."""
+    policies = Policies.model_validate(spec.get("policies", {}))
+    checker = Checker(World.of(spec), policies, TODAY)
+    found = {each.rule for each in checker.broken_by(manifest) if each.severity == "error"} & IN_CLUSTER
+    message = refused(cluster, manifest)
+    assert bool(message) == bool(found), (message, found)
+    assert not found or any(f"({rule})" in message for rule in found), (message, found)
+
+
+def mostly(usual: Any, *others: Any) -> st.SearchStrategy[Any]:
+    """Usually the one that keeps the rules, so that an object seldom breaks several at once."""
+    return st.one_of(st.just(usual), st.just(usual), st.just(usual), st.sampled_from(others))
+
+
+FRACTIONS = st.sampled_from(
+    ["0.5", ".5", "1", "1.5", "0", "0.0", "-0.5", "", "a", "1e-1", "1e9", "0.999999999999999999999", "٠.٥", "+.5", "1e"]
+)
+WHOLE = st.sampled_from(["1", "2", "02", "0", "-1", "1.5", "2Gi", "", "1024", "1025", "99999", "1" * 16, "٢"])
+IMAGES = mostly(
+    IMAGE, "a", "a:latest", "a:latest-gpu", "r:5000/a", "r:5000/a:1", "a@sha256:" + "0a" * 32, "a:b@sha256:12", "a:1.2"
+)
+NAMESPACES = mostly("research", "kai-resource-reservation", "kai-scale-adjust", "runai-reservation")
+
+
+@st.composite
+def pods(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
+    annotations = {}
+    for name, values in (("gpu-fraction", FRACTIONS), ("gpu-memory", WHOLE), ("gpu-fraction-num-devices", WHOLE)):
+        if draw(mostly(False, True)):
+            annotations[name] = draw(values)
+    labels = {}
+    for name, values in (
+        ("kai.scheduler/queue", mostly("team", None, "")),
+        ("project", mostly(None, "a")),
+        ("app", mostly(None, "scaling-pod", "kai-resource-reservation")),
+        ("tensor-fusion.ai/trigger-type", mostly(None, "a")),
+    ):
+        value = draw(values)
+        if value is not None:
+            labels[name] = value
+    pod = a_pod(
+        annotations,
+        gpus=draw(mostly(None, "1", "0", "2")),
+        labels=labels,
+        scheduler=draw(mostly("kai-scheduler", None, "default-scheduler", "own", "plimsoll-trigger")),
+        image=draw(IMAGES),
+        namespace=draw(NAMESPACES),
+    )
+    if draw(st.booleans()):
+        init = {"name": "init", "image": draw(IMAGES), "resources": {"limits": {GPU: draw(mostly("0", "1"))}}}
+        pod["spec"]["initContainers"] = [init]
+    owned = {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "1", "controller": True}
+    if draw(mostly(False, True)):
+        pod["metadata"]["ownerReferences"] = [owned]
+    if draw(mostly(True, False)):
+        return pod
+    pod["metadata"]["labels"]["app"] = "serve"
+    deployment = a_deployment(pod, draw(st.sampled_from([{}, {"kai.scheduler/queue": "team"}, {"project": "a"}])))
+    deployment["spec"]["selector"] = {"matchLabels": {"app": "serve"}}
+    return with_path(deployment, metadata__namespace=pod["metadata"]["namespace"])
+
+
+@st.composite
+def capacity_pods(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
+    if draw(st.booleans()):
+        return a_trigger(
+            spec__activeDeadlineSeconds=draw(mostly(600, None)),
+            spec__schedulerName=draw(mostly("plimsoll-trigger", None, "kai-scheduler", "own")),
+            spec__nodeName=draw(mostly(None, "node")),
+            metadata__name=draw(mostly("trigger", "a" * 63, "a" * 64, "a.b")),
+            metadata__namespace=draw(NAMESPACES),
+        )
+    before = draw(mostly(False, True))
+    return a_reservation(
+        spec__nodeName=draw(mostly("node", None)),
+        spec__containers__0__resources__limits=draw(mostly({GPU: "1"}, {}, {GPU: "2"}, {GPU: "1", "cpu": "1"})),
+        metadata__annotations=draw(
+            mostly({"karpenter.sh/do-not-disrupt": "true"}, {}, {"karpenter.sh/do-not-disrupt": "1h"})
+        ),
+        metadata__namespace="runai-reservation" if before else draw(mostly("kai-resource-reservation", "research")),
+        metadata__name=draw(
+            mostly(
+                "gpu-reservation-0123456789abcdef",
+                "gpu-reservation-0123456789abcde",
+                "gpu-reservation-0123456789abcdeg",
+                "runai-reservation-gpu-node-1-abc45",
+            )
+        ),
+        metadata__labels=draw(
+            mostly(
+                {"app": "kai-resource-reservation", "runai-gpu-group": "g"},
+                {"app": "runai-reservation"},
+                {"app.runai.resource.reservation": "a", "runai-gpu-group": "g"},
+                {"app": "kai-resource-reservation", "runai-gpu-group": ""},
+            )
+        ),
+    )
+
+
+TEXTS = st.one_of(
+    st.sampled_from(
+        [
+            "2026-07-01T10-00-00Z", "1782900000", "1782900000000", "9f86d081884c7d65", "deadbeefdeadbeef", "research",
+            "0123456789012345", "123e4567-e89b-12d3-a456-426614174000", "20260701-1000", "2026-07-01", "1.2.3",
+        ]
+    ),
+    st.from_regex(r"[a-f0-9]{12,20}", fullmatch=True),
+    st.from_regex(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}[T_.-]?[0-9]{1,3}", fullmatch=True),
+)  # fmt: skip
+KEYS = st.sampled_from(
+    ["team", "example.org/timestamp", "time", "runtime", "git-sha", "sha1", "Restarted-At", "restartedAt", "updatedat",
+     "nvidia.com/gpu.product", "nvidia.com/gfd.timestamp", "a.date", "candidate"]
+)  # fmt: skip
+
+
+@st.composite
+def node_pools(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
+    types = draw(mostly(["p4d.24xlarge"], ["g5.xlarge", "p4d.24xlarge"], ["m5.large"], ["Standard_NC24ads_A100_v4"]))
+    pool = a_node_pool(*types, gpu_limit=draw(mostly("16", "4", "8", "0", "12", "1k", "4500m")))
+    spec = pool["spec"]
+    requirements = spec["template"]["spec"]["requirements"]
+    more = draw(
+        mostly(
+            None,
+            {"key": "nvidia.com/gpu.count", "operator": "In", "values": ["8"]},
+            {"key": "nvidia.com/gpu.product", "operator": "Exists"},
+            {"key": "nvidia.com/gpu.product", "operator": "DoesNotExist"},
+            {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["g"]},
+            {"key": "karpenter.k8s.aws/instance-family", "operator": "NotIn", "values": ["p5"]},
+            {"key": "karpenter.k8s.aws/instance-gpu-count", "operator": "Gt", "values": ["7"]},
+        )
+    )
+    if more is not None:
+        requirements.append(more)
+    if draw(mostly(False, True)):
+        del spec["limits"]
+    spec["disruption"]["consolidateAfter"] = draw(mostly("15m", "0s", "30s", "5m", "4m59s", "1h", "Never", "300s"))
+    taint = draw(
+        mostly(
+            {"key": GPU, "effect": "NoSchedule"},
+            None,
+            {"key": "sku", "value": "gpu", "effect": "NoExecute"},
+            {"key": "team", "effect": "PreferNoSchedule"},
+        )
+    )
+    spec["template"]["spec"]["taints"] = [taint] if taint else []
+    for part in ("labels", "annotations"):
+        if draw(st.booleans()):
+            spec["template"]["metadata"][part] = {draw(KEYS): draw(TEXTS)}
+    if draw(mostly(False, True)):
+        del spec["disruption"]
+    return pool
+
+
+@st.composite
+def workspaces(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
+    instance_type = draw(st.sampled_from([None, "", "Standard_NC24ads_A100_v4"]))
+    labels = draw(mostly({"apps": "phi"}, {}, {"kaito.sh/a": "b"}, {"karpenter.sh/a": "b", "c": "d"}))
+    expressions = [{"key": "plimsoll.dev/a", "operator": "Exists"}]
+    selector = draw(mostly({"matchLabels": labels}, {}, {"matchExpressions": expressions}, {"matchExpressions": []}))
+    partition = draw(mostly(None, {"mode": "mig", "profile": "1g.10gb"}))
+    if draw(mostly(False, True)):
+        inference_set = an_inference_set(instance_type)
+        return with_path(inference_set, spec__labelSelector=selector, spec__template__resource__partition=partition)
+    return a_kaito_workspace(instance_type, resource__labelSelector=selector, resource__partition=partition)
+
+
+@pytest.fixture(scope="module")
+def plain(cluster: Kube) -> dict[str, Any]:
+    """Rules as they are, where nodes are brought."""
+    return declare(cluster, nodeAutoProvisioning="disabled", policies=DENY)
+
+
+@pytest.mark.parametrize("objects", [pods, capacity_pods, node_pools, workspaces])
+def test_python_and_cel_agree(cluster: Kube, plain: dict[str, Any], objects: Any) -> None:
+    @EXAMPLES
+    @given(manifest=objects())
+    def judged(manifest: Manifest) -> None:
+        agree(cluster, plain, manifest)
+
+    judged()
+
+
+SETTINGS: dict[str, Any] = {
+    "nodeAutoProvisioning": "enabled",
+    "provisioner": "static-nodepool",
+    "queueScheduler": "own",
+    "reservedLabelPrefixes": ["kaito.sh/"],
+    "policies": {
+        "admission": "deny",
+        "rules": {
+            "image-digest": {"options": {"required": True, "namespaces": ["research"]}},
+            "node-pool-consolidation": {"options": {"minimumSeconds": 30}},
+            "image-tag-pinned": {},
+            "node-pool-gpu-taint": {"options": {"keys": [GPU]}},
+            "queue-scheduler": {"options": {"schedulers": ["default-scheduler"]}},
+            "gpu-share-fraction": {"severity": "off"},
+            "node-pool-limits-fit": {"severity": "warning"},
+        },
+        "exemptions": [
+            {"rule": "gpu-share-memory", "namespace": "res*", "kind": "Pod", "reason": "a", "until": "2100-01-01"},
+            {"rule": "node-pool-template-lasting", "name": "gpu", "reason": "a", "until": "2020-01-01"},
+        ],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def set_otherwise(cluster: Kube, plain: dict[str, Any]) -> dict[str, Any]:
+    """The other mode, with options, severities and exemptions."""
+    return declare(cluster, **SETTINGS)
+
+
+@pytest.mark.parametrize("objects", [pods, capacity_pods, node_pools, workspaces])
+def test_they_agree_on_settings_too(cluster: Kube, set_otherwise: dict[str, Any], objects: Any) -> None:
+    @settings(EXAMPLES, max_examples=60)
+    @given(manifest=objects())
+    def judged(manifest: Manifest) -> None:
+        agree(cluster, set_otherwise, manifest)
+
+    judged()
+
+
+def test_a_claim_of_hand_is_refused_where_others_provision(cluster: Kube, set_otherwise: dict[str, Any]) -> None:
+    claim = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": "claim"},
+        "spec": {
+            "requirements": [],
+            "nodeClassRef": {"group": "a.b", "kind": "C", "name": "d"},
+        },
+    }
+    agree(cluster, set_otherwise, claim)
+    owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": "a", "uid": "1"}
+    agree(cluster, set_otherwise, with_path(claim, metadata__ownerReferences=[owner]))
+
+
+def test_what_was_wrong_before_may_be_changed_elsewhere(cluster: Kube, plain: dict[str, Any]) -> None:
+    declare(cluster, policies={"admission": "off"})
+    pod = with_path(a_pod({"gpu-fraction": "1.5"}, name="before"), spec__schedulerName="kai-scheduler")
+    cluster.apply(pod)
+    declare(cluster, nodeAutoProvisioning="disabled", policies=DENY)
+    try:
+        cluster.patch("v1", "Pod", "before", {"metadata": {"labels": {"a": "b"}}}, "research")
+        with pytest.raises(RequestError, match="gpu-share-memory"):
+            wrong = {"metadata": {"annotations": {"gpu-memory": "2Gi"}}}
+            cluster.patch("v1", "Pod", "before", wrong, "research")
+    finally:
+        cluster.delete("v1", "Pod", "before", "research")

@@ -1,0 +1,279 @@
+"""A Plan and nothing but the Plan happens in the cluster."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from plimsoll.apply import Applier, ApplySettings, FailureKind
+from plimsoll.labels import SHARD
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.applying.capacity import (
+    NODE_CLAIM,
+    a_claim,
+    a_deployment,
+    a_writer,
+    both,
+    creating,
+    deleting,
+    key_of,
+    names,
+    settings_for,
+    updating,
+)
+from tests.e2e.cluster.kube import Kube
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def settings(claims_sandbox: Sandbox, tmp_path: Path) -> ApplySettings:
+    return settings_for(claims_sandbox, tmp_path)
+
+
+@pytest.fixture
+def writer(settings: ApplySettings) -> Iterator[Applier]:
+    with a_writer(settings) as applier:
+        yield applier
+        applier.drain()
+
+
+@pytest.fixture
+def cluster(claims_sandbox: Sandbox, kube: Callable[..., Kube]) -> Kube:
+    return kube(claims_sandbox)
+
+
+def pre_started(writer: Applier) -> None:
+    await_condition(lambda: writer.pre_started, message="a pre-started update")
+
+
+def uid(cluster: Kube, name: str) -> str:
+    found = cluster.get(*NODE_CLAIM, name)
+    assert found is not None
+    return str(found["metadata"]["uid"])
+
+
+def test_creates_what_is_planned_and_records_its_shard(writer: Applier, cluster: Kube) -> None:
+    outcome = writer.apply(creating(a_claim("made-0"), a_deployment("made")))
+
+    assert names(outcome.created) == ["made", "made-0"]
+    assert not outcome.failed
+    claim, workload = cluster.get(*NODE_CLAIM, "made-0"), cluster.get("apps/v1", "Deployment", "made")
+    assert claim is not None and workload is not None
+    owned = {each.key.name: each for each in writer.resources()}
+    assert owned.keys() == {"made", "made-0"}
+    assert owned["made-0"].uid == claim["metadata"]["uid"]
+    assert {claim["metadata"]["labels"][SHARD], workload["metadata"]["labels"][SHARD]} == {owned["made"].stack}
+
+
+def test_a_pre_started_update_does_it_without_starting_an_engine(writer: Applier, cluster: Kube) -> None:
+    pre_started(writer)
+    engine = writer.engines
+
+    outcome = writer.apply(creating(a_claim("quick-0")))
+
+    assert [timing.pre_started for timing in outcome.timings] == [True]
+    assert len(engine) == 1
+    assert cluster.get(*NODE_CLAIM, "quick-0") is not None
+    pre_started(writer)
+    assert len(writer.engines) <= 2
+
+
+def test_a_plan_that_comes_twice_is_done_once(writer: Applier, cluster: Kube) -> None:
+    writer.apply(creating(a_claim("twice-0")))
+    before = cluster.get(*NODE_CLAIM, "twice-0")
+
+    outcome = writer.apply(creating(a_claim("twice-0", instance_type="g5.48xlarge")))
+
+    assert names(outcome.created) == ["twice-0"]
+    assert cluster.get(*NODE_CLAIM, "twice-0") == before
+
+
+def test_an_update_changes_its_object_and_no_other(writer: Applier, cluster: Kube) -> None:
+    writer.apply(creating(a_claim("kept-0"), a_deployment("kept"), a_deployment("changed")))
+    before = {name: cluster.get("apps/v1", "Deployment", name) for name in ("kept", "changed")}
+    claim = cluster.get(*NODE_CLAIM, "kept-0")
+
+    outcome = writer.apply(updating(a_deployment("changed", image="registry.example/serve:2")))
+
+    assert names(outcome.updated) == ["changed"]
+    changed = cluster.get("apps/v1", "Deployment", "changed")
+    assert changed is not None and before["changed"] is not None
+    assert changed["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example/serve:2"
+    assert changed["metadata"]["uid"] == before["changed"]["metadata"]["uid"]
+    assert _spec(cluster.get("apps/v1", "Deployment", "kept")) == _spec(before["kept"])
+    assert cluster.get(*NODE_CLAIM, "kept-0") == claim
+
+
+def _spec(found: dict[str, Any] | None) -> tuple[str, int]:
+    assert found is not None
+    return found["metadata"]["uid"], found["metadata"]["generation"]
+
+
+def test_an_update_that_would_replace_the_object_is_refused_before_it_begins(writer: Applier, cluster: Kube) -> None:
+    writer.apply(creating(a_deployment("fixed")))
+    before = cluster.get("apps/v1", "Deployment", "fixed")
+    other = a_deployment("fixed")
+    other["spec"]["selector"] = {"matchLabels": {"app": "other"}}
+    other["spec"]["template"]["metadata"]["labels"] = {"app": "other"}
+
+    outcome = writer.apply(updating(other))
+
+    assert outcome.failed[key_of(other)].kind is FailureKind.REFUSED
+    assert _spec(cluster.get("apps/v1", "Deployment", "fixed")) == _spec(before)
+
+
+def test_deletes_what_is_planned_and_no_more(writer: Applier, cluster: Kube) -> None:
+    writer.apply(creating(a_claim("gone-0"), a_claim("gone-1")))
+
+    outcome = writer.apply(deleting(a_claim("gone-1"), uid=uid(cluster, "gone-1")))
+
+    assert names(outcome.deleted) == ["gone-1"]
+    await_condition(lambda: cluster.get(*NODE_CLAIM, "gone-1") is None, 60)
+    assert cluster.get(*NODE_CLAIM, "gone-0") is not None
+    await_condition(lambda: [each.key.name for each in writer.resources()] == ["gone-0"])
+
+
+def test_an_object_that_was_made_anew_is_not_deleted_in_the_place_of_the_old(writer: Applier, cluster: Kube) -> None:
+    writer.apply(creating(a_claim("renewed-0")))
+    old = uid(cluster, "renewed-0")
+    cluster.delete(*NODE_CLAIM, "renewed-0")
+    await_condition(lambda: cluster.get(*NODE_CLAIM, "renewed-0") is None)
+    cluster.apply(a_claim("renewed-0"))
+
+    outcome = writer.apply(deleting(a_claim("renewed-0"), uid=old))
+
+    assert names(outcome.forgotten) == ["renewed-0"]
+    assert cluster.get(*NODE_CLAIM, "renewed-0") is not None
+    assert writer.resources() == []
+    cluster.delete(*NODE_CLAIM, "renewed-0")
+
+
+def test_an_object_that_others_removed_is_made_again(writer: Applier, cluster: Kube) -> None:
+    writer.apply(creating(a_claim("back-0"), a_claim("back-1")))
+    other = cluster.get(*NODE_CLAIM, "back-1")
+    cluster.delete(*NODE_CLAIM, "back-0")
+    await_condition(lambda: cluster.get(*NODE_CLAIM, "back-0") is None)
+    pre_started(writer)
+
+    outcome = writer.apply(creating(a_claim("back-0")))
+
+    assert names(outcome.created) == ["back-0"]
+    owned = {each.key.name: each.uid for each in writer.resources()}
+    assert owned["back-0"] == uid(cluster, "back-0")
+    assert cluster.get(*NODE_CLAIM, "back-1") == other
+
+
+def test_objects_that_others_removed_leave_the_state(writer: Applier, cluster: Kube) -> None:
+    writer.apply(creating(a_claim("left-0"), a_claim("left-1")))
+    cluster.delete(*NODE_CLAIM, "left-0")
+    await_condition(lambda: cluster.get(*NODE_CLAIM, "left-0") is None)
+
+    outcome = writer.apply(creating(a_claim("left-2")))
+
+    assert not outcome.failed
+    await_condition(lambda: [each.key.name for each in writer.resources()] == ["left-1", "left-2"])
+
+
+def test_an_object_of_somebody_else_is_left_alone(writer: Applier, cluster: Kube) -> None:
+    cluster.apply(a_deployment("theirs"))
+    before = cluster.get("apps/v1", "Deployment", "theirs")
+    ours = a_deployment("theirs", image="registry.example/ours:1")
+
+    outcome = writer.apply(both(creating(ours), creating(a_claim("beside-0"))))
+
+    assert outcome.failed[key_of(ours)].kind is FailureKind.NOT_OURS
+    assert names(outcome.created) == ["beside-0"]
+    assert _spec(cluster.get("apps/v1", "Deployment", "theirs")) == _spec(before)
+    cluster.delete("apps/v1", "Deployment", "theirs")
+
+
+def test_what_the_apiserver_refuses_is_said_of_that_object_alone(writer: Applier, cluster: Kube) -> None:
+    bad = a_claim("bad-0")
+    bad["spec"]["requirements"] = [{"key": "x", "operator": "Never"}]
+
+    outcome = writer.apply(creating(bad, a_claim("good-0")))
+
+    assert outcome.failed[key_of(bad)].kind is FailureKind.REFUSED
+    assert "operator" in outcome.failed[key_of(bad)].message
+    assert names(outcome.created) == ["good-0"]
+    assert [each.key.name for each in writer.resources()] == ["good-0"]
+
+
+def test_a_burst_goes_through_several_shards_and_another_number_of_shards_moves_nothing(
+    settings: ApplySettings, cluster: Kube
+) -> None:
+    burst = [a_claim(f"burst-{index}", workspace=f"ws-{index % 3}") for index in range(130)]
+    with a_writer(settings) as writer:
+        outcome = writer.apply(creating(*burst))
+        assert len(outcome.created) == 130
+        await_condition(lambda: len(writer.resources()) == 130, message="all states written")
+        before = {each.key: (each.stack, each.uid) for each in writer.resources()}
+    assert len({stack for stack, _ in before.values()}) == 2  # one for every 125
+
+    with a_writer(settings.model_copy(update={"shards": 2})) as writer:
+        gone = deleting(burst[0], uid=before[key_of(burst[0])][1])
+        outcome = writer.apply(both(creating(a_claim("burst-130", workspace="new")), gone))
+        assert not outcome.failed
+        await_condition(lambda: len(writer.resources()) == 130)
+        after = {each.key: (each.stack, each.uid) for each in writer.resources()}
+        assert after.keys() - before.keys() == {key_of(a_claim("burst-130"))}
+        assert after.items() >= {key: at for key, at in before.items() if key != key_of(burst[0])}.items()
+        assert len(writer.drain()) == 130
+
+
+def test_engines_start_for_a_burst_that_is_awaited_and_end_where_it_does_not_come(
+    settings: ApplySettings, cluster: Kube
+) -> None:
+    with a_writer(settings) as writer:
+        pre_started(writer)
+        with writer.expecting(250):
+            await_condition(lambda: writer.pre_started == 2, message="two engines")
+        await_condition(lambda: len(writer.engines) == writer.pre_started == 1, message="one engine")
+        with writer.expecting(250):
+            await_condition(lambda: writer.pre_started == 2, message="two engines")
+            burst = [a_claim(f"awaited-{index}") for index in range(130)]
+            outcome = writer.apply(creating(*burst))
+            assert len(outcome.created) == 130
+            assert [timing.pre_started for timing in outcome.timings] == [True, True]
+        await_condition(lambda: len(writer.engines) == writer.pre_started == 1, message="one engine")
+        writer.drain()
+
+
+def test_draining_leaves_neither_objects_nor_stacks(settings: ApplySettings, cluster: Kube) -> None:
+    with a_writer(settings) as writer:
+        writer.apply(creating(a_claim("drained-0"), a_deployment("drained")))
+
+        assert names(writer.drain()) == ["drained", "drained-0"]
+
+        assert writer.resources() == []
+    await_condition(lambda: cluster.get("apps/v1", "Deployment", "drained") is None)
+    await_condition(lambda: cluster.get(*NODE_CLAIM, "drained-0") is None, 60)
+    state = Path(settings.backend_url.removeprefix("file://"))
+    assert list((state / ".pulumi/stacks").rglob("*.json")) == []
+
+
+def test_the_history_keeps_the_newest_updates(settings: ApplySettings) -> None:
+    with a_writer(settings.model_copy(update={"history": 2, "shards": 1})) as writer:
+        for index in range(4):
+            writer.apply(creating(a_claim(f"old-{index}")))
+            pre_started(writer)
+        state = Path(settings.backend_url.removeprefix("file://"))
+        kept = [path.name for path in (state / ".pulumi/history").rglob("*.history.json")]
+        assert len(kept) == 2
+        writer.drain()
+
+
+def test_at_rest_there_is_one_engine_and_no_request_but_the_lease(
+    settings: ApplySettings, claims_sandbox: Sandbox
+) -> None:
+    with a_writer(settings) as writer:
+        pre_started(writer)
+        (engine,) = writer.engines
+        process = psutil.Process(engine)
+        assert process.memory_info().rss < 150 * 1024 * 1024
+        plugins = ["pulumi-resource-kubernetes"] if settings.provider == "plugin" else []
+        assert [child.name() for child in process.children(recursive=True)] == plugins

@@ -1,0 +1,72 @@
+"""The same on state in a bucket (moto's server)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from plimsoll.apply import ApplySettings, BackendUnreachableError
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.applying.capacity import a_claim, a_writer, creating, names, settings_for
+
+pytestmark = pytest.mark.e2e
+BUCKET = "states"
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    boto3.client("s3", endpoint_url=url, region_name="us-east-1").create_bucket(Bucket=BUCKET)
+    yield url
+    server.stop()
+
+
+def bucket_url(endpoint: str, bucket: str = BUCKET) -> str:
+    return f"s3://{bucket}/plimsoll?endpoint={endpoint}&s3ForcePathStyle=true&region=us-east-1"
+
+
+@pytest.fixture
+def settings(claims_sandbox: Sandbox, tmp_path: Path, endpoint: str) -> ApplySettings:
+    return settings_for(claims_sandbox, tmp_path, backend=bucket_url(endpoint), history=2, shards=2)
+
+
+def keys(endpoint: str) -> list[str]:
+    listed = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").list_objects_v2(Bucket=BUCKET)
+    return [each["Key"] for each in listed.get("Contents", [])]
+
+
+def test_states_lie_in_the_bucket_and_another_host_goes_on_with_them(
+    settings: ApplySettings, endpoint: str, tmp_path: Path
+) -> None:
+    with a_writer(settings) as writer:
+        for index in range(5):
+            await_condition(lambda: writer.pre_started)
+            outcome = writer.apply(creating(a_claim(f"bucket-{index}", workspace=f"ws-{index}")))
+            assert [timing.pre_started for timing in outcome.timings] == [True]
+        await_condition(lambda: writer.pre_started)
+    assert any(key.startswith("plimsoll/.pulumi/stacks/plimsoll/capacity-") for key in keys(endpoint))
+    history = [key for key in keys(endpoint) if key.endswith(".history.json")]
+    assert len(history) <= 2 * settings.shards + 2
+
+    elsewhere = settings.model_copy(update={"work_folder": tmp_path / "other host"})
+    with a_writer(elsewhere) as writer:
+        assert sorted(each.key.name for each in writer.resources()) == [f"bucket-{index}" for index in range(5)]
+        assert names(writer.apply(creating(a_claim("bucket-5"))).created) == ["bucket-5"]
+        writer.drain()
+    assert not [key for key in keys(endpoint) if "/stacks/" in key and key.endswith(".json")]
+
+
+def test_a_bucket_that_is_not_there(settings: ApplySettings, endpoint: str) -> None:
+    with (
+        pytest.raises(BackendUnreachableError, match="nobucket"),
+        a_writer(settings.model_copy(update={"backend": bucket_url(endpoint, "nobucket")})),
+    ):
+        pass

@@ -1,0 +1,61 @@
+"""A writer as a process of its own, which a test may kill.
+
+`python -m tests.e2e.applying.writer SETTINGS.json PLAN.json` applies the plan once.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from plimsoll.apply import Applier, ApplySettings
+from plimsoll.kube import Connection
+from plimsoll.model import Plan
+
+
+@contextmanager
+def writer_process(
+    settings: ApplySettings, plan: Plan, folder: Path, hostname: str = ""
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Starts it; it is killed on leaving. `hostname` is what it takes itself to run on."""
+    folder.mkdir(exist_ok=True)
+    (folder / "settings.json").write_text(settings.model_dump_json(by_alias=True, exclude_none=True))
+    (folder / "plan.json").write_text(plan.model_dump_json())
+    command = [
+        sys.executable,
+        "-m",
+        "tests.e2e.applying.writer",
+        str(folder / "settings.json"),
+        str(folder / "plan.json"),
+    ]
+    if hostname:
+        command = ["unshare", "--uts", "sh", "-c", f'hostname {hostname} && exec "$@"', "sh", *command]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        print((folder / "log").read_text()[-4000:])  # noqa: T201 - pytest shows it where a test fails
+
+
+def main(settings_file: str, plan_file: str) -> None:
+    settings = ApplySettings.model_validate_json(Path(settings_file).read_text())
+    plan = Plan.model_validate_json(Path(plan_file).read_text())
+    with closing(Connection.open(settings.kubeconfig)) as connection, Applier(settings, connection) as applier:
+        signal.signal(signal.SIGTERM, lambda *_: applier.interrupt())
+        applier.start()
+        if not plan.empty:
+            applier.apply(plan)
+        while True:
+            signal.pause()
+            if not applier.held or os.getppid() == 1:
+                return
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,25 @@
+"""Sandboxes of a test run, which go down with it."""
+
+import uuid
+from collections.abc import Iterator
+
+from plimsoll.sandbox import Sandbox
+
+_up: list[Sandbox] = []
+
+
+def up_sandbox(name: str, *, karpenter: bool, trainer: bool = False, audit: bool = False) -> Iterator[Sandbox]:
+    """A sandbox of its own, for tests whose objects would be in the way of others."""
+    sandbox = Sandbox.named(f"{name}-{uuid.uuid4().hex[:6]}")
+    sandbox.up(karpenter=karpenter, trainer=trainer, audit=audit, tied=True)
+    _up.append(sandbox)
+    try:
+        yield sandbox
+    finally:
+        sandbox.down()
+
+
+def take_down_sandboxes() -> None:
+    """Takes down those that are up; the fixtures that made them find nothing left to do."""
+    while _up:
+        _up.pop().down()

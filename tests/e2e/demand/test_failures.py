@@ -1,0 +1,116 @@
+"""Demand that something stands in the way of, on real parts, by every provisioner that Karpenter serves."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.controller import controller
+from tests.e2e.cluster.kube import Kube
+from tests.e2e.demand.environment import (
+    API,
+    EIGHT_GPUS,
+    POOL,
+    add_pool,
+    add_shares,
+    asked,
+    claims_of,
+    declare_demand,
+    demands,
+    events_of,
+    nodes_of,
+    remove_shares,
+    sell_out,
+    supply_again,
+)
+
+pytestmark = pytest.mark.e2e
+
+OTHER = "p4de.24xlarge"
+"""8 x A100 of 80 GiB."""
+
+PROVISIONERS = pytest.mark.parametrize("provisioner", ["trigger-pod", "capacity-buffer"])
+
+
+@pytest.fixture
+def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube]:
+    cluster = kube(demand_sandbox)
+    yield cluster
+    supply_again(cluster)
+    for pool in cluster.list(*POOL):
+        if pool["metadata"]["name"] != "gpu":
+            cluster.delete(*POOL, pool["metadata"]["name"])
+    for each in cluster.list(API, "GPUDemand"):
+        cluster.delete(API, "GPUDemand", each["metadata"]["name"])
+
+
+@PROVISIONERS
+def test_a_type_that_does_not_come_gives_way_to_the_next(
+    cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path, provisioner: str
+) -> None:
+    """For one demand the GPUs of the node never appear, for another the provider has no capacity."""
+    declare_demand(cluster, provisioner, retrySeconds=120)
+    without = {"sandbox.plimsoll.dev/without-gpus": "true"}
+    blind, sighted, scarce, plenty = (f"{kind}-{provisioner}" for kind in ("blind", "sighted", "scarce", "plenty"))
+    add_pool(cluster, blind, EIGHT_GPUS, tier=blind, **without)
+    add_pool(cluster, scarce, EIGHT_GPUS, tier=scarce)
+    sell_out(cluster, scarce)
+    with controller(demand_sandbox, tmp_path):
+        add_shares(cluster, ["sold-out"], tier=scarce)
+        add_shares(cluster, ["unlucky"], tier=blind)
+        await_condition(lambda: claims_of(cluster, blind), 60)
+        await_condition(lambda: events_of(cluster, scarce), 60, "Karpenter says that there is no capacity")
+        add_pool(cluster, sighted, OTHER, tier=blind)
+        add_pool(cluster, plenty, OTHER, tier=scarce)
+        await_condition(lambda: nodes_of(cluster, sighted), 90, "a node of the other type")
+        await_condition(lambda: nodes_of(cluster, plenty), 120, "a node of the type that there is")
+        for pool, told in ((blind, "is not Initialized"), (scarce, "sold-out")):
+            (status,) = [each for each in demands(cluster) if _blocked(each) == [pool]]
+            assert status["phase"] in ("Scheduled", "NodeReady")
+            assert told in status["blocked"][0]["reason"]
+            assert "Failed" in [each["stage"] for each in status["nodeClaims"]]
+        assert not claims_of(cluster, scarce)
+        assert {len(claims_of(cluster, pool)) for pool in (sighted, plenty)} == {1}
+        remove_shares(cluster, ["unlucky", "sold-out"])
+        await_condition(lambda: not asked(cluster, provisioner), 60, "nothing is left")
+
+
+@PROVISIONERS
+def test_what_does_not_come_expires_and_demand_that_goes_leaves_nothing(
+    cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path, provisioner: str
+) -> None:
+    declare_demand(cluster, provisioner, deadlineSeconds=8)
+    slow, leaving = f"slow-{provisioner}", f"leaving-{provisioner}"
+    add_pool(cluster, slow, EIGHT_GPUS, delay="1h", tier=slow)
+    with controller(demand_sandbox, tmp_path):
+        add_shares(cluster, ["late"], tier=slow)
+        await_condition(lambda: _attempts(cluster, provisioner) == {"1"}, 60, "it is asked for")
+        await_condition(lambda: demands(cluster, "Expired"), 60, "it expires")
+        await_condition(lambda: _attempts(cluster, provisioner) == {"2"}, 60, "another attempt")
+        (status,) = await_condition(lambda: demands(cluster, "Failed"), 60, "not without end")
+        assert status["failures"] == 2
+        assert "in a row" in " ".join(status["reasons"])
+        await_condition(lambda: not asked(cluster, provisioner), 30, "nothing asks any more")
+        assert len(claims_of(cluster, slow)) == 1, "the second attempt waited for the node of the first"
+        remove_shares(cluster, ["late"])
+        await_condition(lambda: demands(cluster, "Completed"), 60)
+        # And one that goes while its capacity is on its way.
+        add_pool(cluster, leaving, EIGHT_GPUS, delay="1h", tier=leaving)
+        add_shares(cluster, ["brief"], tier=leaving)
+        await_condition(lambda: asked(cluster, provisioner), 60, "it is asked for")
+        remove_shares(cluster, ["brief"])
+        await_condition(lambda: len(demands(cluster, "Completed")) == 2, 60)
+        await_condition(lambda: not asked(cluster, provisioner), 60, "nothing is left")
+
+
+def _attempts(cluster: Kube, provisioner: str) -> set[str]:
+    return {each["metadata"]["annotations"]["plimsoll.dev/attempt"] for each in asked(cluster, provisioner)}
+
+
+def _blocked(status: dict[str, object]) -> list[str]:
+    """NodePools of the instance types that are not asked for."""
+    blocked = status.get("blocked", ())
+    assert isinstance(blocked, list | tuple)
+    return [each["nodePool"] for each in blocked]

@@ -1,0 +1,45 @@
+"""Demand by ProvisioningRequests: a real apiserver takes them by Cluster Autoscaler's own definition."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
+from tests.awaiting import await_condition
+from tests.e2e.cluster.controller import controller
+from tests.e2e.cluster.kube import Kube
+from tests.e2e.demand.environment import EIGHT_GPUS, POOL, TRIGGERS, add_pool, add_shares, declare_demand, remove_shares
+
+pytestmark = pytest.mark.e2e
+
+REQUEST = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
+
+
+def test_a_request_is_made_and_goes_with_its_demand(
+    kube: Callable[..., Kube], demand_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    Installation(missing_programs(find_programs(["cluster-autoscaler"]))).run()
+    cluster = kube(demand_sandbox)
+    for path in sorted((part("cluster-autoscaler").cached / "crds").glob("*.yaml")):
+        cluster.apply(yaml.safe_load(path.read_text()))
+    declare_demand(cluster, "provisioning-request")
+    add_pool(cluster, "requested", EIGHT_GPUS, tier="requested")
+    shares = [f"requested-{number}" for number in range(3)]
+    with controller(demand_sandbox, tmp_path) as running:
+        await_condition(lambda: "at work" in running.text(), 60)
+        add_shares(cluster, shares, tier="requested")
+        (request,) = await_condition(lambda: cluster.list(*REQUEST, TRIGGERS), 60, "a request")
+        assert request["spec"]["provisioningClassName"] == "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+        (pods,) = request["spec"]["podSets"]
+        assert pods["count"] == 1
+        template = cluster.get("v1", "PodTemplate", pods["podTemplateRef"]["name"], TRIGGERS)
+        assert template is not None
+        (container,) = template["template"]["spec"]["containers"]
+        assert container["resources"]["requests"]["nvidia.com/gpu"] == "8"
+        remove_shares(cluster, shares)
+        await_condition(lambda: not cluster.list(*REQUEST, TRIGGERS), 60, "it goes with its demand")
+        assert not cluster.list("v1", "PodTemplate", TRIGGERS)
+    cluster.delete(*POOL, "requested")

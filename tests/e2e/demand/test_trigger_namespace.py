@@ -1,0 +1,163 @@
+"""Who may ask for capacity in the namespace of triggers, by a real apiserver, with the foundation's own objects."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plimsoll.kube import RequestError
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.components.declaring import GOLDEN
+from tests.e2e.cluster.kube import Kube, Manifest
+from tests.e2e.cluster.sandboxes import up_sandbox
+from tests.e2e.demand.environment import TRIGGERS
+
+pytestmark = pytest.mark.e2e
+
+TENANT = ("default", "tenant")
+REPLICA_SETS = ("kube-system", "replicaset-controller")
+LABELS = {"plimsoll.dev/demand": "d", "plimsoll.dev/environment": "sandbox-nap"}
+RESOURCES = {"requests": {"nvidia.com/gpu": "8"}, "limits": {"nvidia.com/gpu": "8"}}
+POD_SPEC = {
+    "schedulerName": "plimsoll-trigger",
+    "containers": [{"name": "main", "image": "a:1", "resources": RESOURCES}],
+}
+RBAC = "rbac.authorization.k8s.io/v1"
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A foundation, and a tenant with the role `admin` and rights on every kind of capacity in the namespace."""
+    for sandbox in up_sandbox("triggers", karpenter=True):
+        with closing(Kube(sandbox.kubeconfig)) as admin:
+            resources = list(yaml.safe_load_all((GOLDEN / "foundation.yaml").read_text()))
+            order = ("Namespace", "ServiceAccount", "CustomResourceDefinition")
+            for each in sorted(resources, key=lambda each: each["inputs"]["kind"] not in order):
+                name = each["inputs"]["metadata"]["name"]
+                if "AdmissionPolicy" not in each["type"] or name == "plimsoll-trigger-namespace":
+                    admin.apply(each["inputs"])
+            _give_rights(admin)
+            with closing(acting_as(sandbox, tmp_path_factory.mktemp("tenant"), TENANT)) as tenant:
+                await_condition(lambda: said(tenant, trigger("a")), message="the policy is in force")
+        yield sandbox
+
+
+def _give_rights(admin: Kube) -> None:
+    """Everything in the namespace of triggers, also on Plimsoll's kinds, but nothing in the whole cluster."""
+    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+    admin.apply({"apiVersion": RBAC, "kind": "Role", "metadata": _in("everything"), "rules": rules})
+    subjects = []
+    for namespace, name in (TENANT, REPLICA_SETS):
+        metadata = {"name": name, "namespace": namespace}
+        admin.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+        subjects.append({"kind": "ServiceAccount", **metadata})
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "everything"}
+    binding = {"apiVersion": RBAC, "kind": "RoleBinding", "metadata": _in("everything")}
+    admin.apply(binding | {"roleRef": reference, "subjects": subjects})
+
+
+def acting_as(sandbox: Sandbox, folder: Path, account: tuple[str, str]) -> Kube:
+    """A client with a token of a service account."""
+    with closing(Kube(sandbox.kubeconfig)) as admin:
+        token = admin.token(*account)
+    config = yaml.safe_load(sandbox.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return Kube(path)
+
+
+@pytest.fixture
+def tenant(sandbox: Sandbox, tmp_path: Path) -> Iterator[Kube]:
+    with closing(acting_as(sandbox, tmp_path, TENANT)) as kube:
+        yield kube
+
+
+def _in(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "namespace": TRIGGERS, **more}
+
+
+def trigger(name: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": _in(name, labels=LABELS), "spec": POD_SPEC}
+
+
+def template(name: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": _in(name, labels=LABELS),
+        "template": {"metadata": {"labels": {}}, "spec": POD_SPEC},
+    }
+
+
+def buffer(name: str) -> Manifest:
+    spec = {"podTemplateRef": {"name": name}, "replicas": 3}
+    metadata = _in(name, labels=LABELS)
+    return {"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer", "metadata": metadata, "spec": spec}
+
+
+def said(cluster: Kube, manifest: Manifest) -> str:
+    """What the cluster answers to a trial write; empty where it would be done."""
+    try:
+        cluster.apply(manifest, dry_run=True)
+    except RequestError as error:
+        return error.message
+    return ""
+
+
+def test_a_tenant_asks_for_no_capacity_there(tenant: Kube) -> None:
+    for manifest in (trigger("a"), template("a"), buffer("a")):
+        answer = said(tenant, manifest)
+        assert "system:serviceaccount:default:tenant may not write" in answer, manifest["kind"]
+        assert "where only Plimsoll asks for capacity" in answer
+
+
+def test_a_controller_that_makes_pods_for_a_tenant_does_not_either(sandbox: Sandbox, tmp_path: Path) -> None:
+    with closing(acting_as(sandbox, tmp_path, REPLICA_SETS)) as controller:
+        assert "may not write pods in" in said(controller, trigger("a"))
+
+
+def test_the_loop_asks_for_it_and_a_tenant_changes_nothing_of_it(sandbox: Sandbox, tenant: Kube) -> None:
+    with (
+        closing(Kube(sandbox.folder.kubeconfig("controller"))) as loop,
+        closing(Kube(sandbox.folder.kubeconfig("scheduler"))) as scheduler,
+        closing(Kube(sandbox.kubeconfig)) as admin,
+    ):
+        for manifest in (trigger("ours"), template("ours"), buffer("ours")):
+            loop.apply(manifest)
+        disarmed = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "CapacityReady"}]}}
+        loop.patch("v1", "Pod", "ours", disarmed, TRIGGERS, "status")
+        armed = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}}
+        with pytest.raises(RequestError, match="may not write pods/status"):
+            tenant.patch("v1", "Pod", "ours", armed, TRIGGERS, "status")
+        with pytest.raises(RequestError, match="may not write pods in"):
+            tenant.patch("v1", "Pod", "ours", {"metadata": {"labels": {"plimsoll.dev/demand": "e"}}}, TRIGGERS)
+        bound = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": _in("ours"),
+            "target": {"apiVersion": "v1", "kind": "Node", "name": "n"},
+        }
+        with pytest.raises(RequestError, match="may not write pods/binding"):
+            tenant.create(bound, "binding")
+        assert said(admin, trigger("by-hand")) == ""
+        scheduler.patch("v1", "Pod", "ours", disarmed, TRIGGERS, "status")
+        for kind in ("CapacityBuffer", "PodTemplate", "Pod"):
+            version = "autoscaling.x-k8s.io/v1beta1" if kind == "CapacityBuffer" else "v1"
+            loop.delete(version, kind, "ours", TRIGGERS)
+        await_condition(lambda: not loop.list("v1", "Pod", TRIGGERS), message="the loop takes back what it asked for")
+
+
+def test_elsewhere_the_cluster_s_roles_decide_alone(sandbox: Sandbox, tenant: Kube) -> None:
+    with closing(Kube(sandbox.kubeconfig)) as admin:
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+        subjects = [{"kind": "ServiceAccount", "namespace": TENANT[0], "name": TENANT[1]}]
+        binding = {"apiVersion": RBAC, "kind": "RoleBinding", "metadata": {"name": "tenant", "namespace": "default"}}
+        admin.apply(binding | {"roleRef": reference, "subjects": subjects})
+    manifest = trigger("own")
+    manifest["metadata"]["namespace"] = "default"
+    await_condition(lambda: not said(tenant, manifest), message="the role counts")

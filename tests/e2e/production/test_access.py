@@ -1,0 +1,126 @@
+"""What namespaces may use, and who may do what with our kinds, by a real apiserver."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from plimsoll.components import AGGREGATED
+from plimsoll.components.specs import definitions
+from plimsoll.kube import RequestError
+from plimsoll.model.api import EnvironmentSpec, tenancy_violation
+from plimsoll.policy import RULES
+from tests.awaiting import await_condition
+from tests.e2e.cluster.kube import Kube, Manifest
+from tests.e2e.cluster.sandboxes import up_sandbox
+
+pytestmark = pytest.mark.e2e
+
+API = "plimsoll.dev/v1alpha1"
+ADMISSION = "admissionregistration.k8s.io/v1"
+RBAC = "rbac.authorization.k8s.io/v1"
+NC24 = "Standard_NC24ads_A100_v4"
+
+
+@pytest.fixture(scope="module")
+def cluster(sandbox_home: Any) -> Iterator[Kube]:
+    """The kinds, and the one rule as a policy."""
+    for sandbox in up_sandbox("access", karpenter=False):
+        with closing(Kube(sandbox.kubeconfig)) as kube:
+            for definition in definitions():
+                kube.apply(definition)
+            await_condition(lambda: served(kube), message="the kinds are served")
+            yield kube
+
+
+def served(kube: Kube) -> bool:
+    try:
+        return kube.list(API, "Workspace") == kube.list(API, "Environment") == []
+    except RequestError:
+        return False
+
+
+def policy() -> Manifest:
+    cel = RULES["workspace-access"].cel
+    assert cel is not None
+    rules = {"apiGroups": ["plimsoll.dev"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["workspaces"]}
+    return {
+        "paramKind": {"apiVersion": API, "kind": "Environment"},
+        "matchConstraints": {"resourceRules": [rules]},
+        "variables": [{"name": name, "expression": text} for name, text in cel.variables.items()],
+        "validations": [{"expression": cel.holds, "messageExpression": cel.message}],
+    }
+
+
+def workspace(namespace: str, queue: str = "", instance_type: str = NC24) -> Manifest:
+    spec: Manifest = {"resource": {"instanceType": instance_type}, "inference": {"preset": {"name": "phi-4"}}}
+    metadata = {"name": "ws", "namespace": namespace}
+    return {
+        "apiVersion": API,
+        "kind": "Workspace",
+        "metadata": metadata,
+        "spec": spec | ({"queue": queue} if queue else {}),
+    }
+
+
+def said(kube: Kube, manifest: Manifest) -> str:
+    try:
+        kube.apply(manifest, dry_run=True)
+    except RequestError as error:
+        return error.message
+    return ""
+
+
+def test_the_clusters_rule_says_what_the_engine_says(cluster: Kube) -> None:
+    entries = [
+        {"namespaces": ["default"], "queues": ["team"], "instanceTypes": [NC24.lower()]},
+        {"namespaces": ["kube-public"], "queues": []},
+    ]
+    spec = {"nodeAutoProvisioning": "enabled", "access": entries, "admission": "off"}
+    cluster.apply({"apiVersion": API, "kind": "Environment", "metadata": {"name": "test"}, "spec": spec})
+    name = {"name": "access"}
+    binding = {"policyName": "access", "validationActions": ["Deny"]}
+    reference = {"selector": {}, "parameterNotFoundAction": "Deny"}
+    cluster.apply({"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": name, "spec": policy()})
+    cluster.apply(
+        {
+            "apiVersion": ADMISSION,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": name,
+            "spec": {**binding, "paramRef": reference},
+        }
+    )
+    await_condition(lambda: said(cluster, workspace("kube-system")), message="the policy is in force")
+    environment = EnvironmentSpec.model_validate(spec)
+    for namespace, queue, instance_type in (
+        ("default", "team", NC24),
+        ("default", "", NC24),
+        ("default", "other", NC24),
+        ("default", "team", "p5.48xlarge"),
+        ("kube-public", "", "p5.48xlarge"),
+        ("kube-public", "team", NC24),
+        ("kube-system", "", NC24),
+    ):
+        violation = tenancy_violation(environment, namespace, queue=queue, instance_type=instance_type)
+        answer = said(cluster, workspace(namespace, queue, instance_type))
+        assert bool(answer) is (violation is not None), answer
+        assert violation is None or violation.message in answer
+
+
+def test_users_get_our_kinds_with_the_clusters_own_roles(cluster: Kube) -> None:
+    for role, rules in AGGREGATED.items():
+        labels = {f"rbac.authorization.k8s.io/aggregate-to-{role}": "true"}
+        metadata = {"name": f"plimsoll-{role}", "labels": labels}
+        cluster.apply({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": metadata, "rules": rules})
+
+    def verbs(role: str, resource: str) -> set[str]:
+        found = cluster.get(RBAC, "ClusterRole", role) or {}
+        ours = [each for each in found.get("rules") or () if "plimsoll.dev" in each.get("apiGroups", ())]
+        return {verb for each in ours if resource in each["resources"] for verb in each["verbs"]}
+
+    read, write = {"get", "list", "watch"}, {"create", "update", "patch", "delete", "deletecollection"}
+    await_condition(lambda: verbs("admin", "workspaces") == read | write, message="the roles are aggregated")
+    assert verbs("view", "workspaces") == verbs("view", "environments") == read
+    assert verbs("edit", "workspaces") == read | write
+    assert verbs("admin", "environments") == read

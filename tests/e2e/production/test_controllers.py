@@ -1,0 +1,242 @@
+"""Two controllers of one cluster: they wait for the Environment, one works, and the other takes over in time."""
+
+import json
+import os
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.stage import Stage
+from demo.working_copy import make
+from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox.processes import LOOPBACK, hold_port, port_of
+from tests.awaiting import await_condition
+from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.controller import Controller, controller
+from tests.e2e.cluster.kube import Kube, Manifest
+from tests.e2e.cluster.sandboxes import up_sandbox
+
+pytestmark = pytest.mark.e2e
+
+API = "plimsoll.dev/v1alpha1"
+LEASE = ("coordination.k8s.io/v1", "Lease", "plimsoll", "plimsoll-system")
+DURATION = 4.0
+TIMES = ("--lease-duration", str(DURATION), "--lease-renew-deadline", "3", "--lease-retry-period", "1")
+
+
+class Served(Controller):
+    """A controller with its health endpoints."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path, *options: str, hostname: str = "") -> None:
+        self._held = hold_port()
+        self.port = port_of(self._held)
+        super().__init__(sandbox, folder, "--metrics-port", str(self.port), *TIMES, *options, hostname=hostname)
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body; 0 while nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    @property
+    def standing(self) -> str:
+        status, text = self.get("/readyz")
+        return str(json.loads(text)["standing"]) if status else ""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("controllers")
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    yield from up_sandbox("controllers", karpenter=False)
+
+
+@pytest.fixture(scope="module")
+def stage(sandbox: Sandbox, folder: Path) -> Stage:
+    """A cluster with the foundation alone."""
+    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
+    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    stage.run("pulumi", "stack", "init", "sandbox-foundation")
+    stage.run("pulumi", "up", "--yes", "--skip-preview", "--stack", "sandbox-foundation")
+    return stage
+
+
+@pytest.fixture(scope="module")
+def pair(stage: Stage, sandbox: Sandbox, folder: Path) -> Iterator[list[Served]]:
+    """Two controllers, as on two hosts."""
+    with ExitStack() as stack:
+        pair = []
+        for name in ("left", "right"):
+            (folder / name).mkdir()
+            pair.append(Served(sandbox, folder / name, hostname=name))
+            stack.callback(pair[-1].stop)
+        yield pair
+
+
+@pytest.fixture
+def cluster(kube: Callable[..., Kube], sandbox: Sandbox, stage: Stage) -> Kube:
+    return kube(sandbox)
+
+
+def environment(name: str) -> Manifest:
+    return {"apiVersion": API, "kind": "Environment", "metadata": {"name": name}, "spec": {}}
+
+
+def workspace(name: str) -> Manifest:
+    return {
+        "apiVersion": API,
+        "kind": "Workspace",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "resource": {"labelSelector": {"matchLabels": {"pool": "none"}}},
+            "inference": {"preset": {"name": "phi-4"}},
+        },
+    }
+
+
+def judged(cluster: Kube, name: str) -> bool:
+    found = condition(cluster.get(API, "Workspace", name, "default"), "ResourceReady")
+    return bool(found.get("reason"))
+
+
+def holder(cluster: Kube) -> str:
+    lease = cluster.get(*LEASE)
+    return str((lease or {}).get("spec", {}).get("holderIdentity") or "")
+
+
+def roles(pair: list[Served]) -> dict[str, Served]:
+    """The controllers by what they are about."""
+    return {each.standing: each for each in pair}
+
+
+def test_without_an_environment_they_wait_ready_and_take_no_lease(pair: list[Served], cluster: Kube) -> None:
+    for each in pair:
+        await_condition(lambda each=each: each.standing == "NoEnvironment", 60, "a controller without an Environment")
+        assert each.get("/readyz")[0] == each.get("/healthz")[0] == 200
+        assert "waiting for the Environment" in each.text()
+    assert cluster.get(*LEASE) is None
+
+
+def test_one_of_them_takes_the_one_lease(pair: list[Served], cluster: Kube) -> None:
+    cluster.apply(environment("prod"))
+    cluster.apply(workspace("first"))
+    await_condition(lambda: roles(pair).keys() == {"Active", "Standby"}, 60, "one active, one standby")
+    await_condition(lambda: judged(cluster, "first"), 30, "a verdict")
+    leases = [each["metadata"]["name"] for each in cluster.list(*LEASE[:2])]
+    assert [name for name in leases if name.startswith("plimsoll")] == ["plimsoll"]
+    active = roles(pair)["Active"]
+    assert holder(cluster).split("_")[0] == ("left" if active is pair[0] else "right")
+    assert json.loads(roles(pair)["Standby"].get("/readyz")[1])["leaseHolder"] == holder(cluster)
+
+
+def test_metrics_name_the_environment_and_the_cluster(pair: list[Served], cluster: Kube) -> None:
+    uid = (cluster.get("v1", "Namespace", "kube-system") or {})["metadata"]["uid"]
+    labels = f'cluster="{uid}",environment="prod"'
+    assert f"plimsoll_lease_held{{{labels}}} 1.0" in roles(pair)["Active"].get("/metrics")[1]
+    assert f'plimsoll_lease_held{{cluster="{uid}"}} 0.0' in roles(pair)["Standby"].get("/metrics")[1]
+
+
+def test_another_environment_is_noticed(pair: list[Served], cluster: Kube) -> None:
+    cluster.delete(API, "Environment", "prod")
+    cluster.apply(environment("renamed"))
+    active = await_condition(
+        lambda: [
+            each
+            for each in pair
+            if each.standing == "Active" and json.loads(each.get("/readyz")[1])["environment"] == "renamed"
+        ],
+        60,
+        "a controller of the new Environment",
+    )
+    assert len(active) == 1
+    cluster.apply(workspace("second"))
+    await_condition(lambda: judged(cluster, "second"), 30, "a verdict under the new Environment")
+
+
+def test_the_standby_acts_within_the_lease_duration_and_two_seconds(pair: list[Served], cluster: Kube) -> None:
+    await_condition(lambda: roles(pair).keys() == {"Active", "Standby"}, 60, "one active, one standby")
+    found = roles(pair)
+    cluster.apply(workspace("third"))
+    await_condition(lambda: judged(cluster, "third"), 30, "a verdict")
+    found["Active"].kill()
+    began = time.monotonic()
+    cluster.apply(workspace("fourth"))
+    await_condition(lambda: judged(cluster, "fourth"), DURATION + 20, "a verdict of the successor")
+    taken = time.monotonic() - began
+    print(f"takeover: a verdict {taken:.1f} s after the kill, Lease duration {DURATION:g} s")  # noqa: T201
+    assert taken < DURATION + 2
+    assert found["Standby"].standing == "Active"
+
+
+def test_a_stopped_controller_ends_well_and_gives_the_lease_back(pair: list[Served], cluster: Kube) -> None:
+    active = roles(pair)["Active"]
+    assert active.stop() == 0
+    assert holder(cluster) == ""
+
+
+def test_a_controller_that_waits_for_an_environment_ends_at_once(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    cluster.delete(API, "Environment", "renamed")
+    (folder / "late").mkdir()
+    with controller(sandbox, folder / "late", *TIMES) as running:
+        await_condition(lambda: "waiting for the Environment" in running.text(), 60, "a controller that waits")
+        assert running.stop() == 0
+
+
+def run(stage: Stage, *command: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """As the admin, whose variables name another backend and no cluster of use."""
+    environ: dict[str, Any] = {**stage.environs["admin"], "PULUMI_BACKEND_URL": "file:///nowhere", **variables}
+    return subprocess.run(
+        command, cwd=stage.project, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+
+
+def test_destroy_says_what_it_does_not_find_and_touches_nothing(
+    stage: Stage, sandbox: Sandbox, cluster: Kube, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    done = run(
+        stage, "plimsoll", "destroy", "--yes", "--environment", "prod", "--backend", f"file://{tmp_path / 'empty'}"
+    )
+    assert done.returncode == 1
+    assert "no stack prod-foundation" in done.stderr
+    assert cluster.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "workspaces.plimsoll.dev")
+
+
+def test_destroy_reaches_what_its_options_name_and_verifies_it(
+    stage: Stage, sandbox: Sandbox, cluster: Kube, tmp_path: Path
+) -> None:
+    for name in ("first", "second", "third", "fourth"):
+        cluster.delete(API, "Workspace", name, "default")
+    options = {
+        "--backend": stage.environs["admin"]["PULUMI_BACKEND_URL"],
+        "--kubeconfig": stage.environs["admin"]["KUBECONFIG"],
+        "--passphrase-file": stage.environs["admin"]["PULUMI_CONFIG_PASSPHRASE_FILE"],
+        "--provider": "attached",
+        "--environment": "prod",
+        "--foundation": "sandbox-foundation",
+    }
+    done = run(
+        stage, "plimsoll", "destroy", "--yes", *(part for pair in options.items() for part in pair),
+        KUBECONFIG="/nowhere", PULUMI_CONFIG_PASSPHRASE="wrong", PULUMI_CONFIG_PASSPHRASE_FILE="/nowhere",
+        PULUMI_DEBUG_PROVIDERS="kubernetes:9", PLIMSOLL_PROVIDER="plugin",
+        PLIMSOLL_WORK_FOLDER=str(tmp_path / "work"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "there was no stack prod\n" in done.stdout
+    assert "destroyed: the stack sandbox-foundation" in done.stdout
+    assert cluster.get("v1", "Namespace", "plimsoll-system") is None
+    assert cluster.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "workspaces.plimsoll.dev") is None

@@ -1,0 +1,187 @@
+"""The foundation's roles are the least that works: nothing that the controller asks for is refused, and it uses each
+right. What was asked is read in the audit log of the kube-apiserver."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+import yaml
+
+from plimsoll.components import CONTROLLER, CONTROLLER_FOR_DEMAND, CONTROLLER_IN_ITS_NAMESPACE, NAMESPACE
+from plimsoll.sandbox import IDENTITIES, Sandbox
+from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
+from tests.awaiting import await_condition
+from tests.e2e.cluster.controller import controller
+from tests.e2e.cluster.kube import Kube
+from tests.e2e.demand.environment import (
+    EIGHT_GPUS,
+    ENVIRONMENT,
+    TRIGGERS,
+    add_pool,
+    add_shares,
+    declare_demand,
+    gated,
+    nodes_of,
+    remove_shares,
+)
+from tests.model_hub.hub import a_hub
+
+pytestmark = pytest.mark.e2e
+
+API = "plimsoll.dev/v1alpha1"
+TYPE = "Standard_NC24ads_A100_v4"
+CONTAINER = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
+ASKS = ("trigger-pod", "capacity-buffer", "provisioning-request")
+ON_CONFLICT = {
+    "environments.plimsoll.dev get": "a status that somebody else has changed is read before it is written",
+}
+"""Rights that are used only where two writers meet, which a test cannot bring about at will."""
+
+
+class Right(NamedTuple):
+    namespace: str
+    """Empty: in the whole cluster."""
+    group: str
+    resource: str
+    verb: str
+
+    def __str__(self) -> str:
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.resource}{f'.{self.group}' if self.group else ''} {self.verb}{where}"
+
+
+def granted() -> set[Right]:
+    """By the roles of the foundation."""
+    roles = {"": CONTROLLER, NAMESPACE: CONTROLLER_IN_ITS_NAMESPACE, TRIGGERS: CONTROLLER_FOR_DEMAND}
+    return {
+        Right(namespace, group, resource, verb)
+        for namespace, rules in roles.items()
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def requests_of(sandbox: Sandbox) -> Iterator[dict[str, Any]]:
+    """What the controller's account has asked for, and been answered."""
+    with sandbox.folder.audit_log.open("rb") as lines:
+        for event in map(orjson.loads, lines):
+            ours = event["user"]["username"] == IDENTITIES["controller"].user
+            if ours and "objectRef" in event and event["stage"] in ("ResponseComplete", "ResponseStarted"):
+                yield event
+
+
+def used(event: dict[str, Any], rights: set[Right]) -> set[Right]:
+    """The rights behind a request; one that holds in the object's namespace alone goes before one of the cluster."""
+    about = event["objectRef"]
+    resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+    # An apply that creates is asked as a patch, and needs both.
+    made = event["verb"] == "patch" and event["responseStatus"]["code"] == 201
+    found = set()
+    for verb in {event["verb"], *(["create"] if made else [])}:
+        for namespace in (about.get("namespace", ""), ""):
+            right = Right(namespace, about.get("apiGroup", ""), resource, verb)
+            if right in rights:
+                found.add(right)
+                break
+    return found
+
+
+@pytest.fixture(scope="module")
+def worked(audited_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """The sandbox, once the controller has done everything that it can be asked to do."""
+    Installation(missing_programs(find_programs(["cluster-autoscaler"]))).run()
+    with closing(Kube(audited_sandbox.kubeconfig)) as cluster:
+        for path in sorted((part("cluster-autoscaler").cached / "crds").glob("*.yaml")):
+            cluster.apply(yaml.safe_load(path.read_text()))
+        with controller(audited_sandbox, tmp_path_factory.mktemp("rights")):
+            serve(cluster)
+            for provisioner in ASKS:
+                request_nodes(cluster, provisioner)
+    return audited_sandbox
+
+
+def serve(cluster: Kube) -> None:
+    """Workspaces of every workload and provisioner, changed and removed."""
+    cluster.apply(workspace("served", 3, preset={"name": "phi-4-mini-instruct"}))
+    cluster.apply(workspace("named", 1, stableIdentity=True, template={"spec": {"containers": [CONTAINER]}}))
+    cluster.apply(workspace("spanning", 1, perReplicaNodeCount=2, template={"spec": {"containers": [CONTAINER]}}))
+    await_condition(lambda: ready(cluster, "Deployment", "served") == 3, 120, "the Deployment")
+    await_condition(lambda: ready(cluster, "StatefulSet", "named") == 1, 120, "the StatefulSet")
+    kind = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
+    await_condition(lambda: cluster.get(*kind, "spanning", "inference"), 120, "the LeaderWorkerSet")
+    with a_hub() as hub:
+        hub.add("acme/law-8b")
+        cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"modelHub": {"endpoint": hub.url}}})
+        cluster.apply(workspace("hub", 1, preset={"name": "acme/law-8b"}))
+        await_condition(
+            lambda: cluster.get("v1", "ConfigMap", "plimsoll-models", NAMESPACE), 60, "what the hub says is kept"
+        )
+    cluster.patch(API, "Workspace", "served", {"spec": {"inference": {"replicas": 2}}}, "inference")
+    await_condition(lambda: ready(cluster, "Deployment", "served") == 2, 120, "one replica fewer")
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
+    cluster.apply(workspace("pooled", 1, template={"spec": {"containers": [CONTAINER]}}))
+    await_condition(lambda: ready(cluster, "Deployment", "pooled") == 1, 120, "nodes of a NodePool")
+    for name in ("named", "spanning", "pooled", "served", "hub"):
+        cluster.delete(API, "Workspace", name, "inference")
+    await_condition(lambda: not cluster.list(API, "Workspace", "inference"), 180, "all of them gone")
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": None, "modelHub": None}})
+
+
+def request_nodes(cluster: Kube, provisioner: str) -> None:
+    """Nodes for pods that share GPUs, by one of the ways to ask an autoscaler; and the request withdrawn."""
+    declare_demand(cluster, provisioner, retentionSeconds=1)
+    add_pool(cluster, provisioner, EIGHT_GPUS, tier=provisioner)
+    shares = [f"{provisioner}-{number}" for number in range(3)]
+    add_shares(cluster, shares, tier=provisioner)
+    if provisioner == "provisioning-request":  # Karpenter does not serve it
+        kind = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest", TRIGGERS)
+        await_condition(lambda: cluster.list(*kind), 60, "a request")
+    else:
+        await_condition(lambda: nodes_of(cluster, provisioner), 120, "a node")
+        await_condition(lambda: not gated(cluster), 60, "the pods are let go")
+    remove_shares(cluster, shares)
+    await_condition(lambda: not cluster.list("v1", "Pod", TRIGGERS), 60, "no trigger pod is left")
+    await_condition(lambda: not cluster.list("v1", "PodTemplate", TRIGGERS), 60, "no request is left")
+    await_condition(lambda: not cluster.list(API, "GPUDemand"), 60, "nor its report")
+
+
+def workspace(name: str, replicas: int, **inference: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": API,
+        "kind": "Workspace",
+        "metadata": {"name": name, "namespace": "inference"},
+        "spec": {
+            "queue": "inference",
+            "resource": {"instanceType": TYPE},
+            "inference": inference | {"replicas": replicas},
+        },
+    }
+
+
+def ready(cluster: Kube, kind: str, name: str) -> int:
+    found = cluster.get("apps/v1", kind, name, "inference") or {}
+    status = found.get("status") or {}
+    return int(status.get("readyReplicas") or 0) if status.get("replicas") == status.get("readyReplicas") else 0
+
+
+def test_nothing_is_refused(worked: Sandbox) -> None:
+    refused = {
+        f"{event['verb']} {event['requestURI']}"
+        for event in requests_of(worked)
+        if event["responseStatus"]["code"] in (401, 403)
+    }
+    assert refused == set()
+
+
+def test_every_right_is_used(worked: Sandbox) -> None:
+    rights = granted()
+    found: set[Right] = set()
+    for event in requests_of(worked):
+        if event["responseStatus"]["code"] not in (401, 403):
+            found |= used(event, rights)
+    idle = {str(right) for right in rights - found}
+    assert idle - ON_CONFLICT.keys() == set()

@@ -1,0 +1,172 @@
+"""The production guide, word by word: from an empty cluster to a running controller, a takeover, an upgrade, a removal.
+
+The commands are those of docs/guides/production.md, section by section in one shell session. The bucket is moto's, and
+the pods' containers are run by tests/e2e/cluster/kubelet.py.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.kubelet import NAMESPACE, SELECTOR, Kubelet, a_kubelet
+from tests.e2e.cluster.sandboxes import up_sandbox
+from tests.pages import CHECKOUT
+
+pytestmark = pytest.mark.e2e
+
+API: Final = "plimsoll.dev/v1alpha1"
+BUCKET: Final = "s3://states/prod?region=eu-central-1"
+INSTALL: Final = (
+    "python3 -m venv .venv\n.venv/bin/pip install --quiet -r requirements.txt\n",
+    "ln -s {prefix} .venv\n",
+)
+"""Of this release there is nothing in a registry: the project runs in the environment of this Python."""
+NODES: Final = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(
+    f"a100-{n},96000,1179648,8,A100-80GB\n" for n in range(2)
+)
+CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+
+
+def commands(section: str) -> str:
+    text = (CHECKOUT / "docs/guides/production.md").read_text()
+    body = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert body is not None
+    return "\n".join(re.findall(r"^```console\n(.*?)^```", body[1], re.DOTALL | re.MULTILINE))
+
+
+class Reader:
+    """One who types the commands of the guide: variables and the folder stay from one section to the next."""
+
+    def __init__(self, folder: Path, sandbox: Sandbox, url: str) -> None:
+        self._folder, self._url = folder, url
+        self._session = folder / "session"
+        self._session.write_text(f"cd {folder}\n")
+        self._environ = {**os.environ, **sandbox.environ(), **CREDENTIALS}
+
+    def follow(self, section: str) -> str:
+        """Types a section's commands and returns what they print; each must succeed."""
+        typed = commands(section).replace(BUCKET, self._url).replace(INSTALL[0], INSTALL[1].format(prefix=sys.prefix))
+        kept = f'{{ export -p; echo "cd $PWD"; }} > {self._session}'
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", f"source {self._session}\nset -x\n{typed}\n{kept}"],
+            env=self._environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            check=False, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-5000:]
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1", **keys)
+    client.create_bucket(Bucket="states")
+    yield f"s3://states/prod?endpoint=http://{host}:{port}&s3ForcePathStyle=true&region=us-east-1"
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """An empty cluster with nodes of one's own."""
+    table = tmp_path_factory.mktemp("nodes") / "nodes.csv"
+    table.write_text(NODES)
+    for sandbox in up_sandbox("production", karpenter=False):
+        command = [sys.executable, "-m", "plimsoll", "sandbox", "nodes", "--name", sandbox.name, "--from", str(table)]
+        subprocess.run(command, check=True, capture_output=True)
+        yield sandbox
+
+
+@pytest.fixture(scope="module")
+def reader(sandbox: Sandbox, bucket: str, tmp_path_factory: pytest.TempPathFactory) -> Reader:
+    return Reader(tmp_path_factory.mktemp("reader"), sandbox, bucket)
+
+
+@pytest.fixture(scope="module")
+def kubelet(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubelet]:
+    # The official plugin is not on every machine of these tests.
+    folder = tmp_path_factory.mktemp("pods") / "pods"
+    with a_kubelet(sandbox, folder, PLIMSOLL_PROVIDER="attached", **CREDENTIALS) as it:
+        yield it
+
+
+@pytest.fixture
+def cluster(sandbox: Sandbox) -> Iterator[Kube]:
+    reached = Kube(sandbox.kubeconfig)
+    yield reached
+    reached.close()
+
+
+def holder(cluster: Kube) -> str:
+    lease = cluster.get("coordination.k8s.io/v1", "Lease", "plimsoll", NAMESPACE) or {"spec": {}}
+    return str(lease["spec"].get("holderIdentity") or "").partition("_")[0]
+
+
+def served(cluster: Kube, name: str) -> bool:
+    status = condition(cluster.get(API, "Workspace", name, "inference"), "ResourceReady").get("status")
+    return status == "True" and cluster.get("apps/v1", "Deployment", name, "inference") is not None
+
+
+def a_workspace(name: str) -> dict[str, object]:
+    selector = {"matchLabels": {"nvidia.com/gpu.present": "true"}}
+    template = {"spec": {"containers": [{"name": "main", "image": "registry.k8s.io/pause:3.10"}]}}
+    inference = {"replicas": 1, "template": template}
+    spec = {"resource": {"labelSelector": selector}, "inference": inference, "queue": "inference"}
+    return {"apiVersion": API, "kind": "Workspace", "metadata": {"name": name, "namespace": "inference"}, "spec": spec}
+
+
+def test_from_an_empty_cluster_to_a_running_controller(reader: Reader, kubelet: Kubelet, cluster: Kube) -> None:
+    reader.follow("Install")
+    await_condition(lambda: len(kubelet.running) == 2, 30, "two pods' containers")
+    await_condition(lambda: holder(cluster) in kubelet.running, 60, "a controller that holds the Lease")
+    await_condition(lambda: served(cluster, "phi"), 60, "the workload of the environment's Workspace")
+
+
+def test_a_takeover(reader: Reader, kubelet: Kubelet, cluster: Kube) -> None:
+    before = holder(cluster)
+    reader.follow("Takeover")
+    await_condition(lambda: holder(cluster) not in (before, ""), 30, "another holder of the Lease")
+    cluster.apply(a_workspace("after-takeover"))
+    await_condition(lambda: served(cluster, "after-takeover"), 30, "the work of the other pod")
+
+
+def test_an_upgrade(reader: Reader, kubelet: Kubelet, cluster: Kube) -> None:
+    reader.follow("Upgrade")
+    await_condition(
+        lambda: (
+            {kubelet.images[name] for name in kubelet.running} == {"registry.example.com/plimsoll:0.2.0"}
+            and len(kubelet.running) == 2
+        ),
+        60,
+        "pods of the newer image alone",
+    )
+    await_condition(lambda: holder(cluster) in kubelet.running, 60, "a newer pod that holds the Lease")
+    assert served(cluster, "phi"), "what ran goes on"
+    cluster.delete(API, "Workspace", "after-takeover", "inference")
+    await_condition(
+        lambda: cluster.get("apps/v1", "Deployment", "after-takeover", "inference") is None, 60, "the newer pod's work"
+    )
+
+
+def test_a_removal(reader: Reader, kubelet: Kubelet, cluster: Kube) -> None:
+    said = reader.follow("Removal")
+    assert "destroyed: the stack environment" in said
+    assert "destroyed: the stack foundation" in said
+    assert kubelet.running == {}
+    assert cluster.list("v1", "Pod", NAMESPACE, SELECTOR) == []
+    assert cluster.get("v1", "Namespace", NAMESPACE) is None
+    assert cluster.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "workspaces.plimsoll.dev") is None

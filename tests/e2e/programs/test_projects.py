@@ -1,0 +1,123 @@
+"""Projects that `plimsoll init`, `pulumi new` and `plimsoll adopt` write, by the pulumi command on a real cluster."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plimsoll.kube import RequestError
+from plimsoll.project import ClusterKind, project_files, write_project
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.kube import Kube
+from tests.e2e.programs.stacks import PulumiFolder
+from tests.pages import CHECKOUT
+
+pytestmark = pytest.mark.e2e
+
+KAITO = CHECKOUT.parent / "shared" / "crds" / "kaito.sh_workspaces.yaml"
+
+
+def written(sandbox: Sandbox, folder: Path, kind: ClusterKind) -> PulumiFolder:
+    write_project(folder, project_files(kind, "gpu-capacity"))
+    return in_this_environment(sandbox, folder)
+
+
+def in_this_environment(sandbox: Sandbox, folder: Path) -> PulumiFolder:
+    """The project as its user has it, with the environment of these tests for its own."""
+    (folder / ".venv").symlink_to(sys.prefix)
+    state = folder / "state"
+    state.mkdir()
+    return PulumiFolder(sandbox, folder, PULUMI_BACKEND_URL=f"file://{state}")
+
+
+@pytest.mark.parametrize("kind", ClusterKind)
+def test_a_new_project_passes_a_preview_with_its_policies(
+    kind: ClusterKind, nap_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    project = written(nap_sandbox, tmp_path / "gpu-capacity", kind)
+    for stack, declares in (("foundation", "Foundation"), ("environment", "Environment")):
+        project.init(stack)
+        output = project.preview(stack, "--policy-pack", "policies")
+        assert f"plimsoll:index:{declares}" in output
+        assert "gpu-capacity@" in output or "plimsoll@" in output, "the policies were run"
+
+
+def test_pulumi_new_takes_the_template(nap_sandbox: Sandbox, tmp_path: Path) -> None:
+    folder = tmp_path / "from-template"
+    folder.mkdir()
+    project = PulumiFolder(nap_sandbox, folder)
+    template = str(CHECKOUT / "templates" / "byo")
+    project.pulumi("new", template, "--yes", "--generate-only", "--name", "own-name", "--description", "Ours")
+    assert yaml.safe_load((folder / "Pulumi.yaml").read_text())["name"] == "own-name"
+    config = yaml.safe_load((folder / "stacks" / "Pulumi.environment.yaml").read_text())["config"]
+    assert config["layer"] == "environment"
+
+
+@pytest.fixture
+def made_by_others(nap_sandbox: Sandbox, kube: Any) -> Any:
+    """A NodePool, two Queues and a Workspace of KAITO, as kubectl and charts leave them; removed afterwards."""
+    admin: Kube = kube(nap_sandbox)
+    definition = yaml.safe_load(KAITO.read_text())
+    admin.apply(definition)
+    objects = list(yaml.safe_load_all((Path(__file__).parent / "made_by_others.yaml").read_text()))
+
+    def served() -> bool:
+        try:
+            admin.list("kaito.sh/v1beta1", "Workspace")
+        except RequestError:
+            return False
+        return True
+
+    await_condition(served, message="KAITO's Workspaces served")
+    for each in objects:
+        admin.apply(each)
+
+    def versions() -> list[str]:
+        found = []
+        for each in objects:
+            metadata = each["metadata"]
+            live = admin.get(each["apiVersion"], each["kind"], metadata["name"], metadata.get("namespace", ""))
+            assert live is not None
+            found.append(str(live["metadata"]["generation"]))
+        return found
+
+    yield versions
+    for each in objects:
+        metadata = each["metadata"]
+        admin.delete(each["apiVersion"], each["kind"], metadata["name"], metadata.get("namespace", ""))
+
+
+def test_what_others_have_made_is_adopted_without_a_change(
+    nap_sandbox: Sandbox, tmp_path: Path, made_by_others: Any
+) -> None:
+    project = written(nap_sandbox, tmp_path / "gpu-capacity", ClusterKind.BYO)
+    before = made_by_others()
+    command = [
+        sys.executable,
+        "-m",
+        "plimsoll",
+        "adopt",
+        str(project.folder),
+        "--kubeconfig",
+        str(nap_sandbox.kubeconfig),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    project.init("objects")
+    steps = changes(project.preview("objects", "--json"))
+    assert steps.pop("import") >= 4
+    assert set(steps) == {"create"}, "the stack and its components: nothing of the cluster"
+    project.up("objects", "--skip-preview")
+    assert made_by_others() == before
+    shown = project.preview("objects", "--diff", "--expect-no-changes")
+    assert "unchanged" in shown
+
+
+def changes(preview: str) -> dict[str, int]:
+    found: dict[str, int] = json.loads(preview[preview.index("{") :])["changeSummary"]
+    return found

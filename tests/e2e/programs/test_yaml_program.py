@@ -1,0 +1,101 @@
+"""A Pulumi program in YAML uses the component package on a real cluster."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
+from tests.e2e.cluster.kube import Kube
+from tests.e2e.programs.stacks import PulumiFolder, component_package
+
+pytestmark = pytest.mark.e2e
+
+SECRET = "4dabf18193072939515e22adb298388d"
+PROGRAM = """
+name: in-yaml
+runtime: yaml
+plugins:
+  providers:
+    - name: plimsoll
+      path: {components}
+resources:
+  yaml-research:
+    type: plimsoll:index:Queue
+    properties:
+      displayName: {{ fn::secret: for research only }}
+      resources:
+        gpu: {{ quota: 8, limit: 16 }}
+  yaml-training:
+    type: plimsoll:index:Queue
+    properties:
+      parentQueue: ${{yaml-research.queueName}}
+      resources:
+        gpu: {{ quota: 4 }}
+    options:
+      protect: false
+      ignoreChanges: [spec.priority]
+  yaml-gpu:
+    type: plimsoll:index:NodePool
+    properties:
+      nodeClassRef: {{ group: karpenter.kwok.sh, kind: KWOKNodeClass }}
+      labels: {{ queue: "${{yaml-training.queueName}}" }}
+      requirements:
+        - {{ key: karpenter.sh/capacity-type, operator: In, values: [on-demand] }}
+outputs:
+  labels: ${{yaml-training.podLabels}}
+"""
+
+
+@pytest.fixture
+def project(nap_sandbox: Sandbox, tmp_path: Path) -> PulumiFolder:
+    Installation(missing_programs(find_programs(["pulumi-language-yaml"]))).run()
+    host = part("pulumi-language-yaml").cached
+    (tmp_path / "Pulumi.yaml").write_text(PROGRAM.format(components=component_package(tmp_path / "plimsoll")))
+    state = tmp_path / "state"
+    state.mkdir()
+    path = f"{host}:{nap_sandbox.environ()['PATH']}"
+    return PulumiFolder(nap_sandbox, tmp_path, PATH=path, PULUMI_BACKEND_URL=f"file://{state}")
+
+
+def test_a_program_in_yaml(project: PulumiFolder, nap_sandbox: Sandbox, kube: Callable[..., Kube]) -> None:
+    project.init("dev")
+    project.up("dev", "--skip-preview")
+    cluster = kube(nap_sandbox)
+    try:
+        training = cluster.get("scheduling.run.ai/v2", "Queue", "yaml-training", "")
+        assert training is not None
+        assert training["spec"]["parentQueue"] == "yaml-research"
+        pool = cluster.get("karpenter.sh/v1", "NodePool", "yaml-gpu", "")
+        assert pool is not None
+        assert pool["spec"]["template"]["metadata"]["labels"] == {"queue": "yaml-training"}
+        project.preview("dev", "--expect-no-changes")
+        labels = json.loads(project.pulumi("stack", "output", "--json"))["labels"]
+        assert labels == {"kai.scheduler/queue": "yaml-training"}
+        hidden = research_in_state(project)
+        assert SECRET in hidden.pop("displayName")
+        assert hidden["resources"]["gpu"]["limit"] == 16
+    finally:
+        project.destroy("dev")
+
+
+def test_what_does_not_fit_is_named(project: PulumiFolder) -> None:
+    program = yaml.safe_load((project.folder / "Pulumi.yaml").read_text())
+    program["resources"]["yaml-research"]["properties"]["resources"]["gpu"]["limit"] = 2
+    del program["resources"]["yaml-research"]["properties"]["displayName"]
+    (project.folder / "Pulumi.yaml").write_text(yaml.safe_dump(program))
+    project.init("wrong")
+    output = project.preview("wrong", fails=True)
+    assert "Queue yaml-research: resources.gpu: limit 2 is below quota 8" in output
+    assert 'File "' not in output, "no traceback"
+
+
+def research_in_state(project: PulumiFolder) -> dict[str, object]:
+    """`spec` of the Queue as the state has it."""
+    exported = json.loads(project.pulumi("stack", "export", "--stack", "dev"))["deployment"]["resources"]
+    (found,) = (each for each in exported if each["urn"].endswith("v2:Queue::yaml-research"))
+    spec: dict[str, object] = found["inputs"]["spec"]
+    return spec

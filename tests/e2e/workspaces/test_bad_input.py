@@ -1,0 +1,122 @@
+"""What can be wrong around the loop: each a clear error, exit code 1, nothing half-applied."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from demo.stage import Stage, declare
+from demo.working_copy import make
+from plimsoll.sandbox import Sandbox
+from plimsoll.sandbox.processes import LOOPBACK, hold_port, port_of
+from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.sandboxes import up_sandbox
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    yield from up_sandbox("bad", karpenter=False)
+
+
+@pytest.fixture(scope="module")
+def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    folder = tmp_path_factory.mktemp("bad")
+    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
+    return Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+
+
+def said(stage: Stage, *command: str, **environ: str) -> str:
+    """What a command says that ends with 1, without a traceback."""
+    users = {user: {**variables, **environ} for user, variables in stage.environs.items()}
+    text = Stage(stage.sandbox, stage.project, users, stage.log).run(*command, expect=1)
+    assert "Traceback" not in text
+    return text
+
+
+def test_a_missing_definition_names_the_foundation(stage: Stage) -> None:
+    """The first of this file: nothing is declared in the cluster yet."""
+    assert "foundation" in said(stage, "plimsoll", "status")
+
+
+def test_no_kubeconfig(stage: Stage, tmp_path: Path) -> None:
+    for command in ("plan", "status", "run"):
+        assert "kubeconfig" in said(stage, "plimsoll", command, KUBECONFIG=str(tmp_path / "none"))
+
+
+def test_an_unreachable_cluster(stage: Stage, sandbox: Sandbox, tmp_path: Path) -> None:
+    kubeconfig = yaml.safe_load(sandbox.kubeconfig.read_text())
+    elsewhere = tmp_path / "kubeconfig"
+    with hold_port() as nobody:
+        kubeconfig["clusters"][0]["cluster"]["server"] = f"https://{LOOPBACK}:{port_of(nobody)}"
+        elsewhere.write_text(yaml.safe_dump(kubeconfig))
+        for command in ("plan", "status", "run"):
+            assert "cannot be reached" in said(stage, "plimsoll", command, KUBECONFIG=str(elsewhere))
+
+
+def test_a_wrong_token(stage: Stage, sandbox: Sandbox, tmp_path: Path) -> None:
+    kubeconfig = yaml.safe_load(sandbox.kubeconfig.read_text())
+    kubeconfig["users"][0]["user"] = {"token": "not-a-token"}
+    wrong = tmp_path / "kubeconfig"
+    wrong.write_text(yaml.safe_dump(kubeconfig))
+    for command in ("plan", "status", "run"):
+        text = said(stage, "plimsoll", command, KUBECONFIG=str(wrong))
+        assert "token" in text
+        assert "not-a-token" not in text
+
+
+def test_no_passphrase_file(stage: Stage, tmp_path: Path) -> None:
+    assert "passphrase" in said(
+        stage, "plimsoll", "run", "--once", PULUMI_CONFIG_PASSPHRASE_FILE=str(tmp_path / "none")
+    )
+
+
+def test_a_work_folder_that_cannot_be_written(stage: Stage, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    assert str(file) in said(stage, "plimsoll", "run", "--once", PLIMSOLL_WORK_FOLDER=str(file / "work"))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("plimsoll:workspaces.phi.resource.counts", "1", "counts"),
+        ("plimsoll:workspaces.phi.inference.replicas", "-1", "replicas"),
+        ("plimsoll:workspaces.phi.inference.gpuMemoryGiB", "16Gi", "gpuMemoryGiB"),
+        ("plimsoll:queues.inference.resources.gpu.quota", "-5", "quota"),
+    ],
+)
+def test_a_wrong_setting_of_a_stack_is_named_and_nothing_is_applied(
+    stage: Stage, sandbox: Sandbox, kube: Callable[..., Kube], tmp_path: Path, path: str, value: str, says: str
+) -> None:
+    project = Stage(stage.sandbox, make(tmp_path / "project"), stage.environs, stage.log)
+    project.run("pulumi", "stack", "init", "sandbox")
+    try:
+        project.run("pulumi", "config", "set", "--stack", "sandbox", "--path", "--", path, value)
+        text = project.run("pulumi", "up", "--yes", "--skip-preview", "--stack", "sandbox", expect=None)
+        assert says in text
+        assert "Pulumi.sandbox.yaml" in text
+        assert "Traceback" not in text
+        assert kube(sandbox).get("v1", "Namespace", "inference") is None
+    finally:
+        project.run("pulumi", "stack", "rm", "--yes", "--force", "sandbox")
+
+
+def test_a_workspace_with_an_unknown_field_is_refused_by_the_cluster(stage: Stage) -> None:
+    declare(stage, "sandbox")
+    manifest = stage.log.parent / "unknown.yaml"
+    manifest.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "plimsoll.dev/v1alpha1",
+                "kind": "Workspace",
+                "metadata": {"name": "unknown", "namespace": "inference"},
+                "spec": {"resource": {"counts": 3}, "inference": {"preset": {"name": "phi-4"}}},
+            }
+        )
+    )
+    text = stage.run("kubectl", "create", "-f", str(manifest), expect=1)
+    assert 'unknown field "spec.resource.counts"' in text

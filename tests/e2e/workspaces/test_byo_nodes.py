@@ -1,0 +1,217 @@
+"""BYO on real parts: stacks by `pulumi up`, verdicts by a running loop, a node that changes, policies, status."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from demo.stage import Stage, declare
+from demo.working_copy import make
+from plimsoll.kube import RequestError
+from plimsoll.model.api import CAPACITY_GATE
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.controller import Controller, controller
+from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.sandboxes import up_sandbox
+from tests.model_hub.hub import a_hub
+
+pytestmark = pytest.mark.e2e
+
+API = "plimsoll.dev/v1alpha1"
+NODES = """sn,cpu_milli,memory_mib,gpu,model
+a100-0,96000,1179648,8,A100-80GB
+a100-1,96000,1179648,8,A100-80GB
+t4-0,48000,196608,4,T4
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("brought")
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    yield from up_sandbox("brought", karpenter=False)
+
+
+@pytest.fixture(scope="module")
+def stage(sandbox: Sandbox, folder: Path) -> Stage:
+    """The environment of the sandbox, declared by `pulumi up`."""
+    nodes = folder / "nodes.csv"
+    nodes.write_text(NODES)
+    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
+    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    stage.run("plimsoll", "sandbox", "nodes", "--name", sandbox.name, "--from", str(nodes))
+    declare(stage, "sandbox")
+    return stage
+
+
+@pytest.fixture(scope="module")
+def running(stage: Stage, sandbox: Sandbox, folder: Path) -> Iterator[Controller]:
+    with controller(sandbox, folder) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(kube: Callable[..., Kube], sandbox: Sandbox, running: Controller) -> Kube:
+    return kube(sandbox)
+
+
+def resource_ready(cluster: Kube, name: str) -> dict[str, Any]:
+    return condition(cluster.get(API, "Workspace", name, "inference"), "ResourceReady")
+
+
+def test_a_workspace_on_uniform_nodes_is_accepted(cluster: Kube) -> None:
+    found = await_condition(lambda: resource_ready(cluster, "phi"), 30, "a verdict on phi")
+    assert (found["status"], found["reason"]) == ("True", "Accepted")
+
+
+def test_a_workspace_on_mixed_nodes_is_refused_with_names_and_values(cluster: Kube) -> None:
+    found = await_condition(lambda: resource_ready(cluster, "mixed"), 30, "a verdict on mixed")
+    assert (found["status"], found["reason"]) == ("False", "NonUniformNodes")
+    for said in ("a100-0", "t4-0", "NVIDIA-A100-SXM4-80GB", "Tesla-T4"):
+        assert said in found["message"]
+
+
+def test_the_workload_runs_with_the_selector_as_node_affinity(cluster: Kube) -> None:
+    def ready() -> dict[str, Any] | None:
+        found = cluster.get("apps/v1", "Deployment", "phi", "inference")
+        return found if found and found.get("status", {}).get("readyReplicas") == 1 else None
+
+    deployment = await_condition(ready, 60, "the workload runs")
+    assert deployment is not None
+    affinity = deployment["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert {
+        "key": "nvidia.com/gpu.product",
+        "operator": "In",
+        "values": ["NVIDIA-A100-SXM4-80GB"],
+    } in term["matchExpressions"]
+    (pod,) = cluster.list("v1", "Pod", "inference", "plimsoll.dev/workspace=phi")
+    assert pod["spec"]["nodeName"].startswith("a100-")
+
+
+def test_a_relabelled_node_turns_the_verdict_within_one_tick(cluster: Kube) -> None:
+    await_condition(lambda: resource_ready(cluster, "phi").get("reason") == "Accepted", 30)
+    label = {"nvidia.com/gpu.memory": "40960"}
+    cluster.patch("v1", "Node", "a100-1", {"metadata": {"labels": label}})
+    try:
+        await_condition(lambda: resource_ready(cluster, "phi").get("reason") == "NonUniformNodes", 10)
+        assert "a100-1" in resource_ready(cluster, "phi")["message"]
+        assert cluster.get("apps/v1", "Deployment", "phi", "inference"), "a refusal takes nothing away"
+    finally:
+        cluster.patch("v1", "Node", "a100-1", {"metadata": {"labels": {"nvidia.com/gpu.memory": "81920"}}})
+    await_condition(lambda: resource_ready(cluster, "phi").get("reason") == "Accepted", 10)
+
+
+def test_replicas_by_kubectl_scale_the_workload(stage: Stage, cluster: Kube) -> None:
+    def replicas() -> int | None:
+        found = cluster.get("apps/v1", "Deployment", "phi", "inference")
+        return found["spec"]["replicas"] if found else None
+
+    await_condition(lambda: replicas() == 1, 60)
+    for count in (2, 1):
+        patch = orjson.dumps({"spec": {"inference": {"replicas": count}}}).decode()
+        stage.run("kubectl", "patch", "workspace", "phi", "-n", "inference", "--type", "merge", "-p", patch)
+        await_condition(lambda wanted=count: replicas() == wanted, 30, f"{count} replicas")
+
+
+def test_the_cluster_refuses_an_instance_type_where_nodes_are_brought(cluster: Kube) -> None:
+    spec = {
+        "resource": {"instanceType": "Standard_NC24ads_A100_v4"},
+        "inference": {"preset": {"name": "phi-4-mini-instruct"}},
+    }
+    wrong = {"apiVersion": API, "kind": "Workspace", "metadata": {"name": "wrong", "namespace": "inference"}}
+    with pytest.raises(RequestError, match="instanceType must be empty when node auto-provisioning is disabled"):
+        cluster.apply({**wrong, "spec": spec})
+
+
+def test_status_and_plan_show_it(stage: Stage, cluster: Kube) -> None:
+    await_condition(lambda: resource_ready(cluster, "mixed").get("reason") == "NonUniformNodes", 30)
+    status = orjson.loads(stage.run("plimsoll", "status", "--output", "json"))
+    assert {each["name"] for each in status["workspaces"]} >= {"phi", "mixed"}
+    plan = orjson.loads(stage.run("plimsoll", "plan", "--output", "json", expect=2))
+    assert {each["name"]: each["accepted"] for each in plan["verdicts"]} == {"phi": True, "mixed": False}
+    assert not plan["create"] and not plan["delete"]
+
+
+def a_share(name: str) -> dict[str, Any]:
+    """More than half a GPU, so that each of the four T4 holds one."""
+    metadata = {"name": name, "namespace": "research", "annotations": {"gpu-fraction": "0.6"}}
+    spec = {
+        "nodeSelector": {"nvidia.com/gpu.product": "Tesla-T4"},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "main", "image": "example/notebook:1"}],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def test_share_pods_are_held_at_admission_until_their_gpus_are_there(cluster: Kube) -> None:
+    names = [f"share-{number}" for number in range(5)]
+
+    def bound() -> dict[str, bool]:
+        pods = cluster.list("v1", "Pod", "research")
+        return {pod["metadata"]["name"]: bool(pod["spec"].get("nodeName")) for pod in pods}
+
+    for name in names:
+        made = cluster.apply(a_share(name))
+        assert [each["name"] for each in made["spec"]["schedulingGates"]] == [CAPACITY_GATE]
+    await_condition(lambda: sum(bound().values()) == 4, 60, "four shares run, one on each GPU")
+    [held] = [name for name, runs in bound().items() if not runs]
+    pod = cluster.get("v1", "Pod", held, "research") or {}
+    assert [each["name"] for each in pod["spec"]["schedulingGates"]] == [CAPACITY_GATE]
+    going = next(name for name in names if name != held)
+    cluster.delete("v1", "Pod", going, "research")
+    await_condition(lambda: bound().get(held), 60, "the fifth runs once a GPU is free")
+    for name in names:
+        cluster.delete("v1", "Pod", name, "research")
+
+
+def test_other_pods_are_not_held(cluster: Kube) -> None:
+    whole = a_share("whole")
+    del whole["metadata"]["annotations"]
+    elsewhere = a_share("elsewhere")
+    elsewhere["metadata"]["namespace"] = "inference"
+    for pod in (whole, elsewhere):
+        assert "schedulingGates" not in cluster.apply(pod)["spec"]
+        cluster.delete("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+
+
+def test_a_model_of_a_hub_is_read_once_and_kept(stage: Stage, cluster: Kube) -> None:
+    (environment,) = cluster.list(API, "Environment")
+
+    def set_hub(hub: dict[str, Any] | None) -> None:
+        cluster.patch(API, "Environment", environment["metadata"]["name"], {"spec": {"modelHub": hub}})
+
+    spec = {
+        "queue": "inference",
+        "resource": {"labelSelector": {"matchLabels": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}}},
+        "inference": {"preset": {"name": "acme/law-8b"}},
+    }
+    law = {"apiVersion": API, "kind": "Workspace", "metadata": {"name": "law", "namespace": "inference"}, "spec": spec}
+    try:
+        with a_hub() as hub:
+            hub.add("acme/law-8b")
+            cluster.apply(law)
+            await_condition(lambda: resource_ready(cluster, "law").get("reason") == "UnknownPreset", 30)
+            set_hub({"endpoint": hub.url})
+            await_condition(lambda: resource_ready(cluster, "law").get("reason") == "Accepted", 30, "law is read")
+
+            def kept() -> list[str]:
+                found = cluster.get("v1", "ConfigMap", "plimsoll-models", "plimsoll-system")
+                return list(found["data"]) if found else []
+
+            await_condition(lambda: kept() == ["acme--law-8b"], 30, "the cluster keeps it")
+        # The hub is gone: what was read still counts.
+        plan = orjson.loads(stage.run("plimsoll", "plan", "--output", "json", expect=2))
+        assert {each["name"]: each["accepted"] for each in plan["verdicts"]}["law"]
+    finally:
+        cluster.delete(API, "Workspace", "law", "inference")
+        await_condition(lambda: cluster.get(API, "Workspace", "law", "inference") is None, 60, "law is gone")
+        set_hub(None)

@@ -1,0 +1,276 @@
+"""NodeClaims on real parts that fail in every way: late, sold out, without GPUs; deletion; a NodePool of replicas."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.stage import Stage, declare
+from demo.working_copy import make
+from plimsoll.kube import RequestError
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.controller import controller
+from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.sandboxes import up_sandbox
+
+pytestmark = pytest.mark.e2e
+
+API = "plimsoll.dev/v1alpha1"
+CLAIM = ("karpenter.sh/v1", "NodeClaim")
+POOL = ("karpenter.sh/v1", "NodePool")
+TYPE = "Standard_NC24ads_A100_v4"
+SLOW_TYPE = "Standard_NC48ads_A100_v4"
+SOLD_OUT_TYPE = "Standard_NC96ads_A100_v4"
+WITHOUT_GPUS = "sandbox.plimsoll.dev/without-gpus"
+BROKEN = "sandbox.plimsoll.dev/fail"
+FINALIZER = "plimsoll.dev/capacity"
+ENVIRONMENT = "sandbox-nap"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("claims")
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    yield from up_sandbox("claims", karpenter=True)
+
+
+@pytest.fixture(scope="module")
+def declared(sandbox: Sandbox, folder: Path) -> None:
+    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
+    declare(Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log"), ENVIRONMENT)
+
+
+@pytest.fixture
+def cluster(kube: Callable[..., Kube], sandbox: Sandbox, declared: None) -> Kube:
+    """Deadlines of seconds, and NodePools that lend a slow node class and one that does not exist."""
+    cluster = kube(sandbox)
+    cluster.delete(API, "Workspace", "chat", "inference")
+    deadlines = {
+        "nodeClassRef": None,
+        "launchDeadlineSeconds": 6,
+        "registrationDeadlineSeconds": 6,
+        "gpuDeadlineSeconds": 4,
+        "retrySeconds": 2,
+        "retryLimitSeconds": 60,
+    }
+    spec = {"provisioner": "nodeclaim", "nodeClaims": deadlines}
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": spec})
+    cluster.apply(
+        {
+            "apiVersion": "karpenter.kwok.sh/v1alpha1",
+            "kind": "KWOKNodeClass",
+            "metadata": {"name": "slow"},
+            "spec": {"nodeRegistrationDelay": "1h"},
+        }
+    )
+    for name, instance_type in (("slow", SLOW_TYPE), ("missing", SOLD_OUT_TYPE)):
+        cluster.apply(node_pool(name, instance_type))
+    return cluster
+
+
+def node_pool(name: str, instance_type: str) -> dict[str, Any]:
+    """A NodePool that allows one instance type and lends the node class of its own name."""
+    is_type = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]}
+    reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": name}
+    template = {"spec": {"nodeClassRef": reference, "requirements": [is_type]}}
+    return {
+        "apiVersion": POOL[0],
+        "kind": POOL[1],
+        "metadata": {"name": name},
+        "spec": {"weight": 1, "template": template},
+    }
+
+
+def workspace(name: str, replicas: int, instance_type: str = TYPE, **match_labels: str) -> dict[str, Any]:
+    return {
+        "apiVersion": API,
+        "kind": "Workspace",
+        "metadata": {"name": name, "namespace": "inference"},
+        "spec": {
+            "resource": {"instanceType": instance_type, "labelSelector": {"matchLabels": match_labels}},
+            "inference": {"preset": {"name": "phi-4-mini-instruct"}, "replicas": replicas},
+        },
+    }
+
+
+def claims_of(cluster: Kube, name: str) -> list[dict[str, Any]]:
+    """NodeClaims of a Workspace that are not going."""
+    found = cluster.list(*CLAIM, selector=f"plimsoll.dev/workspace={name}")
+    return [claim for claim in found if "deletionTimestamp" not in claim["metadata"]]
+
+
+def names_of(cluster: Kube, name: str) -> set[str]:
+    return {claim["metadata"]["name"] for claim in claims_of(cluster, name)}
+
+
+def ready_claims(cluster: Kube, name: str) -> int:
+    return sum(condition(claim, "Ready").get("status") == "True" for claim in claims_of(cluster, name))
+
+
+def status_of(cluster: Kube, name: str) -> dict[str, Any]:
+    found = cluster.get(API, "Workspace", name, "inference") or {}
+    status: dict[str, Any] = found.get("status") or {}
+    return status
+
+
+def said(cluster: Kube, name: str, reason: str) -> str:
+    """The message of NodeClaimsReady once it has that reason."""
+    found = condition({"status": status_of(cluster, name)}, "NodeClaimsReady")
+    return str(found.get("message", "")) if found.get("reason") == reason else ""
+
+
+def failures(cluster: Kube, name: str) -> int:
+    return int((status_of(cluster, name).get("provisioning") or {}).get("failures") or 0)
+
+
+def warnings_of(cluster: Kube, name: str) -> list[tuple[str, str]]:
+    """Reason and note of the warnings about a Workspace, one for each time that it was told."""
+    found = cluster.list("events.k8s.io/v1", "Event", "inference")
+    return [
+        (event["reason"], event["note"])
+        for event in found
+        if event["regarding"].get("name") == name and event["type"] == "Warning"
+    ]
+
+
+def scale(cluster: Kube, name: str, replicas: int) -> None:
+    cluster.patch(API, "Workspace", name, {"spec": {"inference": {"replicas": replicas}}}, "inference")
+
+
+def remove(cluster: Kube, name: str, *, launched: bool = True) -> None:
+    """Ends it; a NodeClaim holds its Workspace from when an instance was launched for it."""
+    cluster.delete(API, "Workspace", name, "inference")
+    await_condition(lambda: cluster.get(API, "Workspace", name, "inference") is None, 120, f"{name} ends")
+    seconds = 0 if launched else 30
+    await_condition(
+        lambda: not cluster.list(*CLAIM, selector=f"plimsoll.dev/workspace={name}"), seconds, "none is left"
+    )
+
+
+def test_up_down_and_the_end(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    """1, 3, 2 nodes: the one whose node fails goes first. The Workspace stays until its capacity is gone."""
+    with controller(sandbox, folder):
+        cluster.apply(workspace("scaled", 1))
+        await_condition(lambda: ready_claims(cluster, "scaled") == 1, 60, "one NodeClaim ready")
+        first = names_of(cluster, "scaled")
+        scale(cluster, "scaled", 3)
+        await_condition(lambda: ready_claims(cluster, "scaled") == 3, 60, "three NodeClaims ready")
+        assert first <= names_of(cluster, "scaled")
+        oldest = next(claim for claim in claims_of(cluster, "scaled") if claim["metadata"]["name"] in first)
+        node = oldest["status"]["nodeName"]
+        cluster.patch("v1", "Node", node, {"metadata": {"annotations": {BROKEN: "true"}}})
+        await_condition(
+            lambda: condition(cluster.get("v1", "Node", node), "Ready").get("status") == "False", 60, "the node fails"
+        )
+        assert condition(oldest, "Ready")["status"] == "True", "Karpenter's word stays"
+        scale(cluster, "scaled", 2)
+        await_condition(lambda: len(claims_of(cluster, "scaled")) == 2, 60, "one NodeClaim goes")
+        assert not first & names_of(cluster, "scaled")
+        # Where its pod had come up, it cannot end on a node that does not answer.
+        with suppress(RequestError):
+            cluster.patch("v1", "Node", node, {"metadata": {"annotations": {BROKEN: None}}})
+        found = cluster.get(API, "Workspace", "scaled", "inference")
+        assert found is not None
+        assert FINALIZER in found["metadata"]["finalizers"]
+        remove(cluster, "scaled")
+
+
+def test_a_node_that_never_joins_is_replaced(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    with controller(sandbox, folder):
+        cluster.apply(workspace("slow", 1, SLOW_TYPE))
+        await_condition(lambda: claims_of(cluster, "slow"), 30)
+        first = names_of(cluster, "slow")
+        message = await_condition(lambda: said(cluster, "slow", "NodeClaimLate"), 60, "the condition says so")
+        assert next(iter(first)) in message
+        assert "not Registered after 6 s" in message
+        assert "try 2 at" in message
+        await_condition(lambda: names_of(cluster, "slow") - first, 60, "another NodeClaim")
+        assert len(claims_of(cluster, "slow")) == 1
+        await_condition(lambda: failures(cluster, "slow") >= 2, 60, "the second fails as well")
+        await_condition(lambda: len(warnings_of(cluster, "slow")) >= 2, 10, "both are told in events")
+        assert {reason for reason, _ in warnings_of(cluster, "slow")} == {"NodeClaimLate"}
+        assert len([note for _, note in warnings_of(cluster, "slow") if next(iter(first)) in note]) == 1
+        remove(cluster, "slow")
+
+
+def test_a_node_without_its_gpus_is_replaced(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    with controller(sandbox, folder):
+        cluster.apply(workspace("blind", 1, **{WITHOUT_GPUS: "true"}))
+        await_condition(lambda: claims_of(cluster, "blind"), 30)
+        first = names_of(cluster, "blind")
+        message = await_condition(lambda: said(cluster, "blind", "NodeClaimLate"), 60, "the condition says so")
+        assert "ResourceNotRegistered" in message
+        assert "nvidia.com/gpu" in message
+        await_condition(lambda: names_of(cluster, "blind") - first, 60, "another NodeClaim")
+        assert cluster.get("apps/v1", "Deployment", "blind", "inference") is None
+        remove(cluster, "blind")
+
+
+def test_what_is_sold_out_is_told_and_tried_less_and_less_often(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    with controller(sandbox, folder) as first:
+        cluster.apply(workspace("wanted", 2, SOLD_OUT_TYPE))
+        message = await_condition(lambda: said(cluster, "wanted", "InsufficientCapacity"), 60, "the provider's words")
+        assert "resolving node class" in message
+
+        def told() -> list[str]:
+            return [note for reason, note in warnings_of(cluster, "wanted") if reason == "InsufficientCapacity"]
+
+        notes = await_condition(told, 10, "an event with the provider's words")
+        assert "resolving node class" in notes[0]
+        await_condition(lambda: failures(cluster, "wanted") == 2, 60, "a second try")
+        first.kill()
+    with controller(sandbox, folder, hostname="another-host") as second:
+        await_condition(lambda: failures(cluster, "wanted") >= 3, 60, "the back-off goes on after a restart")
+        created = [line for line in (first.text() + second.text()).splitlines() if "delta applied" in line]
+        tries = [line for line in created if "created" in line and "wanted-" in line]
+        assert len(tries) <= 2 * (failures(cluster, "wanted") + 1), "a delta for each try of each of the two"
+        remove(cluster, "wanted", launched=False)
+
+
+def test_a_node_pool_of_replicas(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    """The Workspace's own NodePool; nodes carry the ownership labels, and go with it."""
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
+    with controller(sandbox, folder):
+        cluster.apply(workspace("pooled", 2))
+
+        def own_pools() -> list[dict[str, Any]]:
+            return cluster.list(*POOL, selector="plimsoll.dev/workspace=pooled")
+
+        await_condition(lambda: ready_claims(cluster, "pooled") == 2, 90, "two nodes of the NodePool")
+        (pool,) = own_pools()
+        assert pool["spec"]["replicas"] == 2
+        for claim in claims_of(cluster, "pooled"):
+            assert claim["metadata"]["labels"]["karpenter.sh/nodepool"] == pool["metadata"]["name"]
+            node = cluster.get("v1", "Node", claim["status"]["nodeName"])
+            assert node is not None
+            assert node["metadata"]["labels"]["plimsoll.dev/workspace"] == "pooled"
+        await_condition(lambda: cluster.get("apps/v1", "Deployment", "pooled", "inference"), 60, "the workload")
+        scale(cluster, "pooled", 1)
+        await_condition(lambda: len(claims_of(cluster, "pooled")) == 1, 90, "Karpenter takes one")
+        (pool,) = own_pools()
+        assert pool["spec"]["replicas"] == 1
+        remove(cluster, "pooled")
+        assert own_pools() == []
+
+
+def test_a_node_of_a_node_pool_without_its_gpus_is_replaced(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    """Karpenter has no deadline for it: the loop deletes its NodeClaim, and the NodePool makes another."""
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": "static-nodepool"}})
+    with controller(sandbox, folder):
+        cluster.apply(workspace("pool-blind", 1, **{WITHOUT_GPUS: "true"}))
+        await_condition(lambda: claims_of(cluster, "pool-blind"), 60, "a NodeClaim of the NodePool")
+        first = names_of(cluster, "pool-blind")
+        await_condition(lambda: names_of(cluster, "pool-blind") - first, 60, "another NodeClaim")
+        assert failures(cluster, "pool-blind") >= 1
+        assert any(reason == "NodeClaimLate" for reason, _ in warnings_of(cluster, "pool-blind"))
+        (pool,) = cluster.list(*POOL, selector="plimsoll.dev/workspace=pool-blind")
+        assert pool["spec"]["replicas"] == 1
+        remove(cluster, "pool-blind")

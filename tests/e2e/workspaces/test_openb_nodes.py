@@ -1,0 +1,92 @@
+"""The 1,213 nodes of a production cluster: Workspaces on homogeneous and on mixed selectors get the right verdicts."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.stage import Stage, declare
+from demo.working_copy import make
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.controller import controller
+from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.sandboxes import up_sandbox
+
+API = "plimsoll.dev/v1alpha1"
+TRACE = Path(__file__).resolve().parents[4] / "shared/data/openb/openb_node_list_gpu_node.csv"
+
+pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not TRACE.exists(), reason="the openb node list is not there")]
+
+T4 = {"matchLabels": {"nvidia.com/gpu.product": "Tesla-T4"}}
+TWO_T4 = {"matchLabels": {"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.count": "2"}}
+EIGHT_V100 = {
+    "matchExpressions": [
+        {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["Tesla-V100-SXM2-32GB"]},
+        {"key": "nvidia.com/gpu.count", "operator": "In", "values": ["8"]},
+    ]
+}
+EVERY = {"matchExpressions": [{"key": "nvidia.com/gpu.present", "operator": "Exists"}]}
+NONE = {"matchLabels": {"nvidia.com/gpu.product": "NVIDIA-B200"}}
+A40 = {"matchLabels": {"nvidia.com/gpu.product": "NVIDIA-A40"}}
+ONE_V100 = {"matchLabels": {"nvidia.com/gpu.product": "Tesla-V100-SXM2-16GB", "nvidia.com/gpu.count": "1"}}
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    yield from up_sandbox("openb", karpenter=False)
+
+
+@pytest.fixture(scope="module")
+def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    folder = tmp_path_factory.mktemp("openb")
+    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
+    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    stage.run("plimsoll", "sandbox", "nodes", "--name", sandbox.name, "--from", str(TRACE))
+    declare(stage, "sandbox")
+    return stage
+
+
+TOKEN = {"presetOptions": {"modelAccessSecret": "token"}}
+"""Llama is gated."""
+
+
+def workspace(name: str, selector: dict[str, Any], preset: str) -> dict[str, Any]:
+    return {
+        "apiVersion": API,
+        "kind": "Workspace",
+        "metadata": {"name": name, "namespace": "inference"},
+        "spec": {
+            "resource": {"labelSelector": selector},
+            "inference": {"preset": {"name": preset, "presetOptions": {"modelAccessSecret": "token"}}},
+        },
+    }
+
+
+def test_verdicts_on_1213_nodes(stage: Stage, sandbox: Sandbox, kube: Callable[..., Kube], tmp_path: Path) -> None:
+    cluster = kube(sandbox)
+    assert len(cluster.list("v1", "Node")) == 1213
+    expected = {
+        "uniform": (TWO_T4, "phi-4-mini-instruct", "Accepted"),
+        "expressions": (EIGHT_V100, "phi-4-mini-instruct", "Accepted"),
+        "mixed-products": (EVERY, "phi-4-mini-instruct", "NonUniformNodes"),
+        "nowhere": (NONE, "phi-4-mini-instruct", "NoMatchingNodes"),
+        "mixed-counts": (T4, "phi-4-mini-instruct", "NonUniformNodes"),
+        "five-hundred-alike": (A40, "llama-3.3-70b-instruct", "Accepted"),
+        "too-small": (ONE_V100, "phi-4", "InsufficientGPUMemory"),
+    }
+    with controller(sandbox, tmp_path):
+        for name, (selector, preset, _) in expected.items():
+            cluster.apply(workspace(name, selector, preset))
+
+        def verdict(name: str) -> dict[str, Any]:
+            return condition(cluster.get(API, "Workspace", name, "inference"), "ResourceReady")
+
+        for name, (_, _, reason) in expected.items():
+            found = await_condition(lambda wanted=name: verdict(wanted), 60, f"a verdict on {name}")
+            assert found["reason"] == reason, (name, found)
+        message = verdict("mixed-products")["message"]
+        assert "Tesla-T4" in message and "openb-node-" in message

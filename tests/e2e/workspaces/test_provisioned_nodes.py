@@ -1,0 +1,193 @@
+"""Auto-provisioning on real parts: NodeClaims as stack updates, Karpenter's nodes, scale-down, kills, destroy."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from demo.stage import Stage, declare
+from demo.working_copy import make
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.controller import controller
+from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.sandboxes import up_sandbox
+
+pytestmark = pytest.mark.e2e
+
+API = "plimsoll.dev/v1alpha1"
+CLAIM = ("karpenter.sh/v1", "NodeClaim")
+TYPE = "Standard_NC24ads_A100_v4"
+BROKEN = "sandbox.plimsoll.dev/fail"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("provisioned")
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    yield from up_sandbox("provisioned", karpenter=True)
+
+
+@pytest.fixture(scope="module")
+def stage(sandbox: Sandbox, folder: Path) -> Stage:
+    """The environment of the sandbox, declared by `pulumi up`."""
+    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
+    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    declare(stage, "sandbox-nap")
+    return stage
+
+
+@pytest.fixture
+def cluster(kube: Callable[..., Kube], sandbox: Sandbox, stage: Stage) -> Kube:
+    return kube(sandbox)
+
+
+def workspace(name: str, replicas: int) -> dict[str, Any]:
+    return {
+        "apiVersion": API,
+        "kind": "Workspace",
+        "metadata": {"name": name, "namespace": "inference"},
+        "spec": {
+            "queue": "inference",
+            "resource": {"instanceType": TYPE},
+            "inference": {"preset": {"name": "phi-4-mini-instruct"}, "replicas": replicas},
+        },
+    }
+
+
+def claims_of(cluster: Kube, name: str) -> list[dict[str, Any]]:
+    """NodeClaims of a Workspace that are not going."""
+    found = cluster.list(*CLAIM, selector=f"plimsoll.dev/workspace={name}")
+    return [claim for claim in found if "deletionTimestamp" not in claim["metadata"]]
+
+
+def ready(claim: dict[str, Any]) -> bool:
+    return condition(claim, "Ready").get("status") == "True"
+
+
+def pods_ready(cluster: Kube, name: str) -> int:
+    deployment = cluster.get("apps/v1", "Deployment", name, "inference") or {}
+    return int(deployment.get("status", {}).get("readyReplicas") or 0)
+
+
+def remove(cluster: Kube, name: str) -> None:
+    cluster.delete(API, "Workspace", name, "inference")
+    await_condition(lambda: not cluster.list(*CLAIM, selector=f"plimsoll.dev/workspace={name}"), 90)
+    # The cluster collects the pod of a node that went without answering within two minutes.
+    await_condition(lambda: cluster.get("apps/v1", "Deployment", name, "inference") is None, 150)
+
+
+def test_the_main_job(stage: Stage, cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    """3 NodeClaims of the instance type, nodes with GFD labels, the workload; then 3 to 1 by `pulumi up`."""
+    with controller(sandbox, folder):
+        await_condition(lambda: len(claims_of(cluster, "chat")) == 3, 30, "three NodeClaims")
+        for claim in claims_of(cluster, "chat"):
+            (types,) = (
+                item["values"]
+                for item in claim["spec"]["requirements"]
+                if item["key"] == "node.kubernetes.io/instance-type"
+            )
+            assert types == [TYPE]
+        await_condition(lambda: pods_ready(cluster, "chat") == 3, 120, "the workload runs")
+        nodes = [claim["status"]["nodeName"] for claim in claims_of(cluster, "chat")]
+        assert len(set(nodes)) == 3
+        for name in nodes:
+            node = cluster.get("v1", "Node", name)
+            assert node is not None
+            assert node["metadata"]["labels"]["nvidia.com/gpu.product"] == "NVIDIA-A100-80GB-PCIe"
+        placed = {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in cluster.list("v1", "Pod", "inference")}
+        assert placed.keys() == set(nodes)
+        status = cluster.get(API, "Workspace", "chat", "inference")
+        await_condition(
+            lambda: (
+                condition(cluster.get(API, "Workspace", "chat", "inference"), "WorkloadReady").get("status") == "True"
+            )
+        )
+        assert status is not None
+        path = "plimsoll:workspaces.chat.inference.replicas"
+        stage.run("pulumi", "config", "set", "--stack", "sandbox-nap", "--path", path, "1")
+        stage.run("pulumi", "up", "--yes", "--skip-preview", "--stack", "sandbox-nap")
+        await_condition(lambda: len(claims_of(cluster, "chat")) == 1, 60, "two NodeClaims go")
+        await_condition(lambda: len(cluster.list(*CLAIM, selector="plimsoll.dev/workspace=chat")) == 1, 120, "they end")
+        await_condition(lambda: len(cluster.list("v1", "Pod", "inference")) == 1, 60, "one pod is left")
+        [claim], [pod] = claims_of(cluster, "chat"), cluster.list("v1", "Pod", "inference")
+        assert pod["metadata"]["uid"] == placed[claim["status"]["nodeName"]], "the pod of the node that stays, stays"
+
+
+def test_scale_down_by_kubectl_takes_the_not_ready_first(
+    stage: Stage, cluster: Kube, sandbox: Sandbox, folder: Path
+) -> None:
+    with controller(sandbox, folder):
+        cluster.apply(workspace("pick", 3))
+        await_condition(lambda: sum(map(ready, claims_of(cluster, "pick"))) == 3, 120, "three ready NodeClaims")
+        victim = sorted(claims_of(cluster, "pick"), key=lambda claim: claim["metadata"]["name"])[0]
+        node = victim["status"]["nodeName"]
+        cluster.patch("v1", "Node", node, {"metadata": {"annotations": {BROKEN: "true"}}})
+
+        def broken() -> bool:
+            found = cluster.get("v1", "Node", node)
+            return condition(found, "Ready").get("status") == "False"
+
+        await_condition(broken, 60, "the node is not ready")
+        patch = orjson.dumps({"spec": {"inference": {"replicas": 2}}}).decode()
+        stage.run("kubectl", "patch", "workspace", "pick", "-n", "inference", "--type", "merge", "-p", patch)
+        await_condition(lambda: len(claims_of(cluster, "pick")) == 2, 60, "one NodeClaim goes")
+        assert victim["metadata"]["name"] not in {claim["metadata"]["name"] for claim in claims_of(cluster, "pick")}
+        remove(cluster, "pick")
+
+
+def test_a_killed_loop_leaves_nothing_doubled_or_lost(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    """SIGKILL while the update runs; the next run, as another host, converges."""
+    with controller(sandbox, folder) as first:
+        await_condition(lambda: claims_of(cluster, "chat"), 60)
+        cluster.apply(workspace("killed", 12))
+        await_condition(lambda: claims_of(cluster, "killed"), 30, "the first NodeClaims")
+        first.kill()
+    elsewhere = folder / "another-host"
+    elsewhere.mkdir()
+    with controller(sandbox, elsewhere, hostname="another-host") as second:
+        await_condition(lambda: len(claims_of(cluster, "killed")) == 12, 90, "twelve NodeClaims")
+        await_condition(lambda: pods_ready(cluster, "killed") == 12, 180, "the workload runs")
+        assert len(claims_of(cluster, "killed")) == 12
+        assert second.process.poll() is None
+        remove(cluster, "killed")
+
+
+def test_two_loops_are_one_writer(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    with controller(sandbox, folder) as first, controller(sandbox, folder) as second:
+        cluster.apply(workspace("twice", 2))
+        await_condition(lambda: len(claims_of(cluster, "twice")) == 2, 60)
+        await_condition(lambda: pods_ready(cluster, "twice") == 2, 120)
+        assert len(cluster.list(*CLAIM, selector="plimsoll.dev/workspace=twice")) == 2
+        leader, waiting = (first, second) if "waiting" in second.text() else (second, first)
+        assert leader.stop() == 0
+        patch = {"spec": {"inference": {"replicas": 1}}}
+        cluster.patch(API, "Workspace", "twice", patch, "inference")
+        await_condition(lambda: len(claims_of(cluster, "twice")) == 1, 60, "the other loop took over")
+        assert waiting.process.poll() is None
+        remove(cluster, "twice")
+
+
+def test_a_job_settles(stage: Stage, cluster: Kube) -> None:
+    stage.run("plimsoll", "run", "--once", user="controller")
+    plan = orjson.loads(stage.run("plimsoll", "plan", "--output", "json"))
+    assert not plan["create"] and not plan["delete"] and not plan["update"]
+
+
+def test_destroy_drains_everything_and_the_foundation_guards_itself(stage: Stage, cluster: Kube) -> None:
+    said = stage.run("pulumi", "destroy", "--yes", "--skip-preview", "--stack", "sandbox-nap-foundation", expect=None)
+    assert "plimsoll destroy" in said
+    assert cluster.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "workspaces.plimsoll.dev")
+    stage.run("plimsoll", "destroy", "--yes")
+    assert cluster.list(*CLAIM) == []
+    assert cluster.get("v1", "Namespace", "inference") is None
+    assert cluster.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "workspaces.plimsoll.dev") is None
+    stacks = orjson.loads(stage.run("pulumi", "stack", "ls", "--json"))
+    assert stacks == []

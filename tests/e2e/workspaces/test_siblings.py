@@ -1,0 +1,165 @@
+"""Workspaces that share a pool of brought nodes: each has nodes of its own, also after the loop was killed."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.stage import Stage, declare
+from demo.working_copy import make
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.controller import Controller, controller
+from tests.e2e.cluster.kube import Kube, Manifest
+from tests.e2e.cluster.sandboxes import up_sandbox
+
+pytestmark = pytest.mark.e2e
+
+API = "plimsoll.dev/v1alpha1"
+NAMESPACE = "inference"
+HEADER = "sn,cpu_milli,memory_mib,gpu,model\n"
+NODE = "v100-{},96000,786432,8,V100M32\n"
+OTHER = "t4-0,48000,196608,4,T4\n"
+"""Of another kind: the environment's own Workspace over all GPU nodes is refused, and takes none of the pool."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("siblings")
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    yield from up_sandbox("siblings", karpenter=False)
+
+
+@pytest.fixture(scope="module")
+def stage(sandbox: Sandbox, folder: Path) -> Stage:
+    """The environment of the sandbox, with a pool of three nodes."""
+    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
+    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    bring(stage, folder, 0, 1, 2)
+    declare(stage, "sandbox")
+    return stage
+
+
+@pytest.fixture(scope="module")
+def running(stage: Stage, sandbox: Sandbox, folder: Path) -> Iterator[list[Controller]]:
+    """The loop that runs, last in the list: a test may put another in its place."""
+    with controller(sandbox, folder) as first:
+        loops = [first]
+        yield loops
+        for loop in loops[1:]:
+            loop.stop()
+
+
+@pytest.fixture
+def cluster(kube: Callable[..., Kube], sandbox: Sandbox, running: list[Controller]) -> Kube:
+    return kube(sandbox)
+
+
+def bring(stage: Stage, folder: Path, *numbers: int) -> None:
+    table = folder / "nodes.csv"
+    table.write_text(HEADER + OTHER + "".join(NODE.format(number) for number in numbers))
+    stage.run("plimsoll", "sandbox", "nodes", "--name", stage.sandbox, "--from", str(table))
+    for number in numbers:
+        stage.run("kubectl", "label", "node", f"v100-{number}", "pool=shared")
+
+
+def workspace(name: str, replicas: int) -> Manifest:
+    container = {"name": "server", "image": "registry.k8s.io/pause:3.10"}
+    return {
+        "apiVersion": API,
+        "kind": "Workspace",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "resource": {"labelSelector": {"matchLabels": {"pool": "shared"}}},
+            "inference": {"replicas": replicas, "template": {"spec": {"containers": [container]}}},
+        },
+    }
+
+
+def nodes_of(cluster: Kube, name: str) -> list[str]:
+    """The nodes that the status says are the Workspace's."""
+    status: dict[str, Any] = (cluster.get(API, "Workspace", name, NAMESPACE) or {}).get("status") or {}
+    return list(status.get("workerNodes") or ())
+
+
+def placed(cluster: Kube, name: str) -> dict[str, str]:
+    """The Workspace's pods that are on a node: UID to node."""
+    pods = cluster.list("v1", "Pod", NAMESPACE, f"plimsoll.dev/workspace={name}")
+    return {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
+
+
+def at_rest(cluster: Kube, name: str, nodes: int) -> list[str]:
+    """The Workspace's nodes, once there are so many and its pods are on them."""
+
+    def settled() -> list[str]:
+        found = nodes_of(cluster, name)
+        return found if len(found) == nodes and sorted(placed(cluster, name).values()) == sorted(found) else []
+
+    return await_condition(settled, 60, f"{name} on {nodes} nodes")
+
+
+def test_siblings_on_one_pool_have_nodes_of_their_own(cluster: Kube) -> None:
+    cluster.apply(workspace("older", 2))
+    older = at_rest(cluster, "older", 2)
+    cluster.apply(workspace("younger", 2))
+    younger = at_rest(cluster, "younger", 1)
+    assert not set(older) & set(younger)
+    assert at_rest(cluster, "older", 2) == older
+    deployment = cluster.get("apps/v1", "Deployment", "younger", NAMESPACE)
+    assert deployment is not None
+    assert deployment["spec"]["replicas"] == 1, "no pod waits for a node that a sibling has"
+    nodes_ready = condition(cluster.get(API, "Workspace", "younger", NAMESPACE), "NodesReady")
+    assert nodes_ready["status"] == "False"
+    assert "inference/older" in nodes_ready["message"]
+
+
+def test_one_that_no_node_is_left_for_is_refused_with_who_has_them(cluster: Kube) -> None:
+    cluster.apply(workspace("youngest", 1))
+
+    def refused() -> str:
+        found = condition(cluster.get(API, "Workspace", "youngest", NAMESPACE), "ResourceReady")
+        return found["message"] if found.get("reason") == "NoFreeNodes" else ""
+
+    message = await_condition(refused, 30, "the youngest is refused")
+    assert "inference/older" in message
+    assert "inference/younger" in message
+    assert cluster.get("apps/v1", "Deployment", "youngest", NAMESPACE) is None
+
+
+def test_a_loop_that_takes_over_finds_the_allocation_again(
+    cluster: Kube, running: list[Controller], sandbox: Sandbox, folder: Path
+) -> None:
+    before = {name: (nodes_of(cluster, name), placed(cluster, name)) for name in ("older", "younger")}
+    running[-1].kill()
+    running.append(Controller(sandbox, folder))
+    probe = workspace("probe", 1)
+    probe["spec"]["resource"]["labelSelector"] = {"matchLabels": {"pool": "none"}}
+    cluster.apply(probe)
+    await_condition(
+        lambda: (
+            condition(cluster.get(API, "Workspace", "probe", NAMESPACE), "ResourceReady").get("reason")
+            == "NoMatchingNodes"
+        ),
+        90,
+        "the new loop judges",
+    )
+    assert {name: (nodes_of(cluster, name), placed(cluster, name)) for name in before} == before
+
+
+def test_a_node_that_comes_goes_to_the_one_that_lacks_it(cluster: Kube, stage: Stage, folder: Path) -> None:
+    older = nodes_of(cluster, "older")
+    bring(stage, folder, 3)
+    assert "v100-3" in at_rest(cluster, "younger", 2)
+    assert at_rest(cluster, "older", 2) == older
+
+
+def test_nodes_that_are_given_up_go_to_the_one_that_was_refused(cluster: Kube) -> None:
+    older = nodes_of(cluster, "older")
+    cluster.delete(API, "Workspace", "older", NAMESPACE)
+    assert set(at_rest(cluster, "youngest", 1)) <= set(older)

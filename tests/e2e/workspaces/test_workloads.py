@@ -1,0 +1,199 @@
+"""Workloads on real parts: groups of LeaderWorkerSet's own controller, replicas of a HorizontalPodAutoscaler."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.stage import Stage, declare
+from demo.working_copy import make
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.conditions import condition
+from tests.e2e.cluster.controller import Controller, controller
+from tests.e2e.cluster.kube import Kube, Manifest
+from tests.e2e.cluster.sandboxes import up_sandbox
+
+pytestmark = pytest.mark.e2e
+
+API = "plimsoll.dev/v1alpha1"
+NAMESPACE = "inference"
+GROUPS = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nt4-0,48000,196608,4,T4\n" + "".join(
+    f"v100-{number},96000,786432,8,V100M32\n" for number in range(3)
+)
+"""Two kinds: the environment's own Workspace over all GPU nodes is refused, and takes none of the pool."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("workloads")
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
+    yield from up_sandbox("workloads", karpenter=False)
+
+
+@pytest.fixture(scope="module")
+def running(sandbox: Sandbox, folder: Path) -> Iterator[Controller]:
+    """The loop, on an environment with a pool of three nodes."""
+    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
+    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    (folder / "nodes.csv").write_text(NODES)
+    stage.run("plimsoll", "sandbox", "nodes", "--name", stage.sandbox, "--from", str(folder / "nodes.csv"))
+    stage.run("kubectl", "label", "nodes", "v100-0", "v100-1", "v100-2", "pool=shared")
+    declare(stage, "sandbox")
+    with controller(sandbox, folder) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(kube: Callable[..., Kube], sandbox: Sandbox, running: Controller) -> Kube:
+    return kube(sandbox)
+
+
+def workspace(name: str, **inference: Any) -> Manifest:
+    return {
+        "apiVersion": API,
+        "kind": "Workspace",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"resource": {"labelSelector": {"matchLabels": {"pool": "shared"}}}, "inference": inference},
+    }
+
+
+TOKEN = {"presetOptions": {"modelAccessSecret": "token"}}
+"""Llama is gated."""
+
+
+def spanning(name: str) -> Manifest:
+    return workspace(
+        name,
+        preset={"name": "llama-3.3-70b-instruct", **TOKEN},
+        perReplicaNodeCount=2,
+    )
+
+
+def pods_of(cluster: Kube, name: str) -> list[Manifest]:
+    return cluster.list("v1", "Pod", NAMESPACE, f"plimsoll.dev/workspace={name}")
+
+
+def workload_ready(cluster: Kube, name: str) -> dict[str, Any]:
+    return condition(cluster.get(API, "Workspace", name, NAMESPACE), "WorkloadReady")
+
+
+def remove(cluster: Kube, name: str) -> None:
+    cluster.delete(API, "Workspace", name, NAMESPACE)
+    await_condition(lambda: not pods_of(cluster, name), 60, f"the pods of {name} are gone")
+
+
+def test_a_replica_over_two_nodes_is_a_group_that_starts_whole_while_another_waits(cluster: Kube) -> None:
+    cluster.apply(spanning("first"))
+    ready = await_condition(lambda: _true(workload_ready(cluster, "first")), 60, "the first group is ready")
+    assert ready["message"] == "LeaderWorkerSet first: 1 of 1 replica ready"
+    leader, worker = sorted(pods_of(cluster, "first"), key=lambda pod: str(pod["metadata"]["name"]))
+    assert leader["spec"]["nodeName"] != worker["spec"]["nodeName"]
+    for index, pod in enumerate((leader, worker)):
+        container = pod["spec"]["containers"][0]
+        said = {each["name"]: each.get("value") for each in container["env"]}
+        assert (said["LWS_GROUP_SIZE"], said["LWS_WORKER_INDEX"]) == ("2", str(index))
+        assert container["resources"]["limits"]["nvidia.com/gpu"] == "8"
+        # The group's own Service makes the leader known before it is ready; the preset's Service has the other name.
+        assert said["LWS_LEADER_ADDRESS"].split(".")[:2] == ["first-0", "first-0"]
+    headless, served = (cluster.get("v1", "Service", name, NAMESPACE) or {} for name in ("first-0", "first"))
+    assert (headless["spec"]["clusterIP"], headless["spec"]["publishNotReadyAddresses"]) == ("None", True)
+    assert {each["name"] for each in served["spec"]["ports"]} == {"http", "metrics"}
+    cluster.apply(spanning("second"))
+    await_condition(lambda: workload_ready(cluster, "second").get("status") == "False", 30, "the second one waits")
+    assert cluster.get(*GROUPS, "second", NAMESPACE) is None
+    assert pods_of(cluster, "second") == []
+    remove(cluster, "first")
+    await_condition(lambda: _true(workload_ready(cluster, "second")), 60, "the second group is ready")
+    assert len(pods_of(cluster, "second")) == 2
+    remove(cluster, "second")
+
+
+def test_the_replicas_of_an_autoscaler_are_left_to_it(cluster: Kube) -> None:
+    container = {"name": "server", "image": "registry.k8s.io/pause:3.10"}
+    cluster.apply(workspace("scaled", template={"spec": {"containers": [container]}}))
+
+    def deployment() -> Manifest:
+        return cluster.get("apps/v1", "Deployment", "scaled", NAMESPACE) or {}
+
+    await_condition(lambda: (deployment().get("status") or {}).get("readyReplicas") == 1, 60, "one replica")
+    cluster.apply(
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "scaled", "namespace": NAMESPACE},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "scaled"},
+                "minReplicas": 2,
+                "maxReplicas": 3,
+            },
+        }
+    )
+    await_condition(lambda: deployment()["spec"]["replicas"] == 2, 60, "the autoscaler scales to its least")
+    changed = workspace("scaled", template={"spec": {"containers": [{**container, "args": ["changed"]}]}})
+    cluster.apply(changed)
+
+    def arguments() -> list[str]:
+        found: list[str] = deployment()["spec"]["template"]["spec"]["containers"][0].get("args") or []
+        return found
+
+    await_condition(lambda: arguments() == ["changed"], 30, "the template is changed")
+    assert deployment()["spec"]["replicas"] == 2
+    found = await_condition(lambda: _true(workload_ready(cluster, "scaled")), 60, "both replicas are ready")
+    assert found["message"] == "Deployment scaled: 2 of 2 pods ready"
+    remove(cluster, "scaled")
+
+
+def test_a_served_preset_goes_through_a_rollout_and_is_scaled_by_an_autoscaler(cluster: Kube) -> None:
+    """KWOK runs the pods: they become Ready as the server's readiness probe would make them."""
+    preset = {"preset": {"name": "phi-4-mini-instruct"}, "contextLength": 4096}
+    cluster.apply(workspace("served", **preset))
+
+    def contexts() -> list[str]:
+        args = [pod["spec"]["containers"][0]["args"] for pod in pods_of(cluster, "served") if _ready(pod)]
+        return [each[each.index("--max-model-len") + 1] for each in args]
+
+    await_condition(lambda: contexts() == ["4096"], 60, "the server is ready")
+
+    def status() -> dict[str, Any]:
+        return (cluster.get(API, "Workspace", "served", NAMESPACE) or {}).get("status", {})
+
+    await_condition(lambda: (status().get("contextLength"), status().get("replicas")) == (4096, 1), 30, "the status")
+    service = cluster.get("v1", "Service", "served", NAMESPACE) or {}
+    [pod] = pods_of(cluster, "served")
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    cluster.apply(
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "served", "namespace": NAMESPACE},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": API, "kind": "Workspace", "name": "served"},
+                "minReplicas": 2,
+                "maxReplicas": 3,
+            },
+        }
+    )
+    await_condition(lambda: contexts() == ["4096", "4096"], 60, "the autoscaler scales the Workspace to its least")
+    cluster.apply(workspace("served", **preset | {"contextLength": 8192}, replicas=2))
+    await_condition(lambda: contexts() == ["8192", "8192"], 60, "the rollout has replaced both servers")
+    found = await_condition(lambda: _true(workload_ready(cluster, "served")), 60, "both replicas are ready")
+    assert found["message"] == "Deployment served: 2 of 2 pods ready"
+    remove(cluster, "served")
+    await_condition(lambda: cluster.get("v1", "Service", "served", NAMESPACE) is None, 30, "its Service is gone")
+
+
+def _ready(pod: Manifest) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return ready and not pod["metadata"].get("deletionTimestamp")
+
+
+def _true(found: dict[str, Any]) -> dict[str, Any] | None:
+    return found if found.get("status") == "True" else None
