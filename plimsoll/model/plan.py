@@ -124,6 +124,8 @@ class Plan(Observed):
     """Gates to remove after the operations."""
     demands: tuple[DemandReport, ...] = ()
     """Statuses to write to the GPUDemands after the operations; by name."""
+    demand_least_gpus: int = 0
+    """GPUs of new and requested nodes that the shares of all demands need at least."""
     withheld: tuple[Withheld, ...] = ()
     """Sorted by key."""
     warnings: tuple[str, ...] = ()

@@ -130,6 +130,7 @@ class _Round:
             deletions=tuple(sorted(deletions, key=lambda each: _order(each.key))),
             signals=tuple(sorted(delta.signals, key=lambda each: _order(each.key))),
             demands=reports,
+            demand_least_gpus=requesting.demand.least_beyond_gpus,
             leaving=tuple(self._leaving()),
             lifts=lifts(self._snapshot, requesting.demand.demands, requesting.reserved),
             warnings=(*delta.warnings, *rival_warnings(marked_pods(self._snapshot.pods))),

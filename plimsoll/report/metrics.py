@@ -12,6 +12,7 @@ from plimsoll.model import DemandRef, ObjectKey, Plan, SignalReason, Snapshot
 from plimsoll.model.api import ClaimStage, DemandPhase, GPUDemandStatus
 from plimsoll.model.cluster import Pod
 from plimsoll.model.karpenter import NodeClaim
+from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.owned import parse_time, request_objects, signalled
 from plimsoll.report.capacity_metrics import CapacityMetrics
 from plimsoll.report.labelled import LabelledRegistry
@@ -142,8 +143,8 @@ class Metrics:
         self._lifts.inc(len(plan.lifts))
         statuses = [each.status for each in plan.demands if each.status is not None]
         self._demand_pods.set(sum(each.pod_count for each in statuses))
-        self._demand_gpus.set(sum(each.gpus for each in statuses))
-        self._demand_least.set(sum(each.least_gpus for each in statuses))
+        self._demand_gpus.set(-(-sum(each.gpu_milli for each in statuses) // GPU_MILLI))
+        self._demand_least.set(plan.demand_least_gpus)
         self._count_failed(statuses)
         phases = Tally(each.phase for each in statuses)
         for phase in DemandPhase:

@@ -151,11 +151,11 @@ def test_a_round_that_was_planned() -> None:
 
 
 def test_demand_as_the_plan_reports_it() -> None:
-    busy = GPUDemandStatus(phase=DemandPhase.SCHEDULED, pod_count=5, gpus=3, least_gpus=2)
+    busy = GPUDemandStatus(phase=DemandPhase.SCHEDULED, pod_count=5, gpus=3, gpu_milli=2500, least_gpus=2)
     blocked = GPUDemandStatus(phase=DemandPhase.QUOTA_BLOCKED, pod_count=2)
     reports = [DemandReport(name="a", status=busy), DemandReport(name="b", status=blocked)]
     metrics = Metrics()
-    metrics.planned(Plan(demands=(*reports, DemandReport(name="over", status=None))), 0.01, NOW)
+    metrics.planned(Plan(demands=(*reports, DemandReport(name="over", status=None)), demand_least_gpus=2), 0.01, NOW)
     assert value(metrics, "plimsoll_demands", phase="Scheduled") == 1
     assert value(metrics, "plimsoll_demands", phase="QuotaBlocked") == 1
     assert value(metrics, "plimsoll_demands", phase="Failed") == 0

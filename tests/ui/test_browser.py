@@ -135,6 +135,7 @@ def test_the_keyboard_reaches_everything(page: Page, address: str) -> None:
     assert page.evaluate("() => document.activeElement.textContent") == "Skip to the content"
     page.keyboard.press("2")
     page.get_by_role("heading", name="Queues", exact=True).wait_for()
+    page.locator("#live[data-state=live]").wait_for()  # the page's script, which acts on keys, has run
     page.keyboard.press("j")
     page.wait_for_function("() => document.querySelector('main').contains(document.activeElement)")
     page.keyboard.press("?")

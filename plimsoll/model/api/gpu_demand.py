@@ -104,7 +104,7 @@ class GPUDemandStatus(_Written):
     gpu_milli: int = 0
     """The same in thousandths of a GPU."""
     least_gpus: int = 0
-    """GPUs that its shares on these nodes add up to: no plan needs fewer."""
+    """Lower bound of the GPUs that its shares on these nodes need, were they alone."""
     object_count: int = 0
     objects: tuple[DemandObject, ...] = ()
     """At most 500."""

@@ -1,5 +1,6 @@
 """Packing shares onto GPUs: the lower bound and a packing that meets it."""
 
+from plimsoll.packing.gpus.dual_feasible import least_gpus
 from plimsoll.packing.gpus.effort import Clock, Effort
 from plimsoll.packing.gpus.integer_program import Program
 from plimsoll.packing.gpus.master import Master
@@ -22,6 +23,7 @@ __all__ = [
     "Problem",
     "Program",
     "ShareCounts",
+    "least_gpus",
     "pack",
     "pack_counts",
     "prove",

@@ -7,6 +7,8 @@ from functools import cached_property
 
 from plimsoll.cluster.pods import PodShare
 from plimsoll.model.meta import Terms
+from plimsoll.packing import Milli
+from plimsoll.packing.gpus import least_gpus
 from plimsoll.packing.nodes import FilledNode
 from plimsoll.plan.classes import DemandClass
 from plimsoll.text import counted
@@ -95,8 +97,8 @@ class Demand:
     gpu_milli: int = 0
     """Thousandths of the GPUs of new and requested nodes that are this demand's share: that of its pods in what all
     pods on a node use."""
-    least_gpus: int = 0
-    """GPUs that its shares on new and requested nodes add up to: a lower bound for this demand alone."""
+    beyond: Mapping[Milli, int] = field(default_factory=dict)
+    """Shares on new and requested nodes: how many GPUs have one of each size, in thousandths of a GPU."""
     warnings: tuple[str, ...] = ()
     """What had to be assumed."""
 
@@ -104,6 +106,11 @@ class Demand:
     def name(self) -> str:
         """Of its GPUDemand: a function of the class alone."""
         return self.of.name
+
+    @cached_property
+    def least_gpus(self) -> int:
+        """GPUs that its shares on new and requested nodes need at least, were it alone."""
+        return least_gpus(self.beyond)
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -138,6 +145,14 @@ class DemandPlan:
     """The same by the linear program over patterns, as if nodes did not matter."""
     next_deadline: str = ""
     """RFC 3339: when pods whose grace lasts are planned for; empty without one."""
+
+    @cached_property
+    def least_beyond_gpus(self) -> int:
+        """GPUs of new and requested nodes that the shares of all demands need at least."""
+        found = Counter[Milli]()
+        for demand in self.demands:
+            found.update(demand.beyond)
+        return least_gpus(found)
 
     @property
     def gpus(self) -> int:

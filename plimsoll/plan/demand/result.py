@@ -1,11 +1,11 @@
 """The demand plan of a packing: what each class has where, and the nodes to request."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from plimsoll.packing import GPU_MILLI
+from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import FreeNode, PodNeed
 from plimsoll.plan.classes import milli_of
 from plimsoll.plan.demand.class_plan import ClassPlan
@@ -151,9 +151,17 @@ class Result:
             spoken_for=each.members.whole,
             kept_out=each.kept_out,
             gpu_milli=round(sum(weights.get(uid, 0.0) for uid in coming)),
-            least_gpus=int(-(-sum(milli_of(each.needs[uid]) for uid in (*coming, *waiting)) // GPU_MILLI)),
+            beyond=_sizes(each.needs[uid] for uid in (*coming, *waiting)),
             warnings=(*self._given.warnings, *each.warnings),
         )
+
+
+def _sizes(needs: Iterable[PodNeed]) -> Mapping[Milli, int]:
+    """How many GPUs the pods have a share of, by its size on the kind where that is the least."""
+    found = Counter[Milli]()
+    for need in needs:
+        found[min(need.milli.values())] += need.devices
+    return found
 
 
 def _is_usable(node: FreeNode, need: PodNeed) -> bool:
