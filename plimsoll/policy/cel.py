@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from plimsoll.model.api import EnvironmentSpec
 
@@ -56,11 +56,6 @@ def message(template: str, **expressions: str) -> str:
     """An expression that fills a message's `{fields}` with the values of the expressions of the same names."""
     parts = re.split(r"\{(\w+)\}", template)
     return " + ".join(expressions[part] if odd % 2 else text(part) for odd, part in enumerate(parts) if part)
-
-
-def literal(found: Any) -> str:
-    """A number or a boolean."""
-    return str(found).lower()
 
 
 POD_VARIABLES: Final = {
