@@ -1,7 +1,7 @@
 """`plimsoll plan`: a preview of the next Plan; nothing is applied."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 import yaml
@@ -30,6 +30,9 @@ from plimsoll.plan import validate
 from plimsoll.plan.requests import NodeRequest
 from plimsoll.policy import withhold
 from plimsoll.text import counted
+
+_SIGNS: Final = {"In": "", "NotIn": "not ", "Gt": "> ", "Gte": ">= ", "Lt": "< ", "Lte": "<= "}
+"""Of the operators of requirements that have values."""
 
 app = typer.Typer(add_completion=False)
 
@@ -187,13 +190,20 @@ def _telling(manifest: dict[str, Any]) -> dict[str, Any]:
         }
     spec = manifest["spec"]
     if manifest["kind"] == "NodeClaim":
-        return {item["key"]: ", ".join(item.get("values", ())) or item["operator"] for item in spec["requirements"]}
+        return {each["key"]: _allowed(each) for each in spec["requirements"]}
     if manifest["kind"] == SERVICE:
         return {"ports": ", ".join(f"{each['name']} {each['port']}" for each in spec["ports"])}
     template = spec.get("template") or dig(spec, "leaderWorkerTemplate.workerTemplate")
     containers = dig(template, "spec.containers") or []
     images = ", ".join(str(each["image"]) for each in containers if each.get("image"))
     return {"replicas": spec.get("replicas"), **({"images": images} if images else {})}
+
+
+def _allowed(requirement: dict[str, Any]) -> str:
+    """What a requirement allows, such as `> 0`."""
+    values = ", ".join(requirement.get("values") or ())
+    operator = str(requirement["operator"])
+    return _SIGNS.get(operator, f"{operator} ") + values if values else operator
 
 
 def _print_line(sign: str, style: str, what: str, why: str) -> None:
@@ -207,4 +217,4 @@ def _summary(plan: Plan) -> str:
         else f"{len(plan.creations)} to create, {len(plan.updates)} to update, {len(plan.deletions)} to delete"
     )
     refused = len(plan.refusals)
-    return f"{operations}; {len(plan.verdicts) - refused} accepted, {counted(refused, 'intent')} refused"
+    return f"{operations}; {counted(len(plan.verdicts) - refused, 'Workspace')} accepted, {refused} refused"
