@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -128,9 +129,13 @@ def test_what_a_killed_writer_and_its_engine_left_is_ended_by_the_next(
     settings: ApplySettings, cluster: Kube, tmp_path: Path
 ) -> None:
     def engines_of(writer: int) -> list[int]:
-        """Those with a plugin below them."""
-        found = [each for each in psutil.Process(writer).children() if each.name() == "pulumi"]
-        return [each.pid for each in found if each.children()]
+        """Those with a plugin below them. Others come and go."""
+        found = []
+        for each in psutil.Process(writer).children():
+            with suppress(psutil.NoSuchProcess):
+                if each.name() == "pulumi" and each.children():
+                    found.append(each.pid)
+        return found
 
     with writer_process(settings, creating(), tmp_path / "victim") as victim:
         await_condition(lambda: locks(settings), message="a pre-started engine")
