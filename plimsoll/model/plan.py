@@ -28,6 +28,8 @@ class Change(Observed):
     manifest: dict[str, Any]
     owner: Owner
     reason: str
+    partial: bool = False
+    """Of an update: whether the manifest has only the fields that change, and the others stay as they were declared."""
 
     @property
     def key(self) -> "ObjectKey":

@@ -18,6 +18,8 @@ class InvalidWorkspace(Observed):
     message: str
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
+    replicas: int | None = None
+    """`inference.replicas`, where it is set to a number: fewer than run are applied."""
 
     @property
     def deleting(self) -> bool:

@@ -20,6 +20,7 @@ from plimsoll.plan.provisioning import (
     Provisioner,
     ProvisionerContext,
     StaticNodePoolProvisioner,
+    shrink,
 )
 from plimsoll.plan.requests import RequestRound, lifts
 from plimsoll.plan.view import ClusterView, autoscaled
@@ -46,8 +47,8 @@ def plan(
     """The delta between the snapshot and what its accepted Workspaces need; `verdicts` are those of `validate`.
 
     `now`, with a time zone, decides which NodeClaims are late and when the next attempt is due. Objects of a refused
-    Workspace stay as they are. After a plan is applied, the next plan is empty, unless a limit cut it short. `planner`
-    caches results of demand planning between rounds; it changes no plan.
+    Workspace stay as they are, except that fewer replicas are applied. After a plan is applied, the next plan is empty,
+    unless a limit cut it short. `planner` caches results of demand planning between rounds; it changes no plan.
     """
     return _Round(ClusterView.of(seen), verdicts, now, planner or DemandPlanner()).plan()
 
@@ -100,7 +101,7 @@ class _Round:
         for workspace, verdict in self._accepted:
             delta.warnings += [f"Workspace {workspace.ref}: {warning}" for warning in verdict.warnings]
             if verdict.per_replica_node_count == 0:
-                self._empty(workspace)
+                self._empty(workspace.ref)
                 continue
             if self._environment.spec.auto_provisioning:
                 offered = self._types.find(workspace.spec.resource.instance_type or "")
@@ -111,6 +112,7 @@ class _Round:
             else:
                 self._workload(workspace, verdict, (), len(verdict.node_names))
             self._service(workspace, verdict)
+        self._shrink_refused()
         if not self._environment.spec.auto_provisioning:
             # Also for Workspaces that are now refused because they set an instance type.
             for workspace in sorted(self._snapshot.workspaces, key=by_age):
@@ -143,12 +145,31 @@ class _Round:
         for thing in orphans:
             self._delta.delete(thing, "its Workspace is deleted, or is being deleted")
 
-    def _empty(self, workspace: Workspace) -> None:
+    def _shrink_refused(self) -> None:
+        """Applies fewer replicas of what is refused or cannot be read, unless an autoscaler sets them."""
+        accepted = {verdict.workspace for _, verdict in self._accepted}
+        wanted = {each.ref: each.replicas for each in self._snapshot.invalid_workspaces if not each.deleting}
+        wanted |= {
+            each.ref: each.replicas
+            for each in self._snapshot.workspaces
+            if not each.deleting and each.spec.inference is not None and each.ref not in accepted
+        }
+        for ref, replicas in wanted.items():
+            if replicas is None or not self._autoscaled.isdisjoint(
+                each.target for each in self._ownership.workloads_of(ref)
+            ):
+                continue
+            if replicas:
+                shrink(self._view, ref, replicas, self._delta)
+            else:
+                self._empty(ref)
+
+    def _empty(self, owner: WorkspaceRef) -> None:
         """Deletes everything of a Workspace that has no replicas and could have none."""
         ownership = self._ownership
-        things: list[Owned] = [*ownership.workloads_of(workspace), *ownership.services_of(workspace)]
-        things += ownership.pools_of(workspace)
-        things += [claim for claim in ownership.claims_of(workspace) if NODEPOOL not in claim.labels]
+        things: list[Owned] = [*ownership.workloads_of(owner), *ownership.services_of(owner)]
+        things += ownership.pools_of(owner)
+        things += [claim for claim in ownership.claims_of(owner) if NODEPOOL not in claim.labels]
         for thing in things:
             self._delta.delete(thing, "the Workspace has no replicas")
 

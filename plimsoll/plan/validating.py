@@ -15,11 +15,12 @@ from plimsoll.plan.workspaces import (
     allocate,
     existing_nodes,
     gated,
+    name_conflicts,
     unread,
     unsupported,
     workload_kind,
 )
-from plimsoll.serving import name_problem, service_name
+from plimsoll.serving import name_problem
 from plimsoll.text import counted, shortlist
 
 
@@ -31,9 +32,9 @@ def validate(seen: Snapshot | ClusterView) -> tuple[Verdict, ...]:
     view = ClusterView.of(seen)
     snapshot = view.snapshot
     found = _judge(view)
-    _keep_services_apart(view, found)
+    found |= name_conflicts(view, found)
     _enforce_limits(view, found)
-    _let_shrink(view, found)
+    _let_end(view, found)
     if not snapshot.environment.spec.auto_provisioning:
         sizings = {key: each for key, each in found.items() if isinstance(each, Sizing)}
         found |= allocate(view, sizings)
@@ -62,49 +63,19 @@ def _judge(view: ClusterView) -> Found:
     }
 
 
-def _keep_services_apart(view: ClusterView, found: Found) -> None:
-    """Refuses a Workspace whose Service has the name of another one's: that of the same name comes first, then by
-    age."""
-    owners: dict[tuple[str, str], Workspace] = {}
-    for workspace in sorted(view.snapshot.workspaces, key=lambda each: (service_name(each) != each.name, by_age(each))):
-        name = service_name(workspace)
-        if not name or workspace.deleting or isinstance(found[workspace.key], Refusal):
-            continue
-        owner = owners.setdefault((workspace.namespace, name), workspace)
-        if owner is not workspace:
-            found[workspace.key] = Refusal(
-                Reason.INVALID_SPEC,
-                f"inference.service.name is {name!r}, and Workspace {owner.ref} has the Service of this name: set "
-                "another name, or inference.service.enabled to false",
-            )
-
-
 def _of_mode(view: ClusterView, environment: EnvironmentSpec) -> ProvisionedNodes | ByoNodes:
     if environment.auto_provisioning:
         return ProvisionedNodes(view.types, view.models, environment)
     return ByoNodes(view.index, view.models, environment)
 
 
-def _let_shrink(view: ClusterView, found: Found) -> None:
-    """Accepts refused Workspaces that want fewer replicas than run: what is refused may always go.
-
-    Without replicas nothing else matters. With some, their size must be known, to declare the workload.
-    """
-    # What runs may use what it uses, whatever its namespace may now.
-    of_mode = _of_mode(view, view.snapshot.environment.spec.model_copy(update={"access": ()}))
+def _let_end(view: ClusterView, found: Found) -> None:
+    """Accepts Workspaces without replicas: nothing else matters. The plan applies fewer replicas of refused ones."""
     for workspace in view.snapshot.workspaces:
         refusal = found[workspace.key]
-        if not isinstance(refusal, Refusal) or workspace.spec.inference is None:
-            continue
-        refused = f"accepted only because it shrinks: {refusal.message}"
-        if workspace.replicas == 0:
+        if isinstance(refusal, Refusal) and workspace.spec.inference is not None and workspace.replicas == 0:
+            refused = f"accepted only because it has no replicas: {refusal.message}"
             found[workspace.key] = Sizing(per_replica=0, target=0, message="no replicas", warnings=(refused,))
-            continue
-        workloads = [each for each in view.ownership.workloads_of(workspace) if not each.deleting]
-        if sum(each.replicas for each in workloads) > workspace.replicas:
-            sizing = of_mode.judge(workspace)
-            if isinstance(sizing, Sizing):
-                found[workspace.key] = sizing._replace(warnings=(*sizing.warnings, refused))
 
 
 def _reserved(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:

@@ -30,7 +30,8 @@ def withhold(plan: Plan, snapshot: Snapshot, now: datetime) -> Plan:
     warnings += (finding.message for finding in checker.expired())
 
     def allowed(changes: tuple[Change, ...]) -> tuple[Change, ...]:
-        return tuple(change for change in changes if not _refused(change))
+        # Of a partial one nothing but its replicas is known.
+        return tuple(change for change in changes if change.partial or not _refused(change))
 
     def _refused(change: Change) -> bool:
         found = [each for each in checker.broken_by(change.manifest) if RULES[each.rule].loop]

@@ -1,7 +1,10 @@
-"""Which names a Workspace may have: it names its workload, its Service, and with a suffix their pods."""
+"""Names: which a Workspace may have, and which its objects have."""
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
+
+from plimsoll.model.api import Workspace
+from plimsoll.serving.service import service_name
 
 LABEL_LENGTH: Final = 63
 _HASH: Final = 11
@@ -30,3 +33,27 @@ def name_problem(name: str, *, kind: str, replicas: int) -> str:
         f"metadata.name has {len(name)} characters, and a {kind} of this name may have {LABEL_LENGTH - room}, because "
         "its pods have labels with the name and a suffix: create the Workspace with a shorter name"
     )
+
+
+class ObjectName(NamedTuple):
+    """An object in the Workspace's namespace."""
+
+    kind: str
+    name: str
+
+
+def object_names(workspace: Workspace, kind: str, replicas: int) -> tuple[ObjectName, ...]:
+    """The Services and StatefulSets of a Workspace whose workload is of this kind.
+
+    The controller of a LeaderWorkerSet creates a StatefulSet of its name for the leaders and one for the workers of
+    each replica, with its number appended; and a headless Service for all replicas, or for a preset one for each, with
+    the same names (https://lws.sigs.k8s.io/docs/concepts/).
+    """
+    own = service_name(workspace)
+    services, sets = [own] if own else [], [workspace.name] if kind != "Deployment" else []
+    if kind == "LeaderWorkerSet":
+        groups = [f"{workspace.name}-{number}" for number in range(replicas)]
+        inference = workspace.spec.inference
+        services += groups if inference is not None and inference.preset is not None else [workspace.name]
+        sets += groups
+    return (*(ObjectName("Service", each) for each in services), *(ObjectName("StatefulSet", each) for each in sets))

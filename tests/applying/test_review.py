@@ -177,6 +177,20 @@ def test_an_update_carries_its_new_inputs_and_its_shard() -> None:
     assert kept(review, state) == set()
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_partial_update_keeps_what_was_declared(known: bool) -> None:
+    there = live(a_deployment("serve", image="two"))
+    state = a_state(there) if known else a_state()
+    fewer = {**a_deployment("serve"), "spec": {"replicas": 2}}
+
+    review = reviewed(Part(updates=[change(fewer).model_copy(update={"partial": True})]), state, there)
+
+    declared = review.updates[ObjectKey.of(fewer)]
+    assert declared.inputs["spec"] == {"image": "two", "replicas": 2}
+    assert declared.inputs["metadata"]["labels"][SHARD] == STACK
+    assert bool(review.adopt) is not known
+
+
 def test_an_update_of_what_has_gone_fails() -> None:
     workload = a_deployment("serve")
     review = reviewed(Part(updates=[change(workload)]), a_state(live(workload)))

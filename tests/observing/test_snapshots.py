@@ -57,6 +57,24 @@ def test_a_workspace_that_cannot_be_read_is_kept_by_name(stores: Stores) -> None
     assert "spec.inference.replicas" in invalid.message
 
 
+@pytest.mark.parametrize(
+    ("spec", "replicas"),
+    [
+        ({"resorce": {}, "inference": {"replicas": 2}}, 2),
+        ({"resorce": {}, "inference": {"replicas": 0}}, 0),
+        ({"resorce": {}, "inference": {}}, None),
+        ({"inference": {"replicas": -1}}, None),
+        ({"inference": {"replicas": "some"}}, None),
+        ({"resorce": {}, "inference": {"replicas": True}}, None),
+        ({"inference": [2]}, None),
+        ("none", None),
+    ],
+)
+def test_of_a_workspace_that_cannot_be_read_its_replicas_are_kept(stores: Stores, spec: Any, replicas: Any) -> None:
+    put(stores.workspaces, "bad", "team", spec=spec)
+    assert [each.replicas for each in stores.snapshot().invalid_workspaces] == [replicas]
+
+
 def test_a_status_that_cannot_be_read_hides_no_workspace(stores: Stores) -> None:
     put(stores.workspaces, "odd", "team", spec={}, status={"targetNodeCount": "many"})
     (workspace,) = stores.snapshot().workspaces

@@ -41,6 +41,11 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
         else:
             workloads[creation.key] = a_workload(creation.manifest)
     for update in plan.updates:
+        if update.partial:
+            scaled = {"replicas": update.manifest["spec"]["replicas"]}
+            there: dict[ObjectKey, Any] = pools if update.key in pools else workloads
+            there[update.key] = there[update.key].model_copy(update=scaled)
+            continue
         if update.key in pools:
             pools[update.key] = NodePool.read(update.manifest)
             continue

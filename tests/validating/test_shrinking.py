@@ -5,10 +5,21 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model import Reason
+from plimsoll.labels import SPEC_HASH
+from plimsoll.model import InvalidWorkspace, Plan, Reason, Snapshot
 from plimsoll.model.api import Workspace
 from plimsoll.plan import plan, validate
-from tests.builders import NC24, a_claim, a_node, a_snapshot, a_workload, a_workspace, an_environment
+from tests.builders import (
+    NC24,
+    a_claim,
+    a_node,
+    a_snapshot,
+    a_workload,
+    a_workspace,
+    an_autoscaler,
+    an_environment,
+)
+from tests.planning.cluster import after, launched
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -39,19 +50,119 @@ def test_without_replicas_everything_of_it_goes(fields: dict[str, Any]) -> None:
     assert [each.key.name for each in plan(snapshot, verdicts, NOW).deletions] == ["own"]
 
 
-def test_a_refused_workspace_takes_fewer_replicas_and_no_more() -> None:
+def operations(found: Plan) -> dict[str, list[str]]:
+    return {
+        "create": [each.key.kind for each in found.creations],
+        "update": [f"{each.key.kind} {each.manifest['spec']['replicas']}" for each in found.updates],
+        "delete": sorted(each.key.kind for each in found.deletions),
+    }
+
+
+def scaled(replicas: int, **more: Any) -> dict[str, list[str]]:
+    return {"create": [], "update": [f"Deployment {replicas}"], "delete": []} | more
+
+
+@pytest.mark.parametrize(
+    ("now", "reason"),
+    [
+        ({"environment": an_environment(access=[{"namespaces": ["others"]}])}, Reason.NOT_ALLOWED),
+        ({"more": {"preset": "no-such-model"}}, Reason.UNKNOWN_PRESET),
+        ({"more": {"instance_type": NC24}}, Reason.INSTANCE_TYPE_FORBIDDEN),
+        ({"nodes": []}, Reason.NO_MATCHING_NODES),
+    ],
+)
+def test_a_refused_workspace_takes_fewer_replicas_and_no_more(now: dict[str, Any], reason: Reason) -> None:
     running = a_running(a_workspace(replicas=4))
-    denied = an_environment(access=[{"namespaces": ["others"]}])
-    nodes = [a_node(f"n{number}") for number in range(6)]
+    nodes = now.get("nodes", [a_node(f"n{number}") for number in range(6)])
 
-    def verdict_on(replicas: int) -> Any:
-        [verdict] = validate(a_snapshot(a_workspace(replicas=replicas), running, *nodes, environment=denied))
-        return verdict
+    def planned(replicas: int) -> Plan:
+        workspace = a_workspace(replicas=replicas, **now.get("more", {}))
+        snapshot = a_snapshot(workspace, running, *nodes, environment=now.get("environment"))
+        found = plan(snapshot, validate(snapshot), NOW)
+        assert [each.reason for each in found.verdicts] == [reason]
+        return found
 
-    assert verdict_on(4).reason is Reason.NOT_ALLOWED
-    shrinking = verdict_on(2)
-    assert shrinking.accepted and any("only because it shrinks" in warning for warning in shrinking.warnings)
-    assert verdict_on(5).reason is Reason.NOT_ALLOWED
+    assert planned(4).empty and planned(5).empty
+    assert operations(planned(2)) == scaled(2)
+
+
+def cluster_of(provisioner: str, **fields: Any) -> Snapshot:
+    """The Workspace with its nodes Ready and its workload running."""
+    environment = an_environment(nap=True, provisioner=provisioner)
+    wanted = a_workspace(uid="u", instance_type=NC24, selector={}, **fields)
+    snapshot = a_snapshot(wanted, environment=environment)
+    for _ in range(2):
+        snapshot = launched(after(snapshot, plan(snapshot, validate(snapshot), NOW)))
+    return snapshot
+
+
+def unreadable(snapshot: Snapshot, replicas: int | None) -> Snapshot:
+    invalid = InvalidWorkspace(ref=snapshot.workspaces[0].ref, message="spec.resorce: unknown field", replicas=replicas)
+    return snapshot.model_copy(update={"workspaces": (), "invalid_workspaces": (invalid,)})
+
+
+@pytest.mark.parametrize(
+    ("replicas", "done"),
+    [
+        (None, {"create": [], "update": [], "delete": []}),
+        (4, {"create": [], "update": [], "delete": []}),
+        (9, {"create": [], "update": [], "delete": []}),
+        (3, scaled(3, delete=["NodeClaim"])),
+        (1, scaled(1, delete=["NodeClaim"] * 3)),
+        (0, {"create": [], "update": [], "delete": ["Deployment", *["NodeClaim"] * 4]}),
+    ],
+)
+def test_a_workspace_that_cannot_be_read_shrinks_too(replicas: int | None, done: dict[str, list[str]]) -> None:
+    snapshot = unreadable(cluster_of("nodeclaim", replicas=4), replicas)
+    found = plan(snapshot, validate(snapshot), NOW)
+    assert operations(found) == done
+    assert [each.reason for each in found.verdicts] == [Reason.INVALID_SPEC]
+    left = after(snapshot, found)
+    assert plan(left, validate(left), NOW).empty, "it is done once"
+
+
+def test_its_replicas_on_several_nodes_take_all_of_them_along() -> None:
+    snapshot = unreadable(cluster_of("nodeclaim", replicas=3, per_replica=2), 1)
+    found = plan(snapshot, validate(snapshot), NOW)
+    assert operations(found) == scaled(1, update=["LeaderWorkerSet 1"], delete=["NodeClaim"] * 4)
+
+
+def test_its_static_node_pool_shrinks_too() -> None:
+    environment = "static-nodepool"
+    wanted = cluster_of(environment, replicas=4)
+    running = a_running(a_workspace(uid="u", replicas=4))
+    snapshot = unreadable(wanted.model_copy(update={"workloads": (running,)}), 2)
+    found = plan(snapshot, validate(snapshot), NOW)
+    assert operations(found) == scaled(2, update=["Deployment 2", "NodePool 2"])
+    left = after(snapshot, found)
+    assert plan(left, validate(left), NOW).empty
+
+
+def test_once_it_can_be_read_again_it_is_declared_as_a_whole() -> None:
+    running = cluster_of("nodeclaim", replicas=4)
+    left = unreadable(running, 2)
+    left = after(left, plan(left, validate(left), NOW))
+    [scaled_down] = left.workloads
+    mended = left.model_copy(
+        update={
+            "workspaces": running.workspaces,
+            "invalid_workspaces": (),
+            "workloads": (scaled_down.model_copy(update={"annotations": {SPEC_HASH: "replicas-2"}}),),
+        }
+    )
+    assert operations(plan(mended, validate(mended), NOW)) == scaled(4, create=["NodeClaim", "NodeClaim"])
+
+
+def test_an_autoscaler_decides_where_it_sets_the_replicas() -> None:
+    snapshot = unreadable(cluster_of("nodeclaim", replicas=4), 2)
+    [workload] = snapshot.workloads
+    manifest = {
+        "apiVersion": "apps/v1",
+        "kind": workload.kind,
+        "metadata": {"name": workload.name, "namespace": workload.namespace},
+    }
+    followed = snapshot.model_copy(update={"autoscalers": (an_autoscaler(manifest),)})
+    assert plan(followed, validate(followed), NOW).empty
 
 
 def test_a_typo_never_plans_a_hundred_thousand_nodes() -> None:

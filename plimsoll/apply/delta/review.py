@@ -11,7 +11,7 @@ from plimsoll.apply.delta.outcome import Outcome, Timing
 from plimsoll.apply.delta.parts import Part
 from plimsoll.apply.engine import Declared, Operation, Order, urn_of
 from plimsoll.apply.errors import ClusterUnreachableError, Failure, FailureKind, PlanMismatchError, object_failure
-from plimsoll.apply.state import Manifest, State, declare, importable
+from plimsoll.apply.state import Manifest, Resource, State, declare, importable
 from plimsoll.kube import SKIP_AWAIT, ConnectionFailedError, Kind, NoSuchKindError, Objects, RequestError, kind_of
 from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
 from plimsoll.model import Change, Deletion, ObjectKey, Owner
@@ -182,7 +182,7 @@ class Reviewer:
     def _update(self, review: Review, state: State, update: Change) -> None:
         key, known = update.key, state.resources.get(update.key)
         live = self._get(key)
-        manifest = stamped(update.manifest, state.stack)
+        manifest = stamped(_whole(update, known, live), state.stack)
         if live is None or is_going(live):
             review.failed[key] = Failure(FailureKind.GONE, f"{key} has gone")
         elif known is None and not is_ours(live, manifest):
@@ -233,6 +233,22 @@ def stamped(manifest: Mapping[str, Any], stack: str) -> Manifest:
         PATCH_FIELD_MANAGER: FIELD_MANAGER,
     }
     return copied
+
+
+def _whole(update: Change, known: Resource | None, live: Manifest | None) -> Manifest:
+    """The manifest of an update, with what was declared before where it is partial."""
+    if not update.partial or live is None:
+        return update.manifest
+    return _over(known.declared.inputs if known is not None else importable(live), update.manifest)
+
+
+def _over(before: Mapping[str, Any], change: Mapping[str, Any]) -> Manifest:
+    """The object with the fields of the change, level by level."""
+    merged = dict(before)
+    for key, value in change.items():
+        old = merged.get(key)
+        merged[key] = _over(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged
 
 
 def is_ours(live: Manifest, manifest: Manifest) -> bool:

@@ -30,9 +30,9 @@ class PodPlaces:
                 found.setdefault(owner, []).append(pod)
         return found
 
-    def nodes_of(self, workspace: Workspace) -> frozenset[str]:
-        """Names of the nodes with pods of the Workspace, except for pods of replicas that it no longer declares."""
-        return frozenset(pod.node_name for pod in self._of(workspace.ref) if _replica(pod) < workspace.replicas)
+    def nodes_of(self, owner: WorkspaceRef, replicas: int) -> frozenset[str]:
+        """Names of the nodes with pods of the Workspace, except for pods of replicas beyond those that it declares."""
+        return frozenset(pod.node_name for pod in self._of(owner) if _replica(pod) < replicas)
 
     def on(self, nodes: Container[str], owner: WorkspaceRef) -> list[Pod]:
         """The Workspace's pods on these nodes, by name."""

@@ -29,6 +29,8 @@ class Workload(ObservedObject):
     kind: str
     replicas: int = Field(default=1, validation_alias=AliasPath("spec", "replicas"))
     """Pods, or groups of pods of a LeaderWorkerSet."""
+    size: int = Field(default=1, validation_alias=AliasPath("spec", "leaderWorkerTemplate", "size"))
+    """Pods of one replica, each on a node of its own."""
     ready_replicas: int = Field(default=0, validation_alias=AliasPath("status", "readyReplicas"))
     sets_replicas: Annotated[bool, BeforeValidator(_ours_to_set)] = Field(
         default=False, validation_alias=AliasPath("metadata", "managedFields")

@@ -72,6 +72,7 @@ class Stores:
                     message=item.message,
                     deletion_timestamp=item.deletion_timestamp,
                     finalizers=item.finalizers,
+                    replicas=item.replicas,
                 )
                 for item in self.workspaces.unreadable()
             ),

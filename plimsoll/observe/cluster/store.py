@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from plimsoll.errors import InvalidObjectError
 from plimsoll.model.api import WorkspaceRef
-from plimsoll.model.meta import ObservedObject, identify
+from plimsoll.model.meta import ObservedObject, dig, identify
 from plimsoll.observe.cluster.kinds import LAST_APPLIED, Kind
 from plimsoll.observe.cluster.shared_parts import with_shared_parts
 
@@ -26,6 +26,8 @@ class Unreadable(NamedTuple):
     message: str
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
+    replicas: int | None = None
+    """`spec.inference.replicas` of a Workspace, where that is a number."""
 
 
 class Store(Generic[T]):
@@ -73,7 +75,7 @@ class Store(Generic[T]):
             message = f"{identify(raw)}: its fields have other types than those of a {self.kind.name} ({error})"
         ref = WorkspaceRef(namespace=key[0], name=key[1], uid=str(metadata.get("uid") or ""))
         finalizers = tuple(map(str, metadata.get("finalizers") or ()))
-        return key, Unreadable(ref, message, metadata.get("deletionTimestamp"), finalizers)
+        return key, Unreadable(ref, message, metadata.get("deletionTimestamp"), finalizers, _replicas(raw))
 
     def empty(self) -> dict[Key, T | Unreadable]:
         """What the objects of a list are gathered in, for `replace`."""
@@ -171,3 +173,8 @@ class Store(Generic[T]):
         if isinstance(old, Unreadable) or isinstance(new, Unreadable):
             return old != new
         return self.kind.differ(old, new)
+
+
+def _replicas(raw: Mapping[str, Any]) -> int | None:
+    found = dig(raw, "spec.inference.replicas")
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None

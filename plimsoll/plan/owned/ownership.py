@@ -24,7 +24,7 @@ class Ownership:
         """UID of each Workspace that exists and is not being deleted, by its label values."""
         for workspace in snapshot.workspaces:
             if not workspace.deleting:
-                self._present[_labels(workspace.ref)] = workspace.uid
+                self._present[_labels(workspace)] = workspace.uid
         for invalid in snapshot.invalid_workspaces:
             if not invalid.deleting:
                 self._present[_labels(invalid.ref)] = invalid.ref.uid
@@ -80,26 +80,26 @@ class Ownership:
             return None
         return (namespace, name)
 
-    def claims_of(self, workspace: Workspace) -> list[NodeClaim]:
+    def claims_of(self, workspace: Workspace | WorkspaceRef) -> list[NodeClaim]:
         """The Workspace's NodeClaims, including those that are being deleted."""
-        return self._claims.get(_labels(workspace.ref), [])
+        return self._claims.get(_labels(workspace), [])
 
-    def pools_of(self, workspace: Workspace) -> list[NodePool]:
+    def pools_of(self, workspace: Workspace | WorkspaceRef) -> list[NodePool]:
         """The Workspace's NodePools, including those that are being deleted."""
-        return self._pools.get(_labels(workspace.ref), [])
+        return self._pools.get(_labels(workspace), [])
 
     def requested_for(self, workspace: Workspace) -> int:
         """Number of nodes requested for the Workspace: its own NodeClaims, and the replicas of its NodePools."""
         own = sum(NODEPOOL not in claim.labels for claim in alive(self.claims_of(workspace)))
         return own + sum(pool.replicas or 0 for pool in self.pools_of(workspace) if not pool.deleting)
 
-    def workloads_of(self, workspace: Workspace) -> list[Workload]:
+    def workloads_of(self, workspace: Workspace | WorkspaceRef) -> list[Workload]:
         """The Workspace's workloads, including those that are being deleted."""
-        return self._workloads.get(_labels(workspace.ref), [])
+        return self._workloads.get(_labels(workspace), [])
 
-    def services_of(self, workspace: Workspace) -> list[Workload]:
+    def services_of(self, workspace: Workspace | WorkspaceRef) -> list[Workload]:
         """The Services of the Workspace's workloads, including those that are being deleted."""
-        return self._services.get(_labels(workspace.ref), [])
+        return self._services.get(_labels(workspace), [])
 
 
 def made_for(snapshot: Snapshot) -> dict[tuple[str, str], list[Owned]]:
@@ -131,7 +131,8 @@ def by_age(workspace: Workspace) -> tuple[str, str, str]:
     return (workspace.creation_timestamp, workspace.namespace, workspace.name)
 
 
-def _labels(ref: WorkspaceRef) -> tuple[str, str]:
+def _labels(of: Workspace | WorkspaceRef) -> tuple[str, str]:
+    ref = of if isinstance(of, WorkspaceRef) else of.ref
     return (as_label_value(ref.namespace), as_label_value(ref.name))
 
 

@@ -2,6 +2,7 @@
 
 from plimsoll.plan.provisioning.node_claims import NodeClaimProvisioner
 from plimsoll.plan.provisioning.provisioner import NodeTarget, Provisioner, ProvisionerContext
+from plimsoll.plan.provisioning.shrinking import shrink
 from plimsoll.plan.provisioning.static_pool import StaticNodePoolProvisioner
 
 __all__ = [
@@ -10,4 +11,5 @@ __all__ = [
     "Provisioner",
     "ProvisionerContext",
     "StaticNodePoolProvisioner",
+    "shrink",
 ]

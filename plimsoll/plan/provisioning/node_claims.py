@@ -68,7 +68,8 @@ class NodeClaimProvisioner:
             wanted = self._manifest(target, "any")["metadata"]
             assert isinstance(wanted, dict)
             outdated = outdated_claims(claims, wanted["annotations"][SPEC_HASH], target.offered.name)
-            order = Victims(self._progress, outdated, self._context.places.nodes_of(target.workspace))
+            busy = self._context.places.nodes_of(target.workspace.ref, target.workspace.replicas)
+            order = Victims(self._progress, outdated, busy)
             why = f"surplus: {counted(target.nodes, 'node')} needed, {len(claims) + pooled} exist"
             for claim in order.first(claims, superfluous):
                 delta.delete(claim, f"{why}; {order.state(claim)}")

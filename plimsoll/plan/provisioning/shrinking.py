@@ -1,0 +1,47 @@
+"""Refused Workspaces, and those that cannot be read: where fewer replicas are wanted than run, these go all the same.
+
+How such a Workspace would be declared now is not known, so its workload is scaled and not declared anew, and nothing is
+created.
+"""
+
+from plimsoll.labels import NODEPOOL
+from plimsoll.model.api import WorkspaceRef
+from plimsoll.plan.owned import Delta, alive
+from plimsoll.plan.provisioning.node_claims import Victims
+from plimsoll.plan.view import ClusterView
+from plimsoll.text import counted
+
+
+def shrink(view: ClusterView, owner: WorkspaceRef, replicas: int, delta: Delta) -> None:
+    """Adds what brings the Workspace to so many replicas, at least 1, where at least as many run."""
+    workloads = [each for each in view.ownership.workloads_of(owner) if not each.deleting]
+    if len(workloads) != 1 or workloads[0].replicas < replicas:
+        return
+    [workload] = workloads
+    if workload.replicas > replicas:
+        delta.scale(workload, replicas, owner)
+        delta.warnings.append(
+            f"Workspace {owner}: it is refused, and inference.replicas alone is applied, because fewer are wanted than "
+            f"run: {workload.replicas} -> {replicas}"
+        )
+    if view.observed.environment.spec.auto_provisioning:
+        _release(view, owner, replicas, workload.size, delta)
+
+
+def _release(view: ClusterView, owner: WorkspaceRef, replicas: int, size: int, delta: Delta) -> None:
+    """Deletes NodeClaims, and lowers static NodePools, until the replicas have their nodes, existing ones included."""
+    everything = view.ownership.claims_of(owner)
+    claims = [each for each in alive(everything) if NODEPOOL not in each.labels]
+    pools = [each for each in view.ownership.pools_of(owner) if not each.deleting]
+    busy = view.places.nodes_of(owner, replicas)
+    existing = busy - {each.node_name for each in everything}
+    surplus = len(existing) + len(claims) + sum(pool.replicas or 0 for pool in pools) - replicas * size
+    order = Victims(view.progress, (), busy)
+    for claim in order.first(claims, max(surplus, 0)):
+        surplus -= 1
+        delta.delete(claim, f"surplus: {counted(replicas * size, 'node')} needed; {order.state(claim)}")
+    for pool in pools:
+        less = min(max(surplus, 0), pool.replicas or 0)
+        if less:
+            surplus -= less
+            delta.scale(pool, (pool.replicas or 0) - less, owner)

@@ -1,0 +1,91 @@
+"""Two Workspaces never need an object of the same name."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from plimsoll.model import Reason
+from plimsoll.model.api import Workspace
+from plimsoll.plan import plan, validate
+from tests.builders import NC24, a_snapshot, a_workspace
+from tests.planning.cluster import after, launched
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LLAMA = "llama-3.3-70b-instruct"
+"""On such nodes a replica takes several, so that it is a group of a LeaderWorkerSet."""
+
+
+def wanting(name: str, created: str = "2026-01-01T00:00:00Z", **fields: Any) -> Workspace:
+    return a_workspace(name, created=created, instance_type=NC24, selector={}, **fields)
+
+
+def refused(*workspaces: Workspace) -> dict[str, str]:
+    """The messages on refused Workspaces, by name."""
+    verdicts = validate(a_snapshot(*workspaces, nap=True))
+    assert all(each.accepted or each.reason is Reason.INVALID_SPEC for each in verdicts)
+    return {each.workspace.name: each.message for each in verdicts if not each.accepted}
+
+
+LATER = "2026-01-02T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        # The Service of a preset, and the one of a group.
+        ({"preset": LLAMA}, {"preset": "phi-4"}, "set inference.service.name to another name"),
+        # The StatefulSets of a group's workers, and of another Workspace.
+        ({"per_replica": 2}, {"per_replica": 2}, "needs a StatefulSet named 'chat-0'"),
+    ],
+)
+def test_the_later_one_is_refused_with_what_to_change(first: Any, second: Any, said: str) -> None:
+    chat, numbered = wanting("chat", **first), wanting("chat-0", LATER, **second)
+    [(name, message)] = refused(chat, numbered).items()
+    assert name == "chat-0" and said in message and "Workspace default/chat has" in message
+    older = wanting("chat-0", **second)
+    [(name, message)] = refused(wanting("chat", LATER, **first), older).items()
+    assert name == "chat" and "replica 0 needs" in message and "create the Workspace with another name" in message
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ({"preset": LLAMA}, {}),
+        ({"preset": "phi-4"}, {"preset": "phi-4"}),
+        ({"per_replica": 2}, {"preset": "phi-4"}),
+        ({"per_replica": 2, "name": "chart"}, {"per_replica": 2}),
+    ],
+)
+def test_names_that_only_look_alike_are_no_conflict(fields: Any) -> None:
+    first, second = ({"name": "chat"} | fields[0], {"name": "chat-0"} | fields[1])
+    assert not refused(wanting(**first), wanting(**second))
+
+
+def test_a_service_may_not_have_the_name_of_groups_of_a_template() -> None:
+    spec = {
+        "resource": {"instanceType": NC24},
+        "inference": {
+            "preset": {"name": "phi-4"},
+            "service": {"name": "chat"},
+        },
+    }
+    metadata = {"name": "other", "namespace": "default", "creationTimestamp": LATER}
+    other = Workspace.read({"metadata": metadata, "spec": spec})
+    [(name, message)] = refused(wanting("chat", per_replica=2), other).items()
+    assert name == "other" and message.startswith("inference.service.name is 'chat'")
+
+
+def test_a_name_belongs_to_what_runs() -> None:
+    """One that grows into the names of another is refused, with the number that it may have."""
+    small = wanting("chat", uid="1", per_replica=2, replicas=2)
+    numbered = wanting("chat-2", LATER, uid="2", per_replica=2)
+    snapshot = a_snapshot(small, numbered, nap=True)
+    for _ in range(2):
+        snapshot = launched(after(snapshot, plan(snapshot, validate(snapshot), NOW)))
+    assert {each.name for each in snapshot.workloads} == {"chat", "chat-2"}
+    grown = wanting("chat", uid="1", per_replica=2, replicas=3)
+    [verdict] = [
+        each for each in validate(snapshot.model_copy(update={"workspaces": (grown, numbered)})) if not each.accepted
+    ]
+    assert verdict.workspace.name == "chat" and "set inference.replicas to at most 2" in verdict.message
