@@ -121,13 +121,12 @@ def command(
             candidates = catalog.feasible(subject.need, settings, asked=context_length, clouds=clouds)
             show_candidates(subject, ranked(candidates, by), warnings, output, by=by)
             return
+        other = catalog.other_vendor(instance_type)
+        if other:
+            raise PlimsollError(f"{instance_type} has {other}, and only NVIDIA GPUs are supported", "name another type")
         kind = catalog.lookup(instance_type)
         if kind is None:
             raise UnknownInstanceTypeError(instance_type, catalog.near(instance_type))
-        if not kind.nvidia:
-            raise PlimsollError(
-                f"{kind.name} has {kind.product}, and only NVIDIA GPUs are supported", "name another type"
-            )
         gpus = kind.node_gpus
     outcome = estimate(subject.need, gpus, settings, context_length)
     show_estimate(subject, gpus, kind, outcome, warnings=warnings, output=output)

@@ -36,6 +36,19 @@ class ReplicaNeed(NamedTuple):
         gib = self.need.gpu_memory_gib if isinstance(self.need, MemoryNeed) else self.need.size_gib
         return math.ceil(gib * MIB_PER_GIB)
 
+    def usable_gpus(self, gpus: NodeGpus) -> int:
+        """GPUs of one node that a replica can use: a model is split only as its heads allow."""
+        model = self.need.model if isinstance(self.need, MemoryNeed) else self.need
+        shape = model.shape if model is not None else None
+        return gpus.count if shape is None else shape.tensor_sizes(gpus.count)[-1]
+
+    def beyond_heads(self, gpus: NodeGpus) -> str:
+        """What of the GPUs of a node cannot be used, for messages; empty where all can."""
+        usable = self.usable_gpus(gpus)
+        if usable == gpus.count:
+            return ""
+        return f", of which the server can use {counted(usable, 'GPU')} of a node, because of the model's heads"
+
     def serving(self, gpus: NodeGpus, nodes: int, estimates: Estimates) -> Serving | None:
         """How the server of a preset runs a replica on that many nodes; None for a template."""
         if self.template or self.need is None:
@@ -92,10 +105,8 @@ class ReplicaSize(NamedTuple):
 
 
 def _unused(gpus: int) -> str:
-    return (
-        f"{counted(gpus, 'GPU')} of each node stay unused, because the model's heads cannot be split over more: use "
-        "nodes with fewer GPUs"
-    )
+    stay = "1 GPU of each node stays" if gpus == 1 else f"{gpus} GPUs of each node stay"
+    return f"{stay} unused, because the model's heads cannot be split over more: use nodes with fewer GPUs"
 
 
 def preset_of(inference: Inference, models: ModelCatalog) -> ModelPreset | Refusal | None:
@@ -182,7 +193,10 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: E
     only if not even the weights fit, or if the model cannot span nodes.
     """
     total_mib = math.floor(gpus.count * gpus.memory_mib)
-    has = f"{node} has a total of {total_mib} MiB ({gpus.count} x {math.floor(gpus.memory_mib)} MiB {gpus.product})"
+    has = (
+        f"{node} has a total of {total_mib} MiB ({gpus.count} x {math.floor(gpus.memory_mib)} MiB {gpus.product})"
+        f"{need.beyond_heads(gpus)}"
+    )
     requires = f"but {need.subject} requires at least {need.least_mib} MiB"
     if need.per_replica is not None and need.per_replica > 1 and not need.spans_nodes:
         return Refusal(
@@ -199,7 +213,7 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: E
                 Reason.INSUFFICIENT_GPU_MEMORY, f"Insufficient total GPU memory: {has}, {requires}; {outcome.reason}"
             )
         return ReplicaSize(outcome.nodes, "", need.serving(gpus, outcome.nodes, estimates))
-    if need.per_replica * total_mib < need.least_mib:
+    if need.per_replica * math.floor(need.usable_gpus(gpus) * gpus.memory_mib) < need.least_mib:
         return Refusal(
             Reason.INSUFFICIENT_GPU_MEMORY,
             f"Insufficient total GPU memory: {has}, {requires} over {counted(need.per_replica, 'node')}; raise "

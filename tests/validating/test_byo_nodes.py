@@ -83,6 +83,24 @@ def test_what_the_estimate_says_beyond_raw_sums_is_warned_of(
         pytest.param(needing(64, per_replica=2), nodes(3, memory=16384), ["16384", "65536"], id="two are too few"),
         pytest.param(a_workspace(preset="phi-4"), nodes(9, memory=24576), ["phi-4", "24576"], id="cannot span"),
         pytest.param(a_workspace(preset="llama-3.3-70b-instruct"), nodes(1), ["81920", "134575"], id="one of two"),
+        pytest.param(
+            a_workspace(preset="falcon-7b"), nodes(1, count=4, memory=8192), ["can use 1 GPU"], id="it is not split"
+        ),
+        pytest.param(
+            a_workspace(preset="phi-4"), nodes(1, count=3, memory=10240), ["can use 2 GPUs"], id="heads for two"
+        ),
+        pytest.param(
+            a_workspace(preset="phi-4", gpu_memory_gib=25),
+            nodes(1, count=3, memory=10240),
+            ["can use 2 GPUs"],
+            id="heads for two, as declared",
+        ),
+        pytest.param(
+            a_workspace(preset="llama-3.3-70b-instruct"),
+            nodes(2, count=3, memory=24576),
+            ["147456", "can use 2 GPUs of a node"],
+            id="heads for two of each node",
+        ),
     ],
 )
 def test_too_little_gpu_memory(workspace: Workspace, brought: list[Node], told: list[str]) -> None:

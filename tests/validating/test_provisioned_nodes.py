@@ -8,7 +8,7 @@ import pytest
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.plan import plan, validate
-from tests.builders import NC24, a_node, a_node_pool, a_snapshot, a_template, a_workspace, an_environment
+from tests.builders import NC24, a_claim, a_node, a_node_pool, a_snapshot, a_template, a_workspace, an_environment
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -145,7 +145,17 @@ def test_reserved_labels_in_a_template_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "product"), [("trn1.2xlarge", "Trainium"), ("Standard_NG32ads_V620_v1", "V620"), ("g4ad.xlarge", "V520")]
+    ("name", "product"),
+    [
+        ("trn1.2xlarge", "Trainium"),
+        ("Standard_NG32ads_V620_v1", "V620"),
+        ("g4ad.xlarge", "V520"),
+        ("TRN2.48xlarge", "Trainium"),
+        ("dl1.24xlarge", "Gaudi"),
+        ("Standard_NG8ads_V620_v1", "V620"),
+        ("standard_nd96isr_mi300x_v5", "Instinct"),
+        ("Standard_NV8as_v4", "MI25"),
+    ],
 )
 def test_types_of_other_vendors_are_refused_by_name(name: str, product: str) -> None:
     [verdict] = validate(a_snapshot(a_workspace(instance_type=name, gpu_memory_gib=4), nap=True))
@@ -169,3 +179,17 @@ def test_unknown_names_of_azure_are_accepted_where_a_node_pool_allows_every_type
     assert verdict.accepted and any("are not known" in warning for warning in verdict.warnings), verdict.message
     [alone] = validate(a_snapshot(workspace, nap=True))
     assert alone.reason is Reason.UNSUPPORTED_INSTANCE_TYPE
+
+
+def test_a_server_on_gpus_that_are_not_known_requests_those_that_it_counts_on() -> None:
+    name = "Standard_ND99_new_v9"
+    workspace = a_workspace(instance_type=name, preset="phi-4", selector={})
+    claim = a_claim("own", workspace, ready=True, node="new", instance_type=name)
+    plain = a_node("new", None, product=None, count=None, memory=None, instance_type=name, more_labels=claim.labels)
+    pool = a_node_pool("any", group="karpenter.azure.com")
+    snapshot = a_snapshot(workspace, claim, plain, pool, nap=True)
+    [workload] = [
+        each.manifest for each in plan(snapshot, validate(snapshot), NOW).creations if each.key.kind != "Service"
+    ]
+    [server] = workload["spec"]["template"]["spec"]["containers"]
+    assert server["resources"]["limits"] == {"nvidia.com/gpu": "1"}

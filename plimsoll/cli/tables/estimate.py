@@ -96,6 +96,8 @@ def _print_sum(model: Model, gpus: NodeGpus, kind: InstanceType | None, outcome:
         table.add_row(line.name, value, line.sum)
     if isinstance(outcome, Estimate):
         table.add_row("parallelism", outcome.serving.tier.value, str(outcome.serving))
+        if outcome.serving.unused:
+            table.add_row("unused GPUs", str(outcome.serving.unused), "of each node; the heads allow no more")
     table.add_row("disk", f"{model.figures['disk_gib']} GiB", f"{model.need.size_gib:g} + {DISK_HEADROOM_GIB} GiB")
     OUT.print(table, markup=False, highlight=False)
 

@@ -1,13 +1,15 @@
 """Catalog: the known instance types, and which of them a model fits.
 
 The built-in table (`instance_types.csv`) holds the Azure, Arc and AWS types that KAITO knows, with the nominal memory
-of one GPU. Live sources (nodes, NodePools, the EC2 API) take precedence over it: a GPU reports slightly less than its
-nominal memory, and a table gets outdated.
+of one GPU. `other_vendors.csv` tells types without NVIDIA GPUs by the names of their families. Live sources (nodes,
+NodePools, the EC2 API) take precedence over the table: a GPU reports slightly less than its nominal memory, and a table
+gets outdated.
 """
 
 import csv
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -94,9 +96,16 @@ class Catalog:
         """The cloud's own name, where KAITO spells it otherwise; else the name itself."""
         return KAITO_NAMES.get(name.strip().casefold(), name.strip())
 
+    def other_vendor(self, name: str) -> str:
+        """The accelerators of a type that has no NVIDIA GPUs, listed or not; empty for any other name."""
+        known, written = self.lookup(name), name.strip()
+        if known is not None:
+            return "" if known.nvidia else known.product
+        return next((product for pattern, product in _other_vendors() if pattern.fullmatch(written)), "")
+
     def near(self, name: str) -> tuple[str, ...]:
-        """At most three similar names, closest first."""
-        return nearest(name, [each.name for each in self.types])
+        """At most three similar names of types with NVIDIA GPUs, closest first."""
+        return nearest(name, [each.name for each in self.types if each.nvidia])
 
     def with_types(self, types: Iterable[InstanceType]) -> Self:
         """A catalog with live types merged over this one; their figures take precedence, and contradictions are
@@ -214,10 +223,19 @@ def _alike(declared: InstanceType, live: InstanceType) -> bool:
     )
 
 
+def _rows(table: str) -> Iterator[dict[str, str]]:
+    text = resources.files("plimsoll.cluster.catalog").joinpath(table).read_text("utf-8")
+    yield from csv.DictReader(text.splitlines())
+
+
+@cache
+def _other_vendors() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Names of families, as clouds form them, and their accelerators."""
+    return tuple((re.compile(row["pattern"], re.IGNORECASE), row["product"]) for row in _rows("other_vendors.csv"))
+
+
 @cache
 def _builtin() -> Catalog:
-    text = resources.files("plimsoll.cluster.catalog").joinpath("instance_types.csv").read_text("utf-8")
-    rows = list(csv.DictReader(text.splitlines()))
     return Catalog(
         InstanceType(
             name=row["name"],
@@ -228,5 +246,5 @@ def _builtin() -> Catalog:
             memory_mib=int(row["memory_mib"]) if row["memory_mib"] else None,
             product=row["product"],
         )
-        for row in rows
+        for row in _rows("instance_types.csv")
     )

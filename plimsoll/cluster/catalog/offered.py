@@ -179,7 +179,7 @@ class OfferedTypes:
 
     def near(self, name: str) -> tuple[str, ...]:
         """At most three similar names, closest first."""
-        known = {each.name.casefold(): each.name for each in self.declared.types}
+        known = {each.name.casefold(): each.name for each in self.declared.types if each.nvidia}
         return nearest(name, list((self._here() | known).values()))
 
     def named_for(self, access: NamespaceAccess | None) -> tuple[str, ...] | None:

@@ -37,7 +37,7 @@ def nodes_of_replica(
     wanted = outcome.nodes
     per_replica = need.per_replica or 1
     if spans and need.per_replica is None:
-        least = math.ceil(need.least_mib / _mib(offer))
+        least = math.ceil(need.least_mib / _usable_mib(need, offer))
         per_replica = max(least, min(wanted if wanted is not None else least, len(names)))
     serving = need.serving(offer.gpus, per_replica, estimates)
     if isinstance(outcome, Estimate) and outcome.nodes <= per_replica:
@@ -57,30 +57,30 @@ def nodes_of_replica(
 
 
 def _on_one(need: ReplicaNeed, offer: Offer, name: str) -> Refusal | None:
-    if _mib(offer) >= need.least_mib:
+    if _usable_mib(need, offer) >= need.least_mib:
         return None
     return Refusal(
         Reason.INSUFFICIENT_GPU_MEMORY,
-        f"Insufficient total GPU memory: {_has(offer, name)}, but {need.subject} requires at least {need.least_mib} "
-        f"MiB on one {_place(offer)}; use {_larger(offer)}",
+        f"Insufficient total GPU memory: {_has(offer, name)}{need.beyond_heads(offer.gpus)}, but {need.subject} "
+        f"requires at least {need.least_mib} MiB on one {_place(offer)}; use {_larger(offer)}",
     )
 
 
 def _over_all(need: ReplicaNeed, offer: Offer, names: tuple[str, ...]) -> Refusal | None:
-    each = _mib(offer)
+    each = _usable_mib(need, offer)
     if len(names) * each < need.least_mib:
         return Refusal(
             Reason.INSUFFICIENT_GPU_MEMORY,
             f"Insufficient total GPU memory: {counted(len(names), 'matching node')} ({shortlist(names)}) has a total "
-            f"of {len(names) * each} MiB ({len(names)} x {offer}), but {need.subject} requires at least "
-            f"{need.least_mib} MiB; label more nodes, or use larger ones",
+            f"of {len(names) * _mib(offer)} MiB ({len(names)} x {offer}){need.beyond_heads(offer.gpus)}, but "
+            f"{need.subject} requires at least {need.least_mib} MiB; label more nodes, or use larger ones",
         )
     if need.per_replica is not None and need.per_replica * each < need.least_mib:
         return Refusal(
             Reason.INSUFFICIENT_GPU_MEMORY,
-            f"Insufficient total GPU memory: {_has(offer, names[0])}, but {need.subject} requires at least "
-            f"{need.least_mib} MiB over {counted(need.per_replica, 'node')}; raise inference.perReplicaNodeCount, or "
-            "use nodes with more GPU memory",
+            f"Insufficient total GPU memory: {_has(offer, names[0])}{need.beyond_heads(offer.gpus)}, but "
+            f"{need.subject} requires at least {need.least_mib} MiB over {counted(need.per_replica, 'node')}; raise "
+            "inference.perReplicaNodeCount, or use nodes with more GPU memory",
         )
     return None
 
@@ -101,6 +101,11 @@ def _too_small_slice(need: ReplicaNeed, offer: Offer, name: str, min_gpus: int |
 def _mib(offer: Offer) -> int:
     """GPU memory of one pod, MiB."""
     return offer.gpus.count * int(offer.gpus.memory_mib)
+
+
+def _usable_mib(need: ReplicaNeed, offer: Offer) -> int:
+    """What of it the server can use."""
+    return need.usable_gpus(offer.gpus) * int(offer.gpus.memory_mib)
 
 
 def _has(offer: Offer, name: str) -> str:

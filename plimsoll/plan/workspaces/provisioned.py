@@ -131,6 +131,9 @@ class ProvisionedNodes:
             return Refusal(
                 Reason.INSTANCE_TYPE_REQUIRED, INSTANCE_TYPE_REQUIRED + self._proposals.of(workspace, need, access)
             )
+        other = self._other_vendor(name)
+        if other is not None:
+            return other
         offered = self._types.find(name)
         if offered is None:
             near = self._types.near(name)
@@ -140,21 +143,20 @@ class ProvisionedNodes:
                 + (f"; {did_you_mean(near)}" if near else "; change resource.instanceType"),
             )
         return (
-            self._other_vendor(offered)
-            or self._foreign_pool(workspace, offered, access)
+            self._foreign_pool(workspace, offered, access)
             or self._contradiction(workspace, offered)
             or self._size(workspace, need, offered, access)
         )
 
-    def _other_vendor(self, offered: OfferedType) -> Refusal | None:
+    def _other_vendor(self, name: str) -> Refusal | None:
         """Refuses types whose accelerators the pods cannot request."""
-        listed = self._types.declared.lookup(offered.name)
-        if listed is None or listed.nvidia:
+        product = self._types.declared.other_vendor(name)
+        if not product:
             return None
         return Refusal(
             Reason.UNSUPPORTED_INSTANCE_TYPE,
-            f"Unsupported instance type {offered.name!r}: it has {listed.product}, and only NVIDIA GPUs are supported; "
-            "change resource.instanceType",
+            f"Unsupported instance type {name!r}: it has {product}, and only NVIDIA GPUs are supported; change "
+            "resource.instanceType",
         )
 
     def _foreign_pool(

@@ -163,8 +163,11 @@ def _keep_apart(anti_affinity: dict[str, Any]) -> None:
 
 
 def _devices(verdict: Verdict) -> int:
-    """Devices that a pod requests: those of a node, without GPUs that the server cannot use."""
-    devices, serving = verdict.gpus_per_node or 0, verdict.serving
+    """Devices that a pod requests: those of a node, without GPUs that the server cannot use; those that the server
+    counts on, where the node's are not known."""
+    devices, serving = verdict.gpus_per_node, verdict.serving
+    if devices is None:
+        return serving.gpus if serving is not None else 0
     if serving is None or not serving.unused:
         return devices
     return devices * serving.gpus // (serving.gpus + serving.unused)
