@@ -54,7 +54,7 @@ demo: install
 
 test: install
 	$(RUN) plimsoll sandbox install --trainer
-	$(PYTEST) $(TESTS)
+	$(PYTEST) --durations 20 --durations-min 20 $(TESTS)
 
 test-unit: install
 	$(PYTEST) -m "not e2e" $(TESTS)
