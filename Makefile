@@ -24,7 +24,7 @@ DISTURBANCES ?= 100
 .PHONY: help install browser demo test test-unit fuzz chaos image check format docs release clean
 
 help:
-	@echo "make demo       install everything, start two sandboxes, run the main job"
+	@echo "make demo       install everything, start two sandboxes, run the main use case"
 	@echo "make test       all tests, end-to-end ones on the sandbox included; TESTS=FILES_OR_DIRS limits them"
 	@echo "make test-unit  the tests that need no sandbox"
 	@echo "make fuzz       property tests with new examples; EXAMPLES=20000 SEED=... TESTS=..."

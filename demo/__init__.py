@@ -1,1 +1,1 @@
-"""The main job on real parts, from nothing to nothing: `make demo`."""
+"""`make demo`: the main use case on real components, from installation to removal."""

@@ -31,11 +31,11 @@ Step = tuple[str, Callable[[Stage], str]]
 
 BROUGHT: tuple[Step, ...] = (
     ("a policy refuses a wrong program", byo.check_policy),
-    ("bring nodes", byo.bring_nodes),
+    ("add existing nodes", byo.add_nodes),
     ("pulumi up: foundation, environment", byo.declare_environment),
     ("plimsoll run --once: verdicts", byo.settle),
     ("the workload on its nodes", byo.show_workload),
-    ("a node is relabelled, and back", byo.relabel),
+    ("change a node label, and change it back", byo.relabel),
     ("plimsoll status, plimsoll plan", byo.show_status),
 )
 PROVISIONED: tuple[Step, ...] = (
@@ -144,9 +144,9 @@ def _timed(step: str, rows: list[tuple[str, str, float]]) -> Iterator[Callable[[
 
 
 def _summary(rows: list[tuple[str, str, float]]) -> None:
-    table = Table(title="Plimsoll: the main job on real parts")
+    table = Table(title="Plimsoll: the main use case on real components")
     table.add_column("step")
-    table.add_column("what came of it")
+    table.add_column("result")
     table.add_column("seconds", justify="right")
     for step, text, seconds in rows:
         table.add_row(step, text.partition("\n")[0], f"{seconds:.1f}")

@@ -1,4 +1,4 @@
-"""Nodes that people bring: verdicts against live labels, a node that changes, a policy that refuses."""
+"""Existing nodes (BYO): verdicts against live labels, a changed node label, and a policy that refuses a program."""
 
 from demo.stage import PROJECT, Stage, conditions, declare
 
@@ -6,7 +6,7 @@ NAMESPACE = "inference"
 PRODUCT = "nvidia.com/gpu.product"
 
 
-def bring_nodes(stage: Stage) -> str:
+def add_nodes(stage: Stage) -> str:
     """Three nodes, two of which are alike."""
     stage.run("plimsoll", "sandbox", "nodes", "--name", stage.sandbox, "--from", str(PROJECT / "demo" / "nodes.csv"))
     return "2 nodes of 8 x A100 80 GB, 1 node of 4 x T4"
@@ -37,17 +37,17 @@ def show_workload(stage: Stage) -> str:
 
 
 def relabel(stage: Stage) -> str:
-    """A node of the accepted Workspace turns out to be another product: the verdict turns with it."""
+    """Changes the GPU memory label of a node of the accepted Workspace, and changes it back; the verdict follows."""
     stage.run("kubectl", "label", "node", "a100-1", "--overwrite", "nvidia.com/gpu.memory=40960")
     with stage.controller():
-        stage.wait("the verdict turns", lambda: _reason(stage, "phi") == "NonUniformNodes")
+        stage.wait("the verdict is NonUniformNodes", lambda: _reason(stage, "phi") == "NonUniformNodes")
         refused = _verdicts(stage).splitlines()
         stage.run("kubectl", "label", "node", "a100-1", "--overwrite", "nvidia.com/gpu.memory=81920")
-        stage.wait("the verdict turns back", lambda: _reason(stage, "phi") == "Accepted")
+        stage.wait("the verdict is Accepted again", lambda: _reason(stage, "phi") == "Accepted")
     return (
-        "the verdict turns within one tick, and back\na100-1 says 40960 MiB: "
+        "the verdict follows within one round\na100-1 with 40960 MiB: "
         + next(line for line in refused if line.startswith("phi"))
-        + "\nand back: Accepted"
+        + "\na100-1 with 81920 MiB again: Accepted"
     )
 
 

@@ -15,8 +15,8 @@ from demo.stage import PROJECT
 from plimsoll.errors import PlimsollError
 
 WHAT: Final = (
-    "Plimsoll keeps the GPU capacity of a Kubernetes cluster at what its workloads need: it checks what they ask for "
-    "against the labels of live nodes, and makes or deletes exactly the nodes that are missing or superfluous. "
+    "Plimsoll provisions the GPU nodes that the workloads of a Kubernetes cluster need: it checks their requests "
+    "against the labels of live nodes, creates nodes that are missing, and deletes nodes that are no longer needed. "
     "Each change is an update of a Pulumi stack, with a diff, a history and an owner."
 )
 
@@ -35,8 +35,8 @@ class Explained:
 
 PLAN: Final = Explained(
     ("plimsoll", "plan", "-f", "examples/byo"),
-    "Two files and no cluster: nodes as GPU Feature Discovery labels them, and Workspaces. A Workspace is a model to "
-    "serve and a selector of the nodes that it may use. Which of them would run, and what would change?",
+    "The input is files, not a cluster: nodes with the labels of GPU Feature Discovery, and Workspaces. A Workspace is "
+    "a model to serve and a selector of the nodes that it may use. Which Workspaces would run, and what would change?",
     (
         (
             r"accepted +research/llama",
@@ -44,11 +44,11 @@ PLAN: Final = Explained(
         ),
         (
             r"refused +research/mixed",
-            "It selects two kinds of GPU, so how it runs would depend on where it runs: refused, with what to change.",
+            "Its selector matches two GPU models, so it is refused. The message says what to change.",
         ),
         (
             r"accepted +web/captions",
-            "Not a model that Plimsoll knows but a pod template, which states the GPU memory that it needs.",
+            "This Workspace has a pod template instead of a preset. It states the GPU memory that it needs.",
         ),
         (
             r"refused +web/too-large",
@@ -56,27 +56,27 @@ PLAN: Final = Explained(
         ),
         (
             r" +\+ Deployment",
-            "What would be made: the workloads alone, because people bring these nodes. With node auto-provisioning, "
-            "the NodeClaims of missing nodes would stand here too.",
+            "What would be created: only the workloads, because the nodes exist already. With node auto-provisioning, "
+            "the NodeClaims of missing nodes are listed here, too.",
         ),
-        (r"warning:", "Nothing to do now, but something to know."),
-        (r"\d+ to create", "The sum. The exit code is 2 where something is refused, so that a pipeline stops."),
+        (r"warning:", "A warning changes nothing in the plan."),
+        (r"\d+ to create", "The totals. The exit code is 2 if something is refused, so that a pipeline stops."),
     ),
 )
 DEMAND: Final = Explained(
     ("plimsoll", "demand", "-f", "examples/demand", "--plot"),
-    "Pods that ask for parts of a GPU, which no autoscaler counts. How many nodes do they need together?",
+    "These pods request parts of a GPU, which autoscalers do not count. How many nodes do they need together?",
     (
         (
             r" DEMAND +PHASE",
-            "The pods that wait, in classes of pods that may run on the same nodes. FREE of them fit onto GPUs that "
-            "are there, REQUESTED wait for nodes that are on their way, and for NEW ones nodes are to be requested. "
-            "GPUS: their share of those nodes.",
+            "The pending pods, grouped into classes that can run on the same nodes. FREE: pods that fit on existing GPUs. "
+            "REQUESTED: pods that wait for requested nodes. NEW: pods for which new nodes are requested. "
+            "GPUS: their share of the GPUs of those nodes.",
         ),
-        (r"  \+ \d+ x", "The nodes to ask Karpenter for."),
-        (r"  ! \d+ pod", "A request that cannot be read is refused by name, and holds up no other."),
-        (r" GPUS +OF", "The packing, GPU by GPU: how full each is before and after, and the shares that it takes up."),
-        (r"\d+ GPUs? in use before", "The sum: how many GPUs are in use, and how full they are."),
+        (r"  \+ \d+ x", "The nodes to request from Karpenter."),
+        (r"  ! \d+ pod", "An invalid request is refused with the name of its pod, and does not affect other pods."),
+        (r" GPUS +OF", "The packing: how full each GPU is before and after, and the shares that are planned on it."),
+        (r"\d+ GPUs? in use before", "The totals: how many GPUs are in use, and how full they are."),
     ),
 )
 WITHOUT_CLUSTER: Final = "Two commands that need no cluster: " + ", ".join(

@@ -1,4 +1,4 @@
-"""Nodes that Karpenter launches: exactly the missing, and exactly the superfluous."""
+"""Nodes that Karpenter launches: missing ones are created, those no longer needed are deleted."""
 
 from demo.byo import NAMESPACE
 from demo.stage import Stage, declare
@@ -35,11 +35,11 @@ def scale_down(stage: Stage) -> str:
     after = _claims(stage)
     gone = sorted(set(before) - set(after))
     planned = [line.strip() for line in plan.splitlines() if line.startswith("  - ")]
-    return "\n".join([f"{len(before)} NodeClaims -> {len(after)}", *planned, f"gone: {', '.join(gone)}"])
+    return "\n".join([f"{len(before)} NodeClaims -> {len(after)}", *planned, f"deleted: {', '.join(gone)}"])
 
 
 def refuse_destroy(stage: Stage) -> str:
-    """A plain `pulumi destroy` of the foundation under live capacity."""
+    """Runs `pulumi destroy` of the foundation while capacity exists; it is refused."""
     said = stage.run("pulumi", "destroy", "--yes", "--skip-preview", "--stack", "sandbox-nap-foundation", expect=None)
     reasons = [line.strip() for line in said.splitlines() if "plimsoll destroy" in line]
     reason = reasons[0].partition("denied request: ")[2] if reasons else ""

@@ -95,7 +95,7 @@ def declare(stage: Stage, environment: str) -> str:
     for stack in (f"{environment}-foundation", environment):
         stage.run("pulumi", "stack", "init", stack)
         stage.run("pulumi", "up", "--yes", "--skip-preview", "--stack", stack)
-    return f"stacks {environment}-foundation and {environment} are up"
+    return f"deployed the stacks {environment}-foundation and {environment}"
 
 
 def conditions(workspace: Mapping[str, Any]) -> dict[str, tuple[str, str, str]]:
