@@ -68,10 +68,10 @@ def main() -> int:
         if rows:
             _summary(rows)
         print_error(error)
-        CONSOLE.print("Nothing is left running. `make demo` runs it all again, and builds only what is still missing.")
+        CONSOLE.print("Nothing is left running. `make demo` runs all steps again, and builds only missing components.")
         return 1
     except KeyboardInterrupt:
-        CONSOLE.print("Interrupted. Nothing is left running; builds go on with the next `make demo`.")
+        CONSOLE.print("Interrupted. Nothing is left running; the next `make demo` continues the build.")
         return 130
     _summary(rows)
     return 0

@@ -69,8 +69,8 @@ DEMAND: Final = Explained(
     (
         (
             r" DEMAND +PHASE",
-            "The pending pods, grouped into classes that can run on the same nodes. FREE: pods that fit on existing GPUs. "
-            "REQUESTED: pods that wait for requested nodes. NEW: pods for which new nodes are requested. "
+            "The pending pods, grouped into classes that can run on the same nodes. FREE: pods that fit on existing "
+            "GPUs. REQUESTED: pods that wait for requested nodes. NEW: pods for which new nodes are requested. "
             "GPUS: their share of the GPUs of those nodes.",
         ),
         (r"  \+ \d+ x", "The nodes to request from Karpenter."),

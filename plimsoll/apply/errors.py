@@ -74,7 +74,9 @@ class WriterStoppingError(UpdateInterruptedError):
     """The writer was told to stop."""
 
     def __init__(self) -> None:
-        super().__init__("the writer is stopping", "what was begun is finished; start it again to go on")
+        super().__init__(
+            "the writer is stopping", "running operations are completed; start the command again to continue"
+        )
 
 
 class UpdateFailedError(ApplyError):
@@ -156,7 +158,7 @@ def _locked(stack: str, text: str) -> ApplyError:
 def interrupted_error(stack: str) -> UpdateInterruptedError:
     """For an engine that its writer interrupted: whoever does it knows, whatever the engine and its plugins say."""
     return UpdateInterruptedError(
-        f"stack {stack}: the update was interrupted", "what it has made is in the state; run it again"
+        f"stack {stack}: the update was interrupted", "the objects that it created are in the state; run it again"
     )
 
 
@@ -169,15 +171,19 @@ _ENGINE_ERRORS: Final[tuple[tuple[re.Pattern[str], _Builder], ...]] = (
     (
         re.compile(r"update canceled|\^C received|code: -2\b"),
         # By somebody else than the writer, who is told by `interrupted_error`.
-        _as(UpdateInterruptedError, "the update was interrupted", "what it has made is in the state; run it again"),
+        _as(
+            UpdateInterruptedError,
+            "the update was interrupted",
+            "the objects that it created are in the state; run it again",
+        ),
     ),
     (
         re.compile(r"incorrect passphrase|passphrase must be set|could not decrypt|failed to decrypt"),
-        _as(PassphraseError, "the passphrase does not open it", "name the file with the stack's passphrase"),
+        _as(PassphraseError, "the passphrase does not decrypt it", "name the file with the stack's passphrase"),
     ),
     (
         re.compile(r"no space left on device|disk quota exceeded|file too large"),
-        _as(StateFolderFullError, "no room for its state", "free space in the folder of the backend"),
+        _as(StateFolderFullError, "no disk space for its state", "free space in the folder of the backend"),
     ),
     (
         re.compile(r"snapshot integrity failure|failed to load checkpoint|unmarshal.*checkpoint"),
@@ -196,7 +202,7 @@ _ENGINE_ERRORS: Final[tuple[tuple[re.Pattern[str], _Builder], ...]] = (
             r"unable to open bucket|failed to (?:connect|list)|blob \(key.*\) \(code=(?!NotFound)|"
             r"problem logging in|could not (?:list|get) .*bucket|dial tcp|no such host|NoSuchBucket|InvalidAccessKeyId"
         ),
-        _as(BackendUnreachableError, "its backend does not answer", "check the backend's address and credentials"),
+        _as(BackendUnreachableError, "its backend is not reachable", "check the backend's address and credentials"),
     ),
 )
 

@@ -96,7 +96,7 @@ class Lease:
         if not self.held:
             raise LeaseLostError(
                 f"the Lease {self._settings.namespace}/{self.name} is not held",
-                "nothing is applied until it is held again",
+                "nothing is applied until this process holds it again",
             )
 
     def give_up(self) -> None:
@@ -126,7 +126,7 @@ class Lease:
             if observed is not None and observed.alive and wait is not None and self._clock() - began >= wait:
                 raise LeaseHeldError(
                     f"the Lease {self._settings.namespace}/{self.name} is held by {holder}",
-                    "one writer at a time: stop the other one, or wait for it to end",
+                    "only one controller may write: stop the other one, or wait until it ends",
                     holder=holder,
                 )
             if not announced:
@@ -137,7 +137,7 @@ class Lease:
                 self.require()
             time.sleep(min(1.0, self._settings.retry_period))
         self._holding = True
-        log.info("holding the Lease", lease=self.name, identity=self.identity)
+        log.info("acquired the Lease", lease=self.name, identity=self.identity)
         self._thread = threading.Thread(target=self._renew_until_released, name=f"lease-{self.name}", daemon=True)
         self._thread.start()
 
@@ -187,7 +187,7 @@ class Lease:
             return False
         expired = self.expired_holders
         if holder and holder != self.identity:
-            log.info("the holder of the Lease is silent: taking it over", lease=self.name, holder=holder)
+            log.info("the holder of the Lease does not renew it: taking it over", lease=self.name, holder=holder)
             expired = (*(each for each in expired if each != holder), holder)[-_MOST_HOLDERS:]
         try:
             with self._writing:
@@ -213,7 +213,7 @@ class Lease:
                 return False
             if error.code == 404:
                 raise LeaseHeldError(
-                    f"the Lease {self.name} cannot be made: there is no namespace {self._settings.namespace}",
+                    f"the Lease {self.name} cannot be created: there is no namespace {self._settings.namespace}",
                     "apply the foundation stack first",
                 ) from None
             raise
@@ -256,7 +256,7 @@ class Lease:
                 self._on_lost(
                     LeaseLostError(
                         f"the Lease {self._settings.namespace}/{self.name} was lost: {reason}",
-                        "nothing more is applied until it is held again",
+                        "nothing more is applied until this process holds it again",
                     )
                 )
                 return
@@ -292,7 +292,7 @@ class Lease:
         holder = str((self._lease.get("spec") or {}).get("holderIdentity") or "")
         if holder == self.identity:
             return None
-        return f"{holder or 'nobody'} holds it now"
+        return f"{holder or 'no other process'} holds it now"
 
 
 def _micro_time() -> str:

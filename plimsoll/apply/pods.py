@@ -42,7 +42,7 @@ class PodWriter:
         """Takes capacity gates off pods. The next plan has again what is not written."""
         lifted = self._taken(self._lift, lifts)
         if lifts:
-            log.info("capacity gates lifted", pods=[str(lift.key) for lift in lifted])
+            log.info("capacity gates removed", pods=[str(lift.key) for lift in lifted])
 
     def mark_leaving(self, pods: Iterable[LeavingPod]) -> None:
         """Makes a Deployment that shrinks end these pods first; one that is not marked moves instead of staying."""
@@ -51,7 +51,7 @@ class PodWriter:
             for pod in pods:
                 self._patch(f"{pod.namespace}/pods/{pod.name}", pod.uid, body)
         except ConnectionFailedError as error:
-            log.warning("pods are not marked as leaving", error=error.message)
+            log.warning("cannot set the deletion cost of pods", error=error.message)
 
     def send(self, signal: Signal) -> bool:
         """Whether the cluster has taken it."""
@@ -84,7 +84,7 @@ class PodWriter:
         try:
             return self._patch(path, uid, body, content_type)
         except ConnectionFailedError as error:
-            log.warning("pod is not written", pod=path, error=error.message)
+            log.warning("cannot write pod", pod=path, error=error.message)
             return False
 
     def _patch(self, path: str, uid: str, body: dict[str, Any], content_type: str = MERGE_PATCH) -> bool:
@@ -97,7 +97,7 @@ class PodWriter:
             )
         except RequestError as error:
             if error.code not in (404, 409):
-                log.warning("pod is not written", pod=path, error=error.message)
+                log.warning("cannot write pod", pod=path, error=error.message)
             return False
         return True
 

@@ -23,9 +23,9 @@ def refuse_beside_kai(connection: Connection) -> None:
         if _is_kai(item):
             namespace = item["metadata"]["namespace"]
             raise KaiBinderError(
-                f"KAI's binder runs here (Deployment {namespace}/{_NAME}): it makes the reservations, and Plimsoll "
-                "only reads them",
-                "give share pods schedulerName kai-scheduler, or take KAI away first",
+                f"KAI's binder runs here (Deployment {namespace}/{_NAME}): it creates the reservations, and "
+                "Plimsoll only reads them",
+                "set schedulerName kai-scheduler on share pods, or remove KAI first",
             )
 
 

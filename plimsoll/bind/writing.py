@@ -90,7 +90,7 @@ class Writing:
                 log.info("claimed", pod=_name(step.pod), node=step.spot.node, groups=step.spot.groups)
             case Unclaim():
                 self._patch(step.pod, unclaim_patch(step.pod))
-                log.info("claim given up", pod=_name(step.pod), why=step.why)
+                log.info("claim released", pod=_name(step.pod), why=step.why)
             case Reserve():
                 self._reserve(step)
             case MarkUnknown():
@@ -115,7 +115,7 @@ class Writing:
         """Not where the probe has written meanwhile: the version would be another."""
         own = {"uid": reservation.uid, "resourceVersion": reservation.resource_version}
         self._patch(reservation, {"metadata": {**own, "annotations": {RESERVED_GPU: UNKNOWN_GPU}}})
-        log.warning("no GPU became known in time", reservation=_name(reservation), node=reservation.node_name)
+        log.warning("the GPU did not become known in time", reservation=_name(reservation), node=reservation.node_name)
 
     def _bind(self, step: Bind) -> None:
         pod = step.pod

@@ -18,11 +18,14 @@ from plimsoll.errors import PlimsollError
 
 COMMANDS = {
     "init": ("plimsoll.cli.init", "Write a Pulumi project for a cluster."),
-    "adopt": ("plimsoll.cli.adopt", "Write the stack file that takes over what a cluster has, without a change."),
+    "adopt": (
+        "plimsoll.cli.adopt",
+        "Write the stack file that imports existing NodePools, Queues and KAITO Workspaces.",
+    ),
     "plan": ("plimsoll.cli.plan", "Preview the next Plan, from a cluster or from files; nothing is applied."),
-    "run": ("plimsoll.cli.run", "Run the controller, or one run for a job (--once)."),
+    "run": ("plimsoll.cli.run", "Run the controller, or run it once for a job (--once)."),
     "estimate": ("plimsoll.cli.estimate", "Estimate the GPUs and nodes that a model needs, line by line."),
-    "presets": ("plimsoll.cli.presets", "List the models that are known by name, or refresh them from KAITO's file."),
+    "presets": ("plimsoll.cli.presets", "List the presets, or generate the catalog from KAITO's file."),
     "prices": ("plimsoll.cli.prices", "Print AWS's price list, or a table, as the prices of an Environment."),
     "demand": (
         "plimsoll.cli.demand",
@@ -30,13 +33,13 @@ COMMANDS = {
     ),
     "status": ("plimsoll.cli.status", "Show Workspaces, their nodes, NodeClaims and workloads."),
     "top": ("plimsoll.cli.top", "Show nodes, queues, demand and the last deltas live in the terminal."),
-    "savings": ("plimsoll.cli.savings", "Show what the same demand would cost, packed anew; nothing is changed."),
+    "savings": ("plimsoll.cli.savings", "Show which nodes could be removed if pods moved; nothing is changed."),
     "ui": ("plimsoll.cli.ui", "Show the cluster in the browser, live and read-only."),
-    "drift": ("plimsoll.cli.drift", "Compare what is declared, the states and the cluster; nothing is written."),
-    "explain": ("plimsoll.cli.explain", "Explain a decision in full."),
+    "drift": ("plimsoll.cli.drift", "Compare the declarations, the states and the cluster; nothing is written."),
+    "explain": ("plimsoll.cli.explain", "Explain each step of a decision."),
     "queues": (
         "plimsoll.cli.queues",
-        "Show the tree of KAI's Queues with allocated and requested resources, and check manifests.",
+        "Show KAI's Queues with allocated and requested resources, or check them.",
     ),
     "import": ("plimsoll.cli.import_", "Convert manifests of other systems to Plimsoll's."),
     "policy": (

@@ -31,10 +31,10 @@ def adopt(
     context: Context = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the stack's file.")] = False,
 ) -> None:
-    """Write a stack file with the cluster's NodePools, Queues and KAITO Workspaces, each as it is.
+    """Write a stack file that imports the cluster's NodePools, Queues and KAITO Workspaces.
 
-    The first `pulumi up` of the stack imports them and changes nothing. The cluster is read only. Exit code 2: an
-    object is left out, because it has a field that the stack has not; it is named.
+    The first `pulumi up` of the stack imports the objects and does not change them. This command only reads the
+    cluster. Exit code 2: an object is omitted because it has a field that stacks do not support; the field is named.
     """
     from plimsoll.kube import Connection
     from plimsoll.project import adopt as settings_of
@@ -46,11 +46,9 @@ def adopt(
     ours = [manifest for manifest in found if _FIELD_MANAGER in (manifest["metadata"].get("annotations") or {})]
     found = [manifest for manifest in found if manifest not in ours]
     if ours:
-        ERR.print(f"passed over: {counted(len(ours), 'object')} of Pulumi stacks", soft_wrap=True)
+        ERR.print(f"skipped: {counted(len(ours), 'object')} of Pulumi stacks", soft_wrap=True)
     if not found:
-        raise PlimsollError(
-            "there is nothing to adopt", "the cluster has no other NodePools, Queues or KAITO Workspaces"
-        )
+        raise PlimsollError("nothing to adopt", "the cluster has no other NodePools, Queues or KAITO Workspaces")
     adoption = settings_of(found)
     config = {"layer": "objects", **adoption.settings}
     text = yaml.safe_dump({"config": config}, sort_keys=False)
@@ -59,7 +57,7 @@ def adopt(
     counts = ", ".join(f"{counted(len(objects), 'object')} under {name}" for name, objects in adoption.settings.items())
     OUT.print(f"wrote {folder / path}: {counts}", markup=False, highlight=False, soft_wrap=True)
     for line in adoption.left_out:
-        ERR.print(f"left out: {line}", style="yellow", markup=False, soft_wrap=True)
+        ERR.print(f"omitted: {line}", style="yellow", markup=False, soft_wrap=True)
     raise typer.Exit(REFUSED if adoption.left_out else SETTLED)
 
 
@@ -75,7 +73,7 @@ def _settings(folder: Path) -> dict[str, Any]:
     except (OSError, yaml.YAMLError) as error:
         raise PlimsollError(f"{path}: {error}", "write a project with `plimsoll init` first") from None
     if not isinstance(settings, dict) or not isinstance(settings.get("name"), str):
-        raise PlimsollError(f"{path}: has no name", "name the project as Pulumi's documentation says")
+        raise PlimsollError(f"{path}: has no name", "add the field name, such as name: gpu-capacity")
     return settings
 
 

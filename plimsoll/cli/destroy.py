@@ -60,8 +60,8 @@ def destroy(  # noqa: PLR0917 - options of a command, each given by name
 ) -> None:
     """Delete the capacity, then the environment, then the foundation, and verify that they are gone.
 
-    All of it in the cluster and the backend of the options. Nothing is deleted where a stack is not found and what it
-    should declare is in the cluster.
+    The options name the cluster and the backend. If a stack is not found but its objects are in the cluster, nothing is
+    deleted.
     """
     if not (project / "Pulumi.yaml").is_file():
         raise PlimsollError(

@@ -31,7 +31,7 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def drift(  # noqa: PLR0917 - options of a command, each given by name
     project: Annotated[
-        Path | None, typer.Option(help="folder with Pulumi.yaml: compares the stacks below, too, by a preview")
+        Path | None, typer.Option(help="folder with Pulumi.yaml: also compares its stacks, by a preview")
     ] = None,
     stacks: Annotated[
         list[str] | None, typer.Option("--stack", help="stack of the project; may be repeated [the Environment's name]")
@@ -45,9 +45,9 @@ def drift(  # noqa: PLR0917 - options of a command, each given by name
     work_folder: WorkFolder = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Compare what is declared, what the states have and what the cluster has. Nothing is written.
+    """Compare the declarations, the states of the stacks and the cluster. Nothing is written.
 
-    Exit code 0: no drift; 2: drift; 1: it could not be found out. No Lease is taken: it runs beside a controller.
+    Exit code 0: no drift; 2: drift; 1: the comparison failed. The command takes no Lease, so a controller may run.
     """
     from plimsoll.apply import Applier, ProjectStack, cluster_identity, find_drift, project_environment
     from plimsoll.cli.writing import WriterOptions, apply_settings

@@ -89,9 +89,9 @@ def command(
     ] = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """GPUs and nodes that one replica of a model needs, line by line; nothing is created.
+    """Estimate the GPUs and nodes that one replica of a model needs, line by line; nothing is created.
 
-    Exit codes: 0 it fits, 2 it does not (the reason is said), 1 an error.
+    Exit code 0: it fits; 2: it does not fit, with the reason; 1: an error.
     """
     log_to_stderr()
     environment = _environment(file or [])
@@ -176,7 +176,7 @@ def _with_hub_model(models: ModelCatalog, name: str, environment: EnvironmentSpe
         try:
             hub = ModelHub(endpoint=url)
         except ValidationError:
-            raise PlimsollError(f"--hub {url!r} is no address", "give one such as https://huggingface.co") from None
+            raise PlimsollError(f"--hub {url!r} is not a URL", "use a URL such as https://huggingface.co") from None
     if hub is None or Path(name).expanduser().exists():
         return models
     from plimsoll.observe.hub_models import is_repository
@@ -199,7 +199,7 @@ def _model(
                 f"{missing[0]} is missing" if len(missing) == 1 else "no model is given",
                 "set a preset or a config.json, or --size-gib and --bytes-per-token",
             )
-        return Model("the model", ModelNeed(size, token, spans_nodes=not one_node), "figures as given")
+        return Model("the model", ModelNeed(size, token, spans_nodes=not one_node), "figures of the options")
     known = models.find(name)
     if known is not None:
         spans = known.spans_nodes if one_node is None else not one_node

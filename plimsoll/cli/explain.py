@@ -28,7 +28,7 @@ Namespace = Annotated[
     typer.Option(
         "--namespace",
         "-n",
-        help="namespace of the Workspace [that of the only one with the name]",
+        help="namespace of the Workspace [needed if several have the name]",
         autocompletion=namespaces,
     ),
 ]
@@ -42,7 +42,7 @@ Files = Annotated[
 
 @app.callback()
 def _explain() -> None:
-    """Explain a decision in full."""
+    """Explain each step of a decision."""
 
 
 @app.command()

@@ -46,7 +46,7 @@ class Fleet(Declared):
     def _names_once(self) -> "Fleet":
         twice = [name for name, number in Counter(each.name for each in self.clusters).items() if number > 1]
         if twice:
-            raise ValueError(f"two clusters are called {twice[0]!r}")
+            raise ValueError(f"two clusters have the name {twice[0]!r}")
         return self
 
 
@@ -132,7 +132,7 @@ def print_fleet(rows: list[dict[str, Any]]) -> None:
     table = Table(*TITLES, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         if row["error"]:
-            table.add_row(Text(row["cluster"]), Text("does not answer", style="red"), *[""] * (len(TITLES) - 2))
+            table.add_row(Text(row["cluster"]), Text("not reachable", style="red"), *[""] * (len(TITLES) - 2))
             continue
         verdicts = ", ".join(f"{number} {reason}" for reason, number in row["verdicts"].items())
         demand = f"{row['demandPods']} pods, {row['demandGPUs']} GPUs" if row["demandPods"] else "none"

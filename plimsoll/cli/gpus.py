@@ -19,9 +19,9 @@ def gpus(
     context: Context = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Show what is allocated and free on each GPU: shares by GPU group, whole GPUs, and discrepancies.
+    """Show what is allocated and free on each GPU: shares by GPU group, whole GPUs, and inconsistencies.
 
-    Exit code 2 where something does.
+    Exit code 2 if there are inconsistencies.
     """
     from plimsoll.cli.tables.gpus import as_json, print_ledger
     from plimsoll.cluster.ledger import gpu_ledger

@@ -15,15 +15,17 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def init(
-    folder: Annotated[Path, typer.Argument(help="folder of the project; it may exist, its files must not")],
-    on: Annotated[ClusterKind | None, typer.Option(help="where the GPU nodes come from [asked for]")] = None,
-    name: Annotated[str | None, typer.Option(help="name of the project [that of the folder]")] = None,
+    folder: Annotated[
+        Path, typer.Argument(help="folder of the project; it may exist, but must not contain these files")
+    ],
+    on: Annotated[ClusterKind | None, typer.Option(help="where the GPU nodes come from [prompts for it]")] = None,
+    name: Annotated[str | None, typer.Option(help="name of the project [name of the folder]")] = None,
     template: Annotated[bool, typer.Option("--template", help="Write a template for `pulumi new` instead.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Write a Pulumi project: program, stacks, policies, a CI job and a README.
 
-    The cluster is not asked: a preview of the written stacks needs its kubeconfig alone.
+    The command does not connect to the cluster; a preview of the written stacks needs only a kubeconfig.
     """
     from plimsoll.project import project_files, template_files, write_project
 
@@ -40,7 +42,7 @@ def init(
 
 def _ask() -> ClusterKind:
     if not sys.stdin.isatty():
-        raise PlimsollError("--on is missing", f"give one of {', '.join(kind.value for kind in ClusterKind)}")
+        raise PlimsollError("--on is missing", f"set it to one of {', '.join(kind.value for kind in ClusterKind)}")
     for kind in ClusterKind:
         OUT.print(f"{kind.value:<8} {kind.summary}", markup=False, highlight=False)
     return ClusterKind(typer.prompt("Where do the GPU nodes come from?", type=ClusterKind, default=ClusterKind.BYO))

@@ -50,7 +50,7 @@ def plan(
 ) -> None:
     """Preview the next Plan, from a cluster or from files; nothing is applied.
 
-    Exit code 2 when an intent is refused.
+    Exit code 2 if a Workspace or an object is refused.
     """
     log_to_stderr()
     if file:
@@ -78,7 +78,7 @@ def render(plan: Plan, output: Format, following: NextGpu | None = None, snapsho
     """Prints the plan, with the pod of a queue that would be placed next where one is given, and what the plan costs
     in the cluster of a snapshot.
 
-    Returns the exit code: 0, or 2 where an intent is refused or an object withheld.
+    Returns the exit code: 0, or 2 if a Workspace is refused or an object is withheld by a policy.
     """
     if output.document:
         print_document(as_json(plan) | {"nextGpu": next_as_json(following), "cost": _cost(plan, snapshot)}, output)

@@ -52,7 +52,8 @@ def check(
 ) -> None:
     """Check manifests against the rules: Pods, NodePools, Queues, Workspaces, and values of charts.
 
-    Objects of kinds that no rule reads are passed over and counted. Exit codes: 0 clean, 2 findings, 1 a bad file.
+    Objects of kinds that no rule reads are skipped and counted. Exit code 0: no findings; 2: findings; 1: an
+    invalid file.
     """
     from plimsoll.observe.files import checked_objects, read_policy_config
     from plimsoll.policy import RULES, Checker, assumes_mode, world_of
@@ -60,7 +61,7 @@ def check(
     settings = read_policy_config(config)
     objects = checked_objects(files)
     if assumes_mode(objects.manifests, settings):
-        ERR.print("no Environment is given: as in `plimsoll plan`, node auto-provisioning is disabled", soft_wrap=True)
+        ERR.print("no Environment: node auto-provisioning counts as disabled, as in `plimsoll plan`", soft_wrap=True)
     report = Checker(world_of(objects.manifests, settings), settings, _day(date)).check(objects.manifests)
     found = [
         (position, Located(finding, *_place(objects.places[position] if position is not None else None, config)))

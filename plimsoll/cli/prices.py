@@ -16,10 +16,12 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command()
 def command(
     aws_region: Annotated[
-        str | None, typer.Option(help="ask the AWS Price List for the GPU instance types of this region, on demand")
+        str | None,
+        typer.Option(help="read the on-demand prices of this region's GPU instance types from the AWS Price List"),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="also types that the built-in catalog does not know, as with `awsRegion`")
+        bool,
+        typer.Option("--all", help="include types that the built-in catalog lacks, for Environments with `awsRegion`"),
     ] = False,
     table: Annotated[
         Path | None,
@@ -27,7 +29,7 @@ def command(
     ] = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Prices of instance types, as `catalog.prices` of an Environment has them (--output yaml); nothing is changed."""
+    """Print prices of instance types; with --output yaml, as `catalog.prices` of an Environment. Nothing is changed."""
     if aws_region is None and table is None:
         raise PlimsollError("no source is given", "set --aws-region, --from, or both")
     prices: dict[str, float] = {}

@@ -65,7 +65,7 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     ] = "127.0.0.1",
     output: Output = Format.TEXT,
 ) -> None:
-    """Run the controller until it is stopped, or one run for a job.
+    """Run the controller until it is stopped, or once for a job.
 
     It waits for the cluster's Environment, and for the Lease where another controller has it. With --once: exit code
     0: settled; 2: a Workspace or an object is refused; 1: failed, or not settled in time.

@@ -34,23 +34,23 @@ class User(enum.StrEnum):
     VIEWER = "viewer"
 
 
-Name = Annotated[str, typer.Option("--name", envvar="PLIMSOLL_SANDBOX", help="Which sandbox.")]
+Name = Annotated[str, typer.Option("--name", envvar="PLIMSOLL_SANDBOX", help="Name of the sandbox.")]
 
 
 @app.callback()
 def _sandbox() -> None:
-    """A real control plane on this machine: etcd, kube-apiserver, Karpenter and KWOK nodes, all on loopback."""
+    """Run a real control plane on this machine: etcd, kube-apiserver, Karpenter and KWOK nodes, all on loopback."""
     # As Ctrl-C: builds and half-started sandboxes are ended before the command is.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @app.command()
 def install(
-    parts: Annotated[list[str] | None, typer.Option(help="Only these parts; give it once for each.")] = None,
-    trainer: Annotated[bool, typer.Option("--trainer", help="Kubeflow Trainer and JobSet too.")] = False,
+    parts: Annotated[list[str] | None, typer.Option(help="Install only this component; may be repeated.")] = None,
+    trainer: Annotated[bool, typer.Option("--trainer", help="Install Kubeflow Trainer and JobSet, too.")] = False,
     output: Output = Format.TEXT,
 ) -> None:
-    """Find or build the real parts: from PATH where the version fits, else from the cache, else by Go."""
+    """Install the components: from PATH if the version fits, else from the cache, else built with Go."""
     wanted = parts or part_names(trainer=trainer)
     found = find_programs(wanted)
     lacking = missing_programs(found)
@@ -76,13 +76,13 @@ def up(  # noqa: PLR0917 - options of a command, each given by name
         Provider, typer.Option(help="Pulumi's Kubernetes provider: Plimsoll's own, or the official plugin.")
     ] = Provider.ATTACHED,
     audit: Annotated[
-        bool, typer.Option("--audit", help="Let the apiserver note every request in logs/audit.log.")
+        bool, typer.Option("--audit", help="Write an audit log of the apiserver to logs/audit.log.")
     ] = False,
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Port of the apiserver; a free one by default.")
     ] = None,
 ) -> None:
-    """Start a sandbox, and install what is missing first. Does nothing if it is up."""
+    """Start a sandbox, after installing missing components. Does nothing if it is running."""
     sandbox = Sandbox.named(name)
     lacking = missing_programs(find_programs(part_names(karpenter=karpenter, trainer=trainer)))
     if lacking:
@@ -94,7 +94,7 @@ def up(  # noqa: PLR0917 - options of a command, each given by name
     state = sandbox.state()
     assert state is not None
     if not started:
-        OUT.print(f"The sandbox {name} is up already: {state.server}")
+        OUT.print(f"The sandbox {name} is already running: {state.server}")
         _warn_of_ended(state.processes)
         return
     OUT.print(f"The sandbox {name} is up after {state.startup_seconds:.1f} s: {state.server}")
@@ -103,15 +103,15 @@ def up(  # noqa: PLR0917 - options of a command, each given by name
 
 @app.command()
 def down(name: Name = DEFAULT_NAME) -> None:
-    """Stop a sandbox and remove all that it wrote."""
+    """Stop a sandbox and remove its directory."""
     with ERR.status(f"Stopping the sandbox {name}"):
         was = Sandbox.named(name).down()
-    OUT.print(f"The sandbox {name} is gone." if was else f"There is no sandbox {name}.")
+    OUT.print(f"The sandbox {name} is removed." if was else f"There is no sandbox {name}.")
 
 
 @app.command()
 def status(name: Name = DEFAULT_NAME, output: Output = Format.TEXT) -> None:
-    """Show a sandbox's processes. Exit code 1 if it is not up or one of them has ended."""
+    """Show the processes of a sandbox. Exit code 1 if it is not running or a process has ended."""
     sandbox = Sandbox.named(name)
     state, settings = sandbox.state(), sandbox.settings()
     up = sandbox.is_up()
@@ -142,23 +142,23 @@ def nodes(
     source: Annotated[Path, typer.Option("--from", help="CSV with the columns sn,cpu_milli,memory_mib,gpu,model.")],
     name: Name = DEFAULT_NAME,
 ) -> None:
-    """Make KWOK nodes with GPU labels from a node list, and await that they are Ready."""
+    """Create KWOK nodes with GPU labels from a CSV file, and wait until they are Ready."""
 
     listed = read_node_list(source)
     sandbox = Sandbox.named(name)
     sandbox.environ()
     with making_nodes(ERR, len(listed)) as on_progress:
         made = make_nodes(sandbox.kubeconfig, listed, on_progress)
-    OUT.print(f"{len(listed)} nodes are Ready: {made.created} made, {made.present} there before.")
+    OUT.print(f"{len(listed)} nodes are Ready: {made.created} created, {made.present} existed already.")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def kubectl(
     context: typer.Context,
     name: Name = DEFAULT_NAME,
-    user: Annotated[User, typer.Option(help="Whom to act as.")] = User.ADMIN,
+    user: Annotated[User, typer.Option(help="User to act as.")] = User.ADMIN,
 ) -> None:
-    """Run kubectl on a sandbox: plimsoll sandbox kubectl -- get nodes."""
+    """Run kubectl against a sandbox, such as: plimsoll sandbox kubectl -- get nodes."""
     environment = os.environ | Sandbox.named(name).environ(user.value)
     done = subprocess.run(["kubectl", *context.args], env=environment, check=False)
     raise typer.Exit(done.returncode)
@@ -167,21 +167,23 @@ def kubectl(
 @app.command()
 def env(
     name: Name = DEFAULT_NAME,
-    user: Annotated[User, typer.Option(help="Whom kubectl and the provider act as.")] = User.ADMIN,
+    user: Annotated[User, typer.Option(help="User that kubectl and the provider act as.")] = User.ADMIN,
 ) -> None:
-    """Print what to eval in a shell, so that kubectl, pulumi and plimsoll work on a sandbox."""
+    """Print shell commands to eval, so that kubectl, pulumi and plimsoll use a sandbox."""
     for key, value in Sandbox.named(name).environ(user.value).items():
         sys.stdout.write(f"export {key}={shlex.quote(value)}\n")
 
 
 @app.command()
 def logs(
-    process: Annotated[str | None, typer.Argument(help="Whose log; without it, the logs that there are.")] = None,
+    process: Annotated[
+        str | None, typer.Argument(help="Process whose log is shown; without it, the logs are listed.")
+    ] = None,
     name: Name = DEFAULT_NAME,
-    lines: Annotated[int, typer.Option("--tail", min=1, help="How many of the last lines.")] = 100,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    lines: Annotated[int, typer.Option("--tail", min=1, help="Number of lines to show.")] = 100,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until Ctrl-C.")] = False,
 ) -> None:
-    """Show the end of a process's log."""
+    """Show the end of the log of a process."""
     folder = Sandbox.named(name).folder
     known = sorted(p.stem for p in folder.logs.glob("*.log"))
     if not known:

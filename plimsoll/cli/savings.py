@@ -24,14 +24,16 @@ def savings(
     ] = None,
     *,
     any_gpu: Annotated[
-        bool, typer.Option("--any-gpu", help="let pods go to any GPU product that their selectors allow")
+        bool, typer.Option("--any-gpu", help="let pods move to any GPU product that their selectors allow")
     ] = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Show which nodes could go if pods moved, which pods that are, and what the same demand costs packed anew, with a
-    lower bound; nothing is changed."""
+    """Show which nodes could be removed if pods moved, which pods would have to move, and the cost of a new packing.
+
+    Nothing is changed. A lower bound shows how far the packing is from the optimum.
+    """
     from plimsoll.cost import Prices
     from plimsoll.cost import savings as possible_savings
 
@@ -90,7 +92,7 @@ def _print(found: "Savings", *, whole: bool) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("Type", "NodePool", "GPU"):
         table.add_column(column, overflow="fold")
-    for column in ("Nodes", "Could go", "Packed anew", "Saves an hour"):
+    for column in ("Nodes", "Removable", "Needed", "Saves an hour"):
         table.add_column(column, justify="right")
     for each in found.groups:
         saved = "not known" if each.price is None else f"{each.price * len(each.leaving):,.2f}"
@@ -100,7 +102,7 @@ def _print(found: "Savings", *, whole: bool) -> None:
     for each in found.groups:
         if each.leaving:
             names = ", ".join(each.leaving) if whole else shortlist(each.leaving)
-            _say(f"{each.instance_type or each.product}: {names} could go")
+            _say(f"{each.instance_type or each.product}: can be removed: {names}")
     _print_moves(found.moving, whole=whole)
     _print_stays(found, whole=whole)
 
@@ -109,30 +111,33 @@ def _print(found: "Savings", *, whole: bool) -> None:
 
     OUT.print(
         Text(
-            f"The nodes are {amount(found.now)}. Moving pods saves {amount(found.saved)}. "
-            f"All packed anew they are {amount(found.anew)}, and no packing onto these nodes is below "
+            f"Now: {amount(found.now)}. Moving pods saves {amount(found.saved)}. "
+            f"If all pods were placed again: {amount(found.anew)}. Lower bound of any packing onto these nodes: "
             f"{amount(found.least)}.",
             style="bold",
         ),
         soft_wrap=True,
     )
     if not found.priced:
-        _say("GPUs stand in for prices, as not all prices are known: `catalog.prices`, `plimsoll prices`")
+        _say(
+            "GPUs are counted instead of prices, because not all prices are known: set catalog.prices "
+            "(`plimsoll prices`)"
+        )
 
 
 def _print_moves(moving: "Moving", *, whole: bool) -> None:
     if not moving.moves:
         return
     pods = counted(len(moving.moves), "pod")
-    _say(f"{pods} with {moving.gpus:g} GPUs would be started again elsewhere:")
+    _say(f"{pods} with {moving.gpus:g} GPUs would move:")
     for move in moving.moves if whole else moving.moves[:5]:
         _say(f"  {move.pod}: {move.source} -> {move.target}")
     if not whole and len(moving.moves) > 5:
         _say(f"  and {counted(len(moving.moves) - 5, 'more pod')}; --output wide lists all")
     if moving.gangs:
-        _say(f"{counted(moving.gangs, 'gang')} among them may start all pods again")
+        _say(f"{counted(moving.gangs, 'gang')} among them may restart all their pods")
     if moving.without_controller:
-        _say(f"{moving.without_controller} of them have no controller that would start them again")
+        _say(f"{moving.without_controller} of them have no controller and are not recreated")
 
 
 def _print_stays(found: "Savings", *, whole: bool) -> None:
@@ -140,7 +145,7 @@ def _print_stays(found: "Savings", *, whole: bool) -> None:
     for name, reason in found.stays.items():
         by_reason.setdefault(reason, []).append(name)
     for reason, names in sorted(by_reason.items()):
-        _say(f"{', '.join(names) if whole else shortlist(names)}: stays, as {reason}")
+        _say(f"{', '.join(names) if whole else shortlist(names)}: cannot be removed: {reason}")
 
 
 def _say(text: str) -> None:

@@ -46,14 +46,14 @@ def status(  # noqa: PLR0917 - options of a command, each given by name
     context: Context = None,
     namespace: Namespace = None,
     fleet: Annotated[
-        Path | None, typer.Option(help="file with `clusters`, each with name, kubeconfig and context: a row for each")
+        Path | None, typer.Option(help="file with the list `clusters`, each with name, kubeconfig and context")
     ] = None,
     output: Output = Format.TEXT,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="print it again after each change")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="print the status again after each change")] = False,
 ) -> None:
     """Show Workspaces, their nodes, NodeClaims and workloads, as the cluster reports them now.
 
-    With --fleet: one table of many clusters; one that does not answer is a row, and no error.
+    With --fleet: a table with one row for each cluster. A cluster that does not answer gets a row with the error.
     """
     if fleet is not None:
         _show_fleet(fleet, output)
@@ -158,7 +158,7 @@ def _workspace(workspace: Workspace) -> dict[str, Any]:
         "name": workspace.name,
         "accepted": None if resource is None else resource.reason not in refusals,
         "reason": resource.reason if resource is not None else "",
-        "message": resource.message if resource is not None else "no verdict yet: is `plimsoll run` running?",
+        "message": resource.message if resource is not None else "no status yet: check that `plimsoll run` is running",
         "deleting": workspace.deleting,
         "outdated": resource is not None and workspace.status.observed_generation != workspace.generation,
         "instanceType": workspace.spec.resource.instance_type,
@@ -305,7 +305,7 @@ def _name(shown: dict[str, Any]) -> Text:
 
 def _verdict(shown: dict[str, Any]) -> Text:
     if shown["accepted"] is None:
-        return Text("no verdict yet", style="yellow")
+        return Text("no status yet", style="yellow")
     if shown["outdated"]:
         return Text("outdated", style="yellow")
     return Text("Accepted", style="green") if shown["accepted"] else Text(shown["reason"], style="red")

@@ -35,7 +35,10 @@ def ui(
     *,
     port: Annotated[int, typer.Option(help="port of the pages; 0 takes a free one")] = 8765,
     host: Annotated[
-        str, typer.Option(help="address to listen on; others than the loopback need a proxy that authenticates")
+        str,
+        typer.Option(
+            help="address to listen on; put a proxy that authenticates in front of any other address than the loopback"
+        ),
     ] = "127.0.0.1",
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="open the pages in the browser")] = True,
     kubeconfig: Kubeconfig = None,

@@ -147,7 +147,7 @@ def alert_rules(spec: MonitoringSpec) -> list[dict[str, Any]]:
             "PlimsollTriggerPending",
             f"plimsoll_triggers_oldest_pending_seconds > {spec.trigger_pending_seconds}",
             "1m",
-            "A trigger pod has asked for a node for {{ $value | humanizeDuration }} without an answer.",
+            "A trigger pod has been waiting for a node for {{ $value | humanizeDuration }}.",
             "Look at the NodeClaims and at Karpenter's log: limits, instance types, or the cloud's capacity.",
         ),
         _rule(

@@ -175,7 +175,7 @@ class WorkspaceArgs(ObjectArgs, total=False):
     resource: pulumi.Input[ResourceArgs]
     inference: pulumi.Input[InferenceArgs]
     tuning: pulumi.Input[TuningArgs]
-    """Same fields as in KAITO; always refused: fine-tuning is not scheduled."""
+    """Same fields as in KAITO; always refused: fine-tuning is not implemented."""
     queue: pulumi.Input[str]
     """KAI queue; the pods get its label."""
 

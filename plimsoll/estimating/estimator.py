@@ -208,7 +208,7 @@ def _by_nodes(
     if spread > nodes and fit is not None:
         lines = (*lines, Line("nodes for its heads", spread, "nodes", fit.bound))
     serving = serving_on(need, gpus, spread, settings, asked)
-    why = "as asked for" if asked is not None else "the longest that fits, at most the model's own"
+    why = "as requested" if asked is not None else "the longest that fits, at most the model's own"
     lines = (*lines, Line("context served", serving.context_length, "tokens", why))
     return Estimate(min_gpus, spread, lines, serving)
 

@@ -57,7 +57,7 @@ def convert(manifest: Mapping[str, Any]) -> Conversion:
     elif kind == "InferenceSet":
         made = _inference_set(manifest, losses)
     else:
-        losses.refuse("kind", f"{kind} is not scheduled", "Workspace and InferenceSet are converted")
+        losses.refuse("kind", f"{kind} is not implemented", "Workspace and InferenceSet are converted")
     if made is not None:
         _check(made, losses)
     return Conversion(identify(manifest), None if losses.refused else made, losses)
@@ -70,8 +70,8 @@ def _workspace(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     if manifest.get("tuning") is not None:
         losses.refuse(
             "tuning",
-            "fine-tuning is not scheduled",
-            "declare a Workspace with resource alone, for which one node is provisioned, and run the tuning as a Job",
+            "fine-tuning is not implemented",
+            "declare a Workspace with resource only, for which one node is provisioned, and run the tuning as a Job",
         )
     selector = losses.object(resource, "labelSelector", "resource.")
     spec = {"resource": _resource(resource, selector, _At(str(manifest["apiVersion"]), "resource."), losses)}

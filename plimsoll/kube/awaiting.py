@@ -63,7 +63,7 @@ class Waiting:
             if not obj or metadata_of(obj).get("uid") != uid:
                 return None
             finalizers = ", ".join(metadata_of(obj).get("finalizers") or []) or "none"
-            return f"still there (finalizers: {finalizers})"
+            return f"it still exists (finalizers: {finalizers})"
 
         self._until(live, gone)
 
@@ -76,14 +76,14 @@ class Waiting:
         while (missing := condition(last)) is not None:
             left = deadline - time.monotonic()
             if not last:
-                raise NotReadyError(f"{what} was deleted while it was waited for", live)
+                raise NotReadyError(f"{what} was deleted during the wait", live)
             if self.interruption.stopped:
                 raise NotReadyError(f"{what}: waiting was interrupted: {missing}", live)
             if left <= 0:
                 raise NotReadyError(
-                    f"{what} is not there yet after the time allowed: {missing}",
+                    f"{what} is not ready in time: {missing}",
                     live,
-                    "set customTimeouts, or pulumi.com/skipAwait to not wait",
+                    "set customTimeouts, or disable the wait with pulumi.com/skipAwait",
                 )
             live = last
             try:

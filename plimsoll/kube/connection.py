@@ -83,11 +83,13 @@ class Connection:
             source = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config")
             raise ConnectionFailedError(
                 f"cannot connect to a cluster: kubeconfig {source}: {' '.join(str(error).split())}",
-                "name one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`",
+                "set one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`",
             ) from None
         if not configuration.verify_ssl:
             # Said once here rather than by urllib3 at every request.
-            log.warning("the kubeconfig switches off the check of the server's certificate", server=configuration.host)
+            log.warning(
+                "the kubeconfig disables the verification of the server's certificate", server=configuration.host
+            )
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         return cls(configuration)
 
@@ -190,7 +192,8 @@ class Connection:
             cause = error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error
             raise ConnectionFailedError(
                 f"the cluster at {self.server} cannot be reached: {cause}",
-                "check that it runs, that the address in the kubeconfig is right, and that nothing blocks the way",
+                "check that it runs, that the address in the kubeconfig is right, and that no firewall or proxy blocks "
+                "the connection",
             ) from None
         finally:
             if response is not None and not preload:
@@ -208,7 +211,7 @@ def _refusal(response: urllib3.BaseHTTPResponse, method: str, path: str) -> Requ
     message = str(status.get("message") or text[:200].decode(errors="replace") or "no message")
     hints = {
         401: "the token or certificate of the kubeconfig is not accepted: renew it",
-        403: "the account lacks a right: apply the foundation stack, or use an account that may do this",
+        403: "the account lacks this permission: deploy the foundation stack, or use another account",
     }
     by_policy = "denied request" in message  # an admission policy's refusal says by itself what to change
     hint = None if by_policy else hints.get(response.status)

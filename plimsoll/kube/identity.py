@@ -34,7 +34,7 @@ def kind_of_type(token: str) -> Kind:
     """The kind behind a type token such as `kubernetes:apps/v1:Deployment`."""
     parts = token.split(":")
     if len(parts) != 3 or parts[0] != "kubernetes" or "/" not in parts[1]:
-        raise PlimsollError(f"{token} is no type of the kubernetes package")
+        raise PlimsollError(f"{token} is not a type of the kubernetes package")
     group, _, version = parts[1].rpartition("/")
     return Kind("" if group == "core" else group, version, parts[2])
 

@@ -65,7 +65,9 @@ class Kubeconfig:
             try:
                 text, folder = path.read_text(), path.absolute().parent
             except OSError as error:
-                raise SettingsError(f"kubeconfig {path}: {error.strerror}", "name a file that exists") from None
+                raise SettingsError(
+                    f"kubeconfig {path}: {error.strerror}", "set the path of an existing file"
+                ) from None
         try:
             content = yaml.safe_load(text)
             name = context or content.get("current-context") or ""
@@ -73,7 +75,7 @@ class Kubeconfig:
             wanted = cluster or scope["cluster"]
             server = next(entry["cluster"]["server"] for entry in content["clusters"] if entry["name"] == wanted)
         except (yaml.YAMLError, KeyError, TypeError, AttributeError):
-            raise SettingsError("the kubeconfig is not one", "give the text or the path of a kubeconfig") from None
+            raise SettingsError("the kubeconfig is invalid", "set the text or the path of a kubeconfig") from None
         except StopIteration:
             raise SettingsError(
                 f"the kubeconfig has no context {name!r}, or no cluster of that context",
@@ -87,7 +89,7 @@ class Kubeconfig:
                         settings[key] = str(folder / settings[key])
         except (TypeError, AttributeError):
             raise SettingsError(
-                "the kubeconfig is not one: its users are no list, or a file is no text", "give another"
+                "the kubeconfig is invalid: its users are not a list, or a file is not text", "give another"
             ) from None
         return cls(str(server).rstrip("/"), scope.get("namespace") or "default", content, name)
 

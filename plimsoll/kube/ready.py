@@ -62,7 +62,7 @@ def _rollout(obj: Object, wanted: int, **counts: str) -> str | None:
     """Whether the controller has seen this generation and each count has reached `wanted`."""
     status = _status(obj)
     if int(status.get("observedGeneration") or 0) < int(metadata_of(obj).get("generation") or 0):
-        return "its controller has not seen the change yet"
+        return "its controller has not observed the change yet"
     for what, field in counts.items():
         have = int(status.get(field) or 0)
         if have < wanted:
@@ -77,7 +77,7 @@ def _deployment(obj: Object) -> str | None:
     wanted = int(_spec(obj).get("replicas", 1))
     missing = _rollout(obj, wanted, updated="updatedReplicas", available="availableReplicas")
     surplus = int(_status(obj).get("replicas") or 0) - int(_status(obj).get("updatedReplicas") or 0)
-    return missing or (f"{surplus} old pods have not gone yet" if surplus > 0 else None)
+    return missing or (f"{surplus} old pods still exist" if surplus > 0 else None)
 
 
 def _stateful_set(obj: Object) -> str | None:

@@ -69,7 +69,7 @@ def _steps(path: str, text: str) -> Iterator[re.Match[str]]:
         match = _STEP.match(path, position)
         if match is None:
             raise PlimsollError(
-                f"pulumi.com/waitFor: this JSONPath is not covered: {text!r}",
+                f"pulumi.com/waitFor: this JSONPath is not supported: {text!r}",
                 'use fields, indexes and filters such as [?(@.type=="Ready")]',
             )
         yield match

@@ -12,5 +12,5 @@ def require_same(served: Environment | None, found: Environment) -> None:
     """Raises EnvironmentChangedError where the Environment was removed, replaced or given another name."""
     if served is None or (served.name, served.uid) == (found.name, found.uid):
         return
-    now = f"the Environment {found.name!r} took its place" if found.uid else "the cluster has none now"
-    raise EnvironmentChangedError(f"the Environment {served.name!r} is gone: {now}")
+    now = f"the Environment {found.name!r} exists instead" if found.uid else "the cluster has no Environment"
+    raise EnvironmentChangedError(f"the Environment {served.name!r} was deleted: {now}")

@@ -30,8 +30,8 @@ def region_of(aws: boto3.Session, given: str | None) -> str:
     name = given or aws.region_name
     if not name or not _REGION.fullmatch(name):
         raise AwsError(
-            f"{name!r} is no AWS region" if name else "no AWS region is given",
-            "name one such as eu-west-1, by the option or by AWS_REGION",
+            f"{name!r} is not an AWS region" if name else "no AWS region is set",
+            "set one such as eu-west-1 with the option or AWS_REGION",
         )
     return name
 
@@ -47,7 +47,7 @@ def said(error: BotoCoreError | ClientError) -> str:
 def explained(error: BotoCoreError | ClientError, permission: str, otherwise: str) -> str:
     """What to change; `otherwise` says what works without network."""
     if isinstance(error, NoCredentialsError | PartialCredentialsError):
-        return "give AWS credentials by the environment, a profile (AWS_PROFILE) or a role"
+        return "provide AWS credentials by environment variables, a profile (AWS_PROFILE) or a role"
     if isinstance(error, ClientError):
         return f"the credentials need the permission {permission}, and the region must be enabled"
     return f"check the network and the region's name; {otherwise}"

@@ -84,9 +84,11 @@ class CloudTypes:
         try:
             found = ec2_types(self._folder, now, region)
         except AwsError as error:
-            log.warning("instance types not told", region=region, error=error.message)
+            log.warning("cannot read instance types", region=region, error=error.message)
             kept = self._answers.get(region)
-            told = f"{error.message}: {'the last answer' if kept and kept.types else 'the built-in table'} stands in"
+            told = (
+                f"{error.message}: {'the last answer' if kept and kept.types else 'the built-in table'} is used instead"
+            )
             hint = f" ({error.hint})" if error.hint else ""
             answer = Answer(kept.types if kept else (), (f"{told}{hint}",), now + AGAIN)
         else:

@@ -62,7 +62,7 @@ def ec2_types(folder: Path, now: datetime, region: str | None = None, max_age: t
     except (BotoCoreError, ClientError) as error:
         if kept is None:
             raise AwsError(
-                f"the EC2 API in {name} did not tell its instance types: {said(error)}",
+                f"the EC2 API in {name} did not list its instance types: {said(error)}",
                 explained(error, "ec2:DescribeInstanceTypes", "the built-in table needs neither"),
             ) from None
         warning = f"EC2 in {name} did not answer ({said(error)}): types as of {kept.fetched_at:%Y-%m-%d %H:%M} UTC"
@@ -97,13 +97,13 @@ def _read(item: Mapping[str, Any], region: str) -> InstanceType | str:
     name = str(item.get("InstanceType"))
     devices = item["GpuInfo"].get("Gpus") or []
     if len(devices) != 1:
-        return f"{name}: left out, as it has {len(devices)} kinds of GPUs"
+        return f"{name}: skipped, because it has {len(devices)} kinds of GPUs"
     device = devices[0]
     # A part of a GPU counts as 0 GPUs and 1 logical one, with the memory of the part.
     count = device.get("LogicalGpuCount") or device.get("Count") or 0
     memory = (device.get("MemoryInfo") or {}).get("SizeInMiB") or 0
     if count < 1 or memory < 1:
-        return f"{name}: left out, as its GPUs ({count}) or their memory ({memory} MiB) are not known"
+        return f"{name}: skipped, because its GPUs ({count}) or their memory ({memory} MiB) are not known"
     return InstanceType(
         name=name,
         cloud="aws",
@@ -123,7 +123,7 @@ def _kept(file: Path, region: str) -> Ec2Types | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError, PlimsollError) as error:
-        LOG.warning("kept EC2 types cannot be read, asking anew", file=str(file), error=type(error).__name__)
+        LOG.warning("cannot read cached EC2 types, querying again", file=str(file), error=type(error).__name__)
         return None
     return kept if kept.region == region and kept.fetched_at.tzinfo is not None else None
 
@@ -139,4 +139,4 @@ def _keep(file: Path, types: Ec2Types) -> None:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
-        LOG.warning("EC2 types cannot be kept", file=str(file), error=error.strerror)
+        LOG.warning("cannot cache EC2 types", file=str(file), error=error.strerror)

@@ -47,11 +47,11 @@ def ec2_prices(region: str | None = None) -> Ec2Prices:
         found = dict(_prices(_products(client, name)))
     except (BotoCoreError, ClientError) as error:
         raise AwsError(
-            f"the AWS Price List did not tell the prices in {name}: {said(error)}",
-            explained(error, "pricing:GetProducts", "prices of your own are given by --from"),
+            f"the AWS Price List did not list the prices in {name}: {said(error)}",
+            explained(error, "pricing:GetProducts", "set your own prices with --from"),
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise AwsError(f"the AWS Price List answered in a form that is not known: {error!r}") from None
+        raise AwsError(f"the AWS Price List answered in an unknown format: {error!r}") from None
     if not found:
         raise AwsError(f"the AWS Price List has no GPU instance types in {name}", "check the region's name")
     currencies = sorted({currency for currency, _ in found.values()})

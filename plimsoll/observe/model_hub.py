@@ -35,7 +35,7 @@ class HubError(PlimsollError):
 
 
 class _TokenNeededError(Exception):
-    """The hub gives the file to nobody without a token, or with another one; its own words, where it says any."""
+    """The hub denies access to the file, without a token or with this one; its message, if it has one."""
 
 
 def read_hub_model(hub: ModelHub, name: str, token: str = "") -> DeclaredPreset:
@@ -53,9 +53,9 @@ def read_hub_model(hub: ModelHub, name: str, token: str = "") -> DeclaredPreset:
             return _read(_Files(hub, name, until, token), gated=True)
     except _TokenNeededError as error:
         said = f" ({error})" if str(error) else ""
-        whom = "this token" if token else "nobody without a token"
+        whom = "this token" if token else "anonymous users"
         raise HubError(
-            f"{hub.endpoint} gives {name} to {whom}{said}: it does not exist, is private, or is gated",
+            f"{hub.endpoint} does not give {name} to {whom}{said}: it does not exist, is private, or is gated",
             "correct inference.preset.name, set HF_TOKEN of the controller to a token with access, or set "
             "inference.preset.parameters",
             lasting=True,
@@ -93,7 +93,7 @@ def _size(files: "_Files") -> float:
         size = files.size(weights)
         if size is not None and 0 < size < MOST_WEIGHTS:
             return size
-    raise files.error("it has no safetensors files, so that its size is not known", lasting=True)
+    raise files.error("it has no safetensors files, so its size is not known", lasting=True)
 
 
 class _Files:
@@ -113,9 +113,9 @@ class _Files:
         try:
             content = orjson.loads(text)
         except orjson.JSONDecodeError as error:
-            raise self.error(f"{file} is no JSON: {error}", lasting=True) from None
+            raise self.error(f"{file} is not JSON: {error}", lasting=True) from None
         if not isinstance(content, dict):
-            raise self.error(f"{file} is no JSON object", lasting=True)
+            raise self.error(f"{file} is not a JSON object", lasting=True)
         return content
 
     def size(self, file: str) -> int | None:
@@ -151,7 +151,7 @@ class _Files:
         except TimeoutError:
             raise self._late() from None
         except ValueError as error:
-            raise self.error(f"modelHub.endpoint is no address: {error}", lasting=True) from None
+            raise self.error(f"modelHub.endpoint is not a URL: {error}", lasting=True) from None
         except (OSError, HTTPException) as error:
             if time.monotonic() >= self._until or "timed out" in str(error):
                 raise self._late() from None

@@ -13,10 +13,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code, as `run` gives it."""
     parser = argparse.ArgumentParser(prog="python -m plimsoll.probe", description=__doc__)
     parser.add_argument("--print", action="store_true", help="print the UUID; needs no cluster")
-    parser.add_argument("--once", action="store_true", help="end when it is written, rather than hold the GPU")
-    parser.add_argument("--root", type=Path, default=Path("/"), help="folder that has proc/driver/nvidia")
+    parser.add_argument(
+        "--once", action="store_true", help="exit when the UUID is written, instead of reserving the GPU"
+    )
+    parser.add_argument("--root", type=Path, default=Path("/"), help="folder with proc/driver/nvidia")
     parser.add_argument("--account", type=Path, default=ACCOUNT, help="folder of the pod's service account")
-    parser.add_argument("--patience", type=float, default=10.0, help="seconds in which the GPU may appear")
+    parser.add_argument("--patience", type=float, default=10.0, help="seconds to wait for the GPU")
     options = parser.parse_args(arguments)
     return run(
         show=options.print,

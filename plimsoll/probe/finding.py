@@ -37,7 +37,7 @@ def _find(looks: dict[str, Look]) -> str:
     for name, look in looks.items():
         seen = look()
         if seen is None:
-            problems.append(f"{name}: not there")
+            problems.append(f"{name}: not available")
             continue
         if seen.partitioned:
             raise PartitionedGPUError(
@@ -46,13 +46,13 @@ def _find(looks: dict[str, Look]) -> str:
             )
         if len(seen.uuids) + len(seen.unreadable) > 1:
             raise SeveralGPUsError(
-                f"{len(seen.uuids) + len(seen.unreadable)} GPUs are seen: {', '.join(seen.uuids + seen.unreadable)}",
-                "a reservation has one GPU: ask for one device, and do not run it privileged",
+                f"{len(seen.uuids) + len(seen.unreadable)} GPUs are visible: {', '.join(seen.uuids + seen.unreadable)}",
+                "a reservation has one GPU: request one device, and do not run the pod privileged",
             )
         if seen.uuids:
             return seen.uuids[0]
         problems.append(f"{name}: {', '.join(seen.unreadable) or 'none'}")
     raise NoGPUError(
-        f"no GPU is seen ({'; '.join(problems)})",
-        "the pod asks for one device of the GPU resource, and the node needs NVIDIA's container runtime",
+        f"no GPU is visible ({'; '.join(problems)})",
+        "request one device of the GPU resource, and use a node with NVIDIA's container runtime",
     )

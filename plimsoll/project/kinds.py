@@ -18,7 +18,7 @@ class ClusterKind(StrEnum):
 
 
 _SUMMARIES = {
-    ClusterKind.BYO: "GPU nodes that somebody brings",
+    ClusterKind.BYO: "existing GPU nodes (BYO)",
     ClusterKind.AWS: "Karpenter on AWS (EKS)",
     ClusterKind.AZURE: "Karpenter on Azure (AKS)",
     ClusterKind.GCP: "Karpenter on Google Cloud (GKE)",

@@ -25,7 +25,7 @@ def project_files(kind: ClusterKind, name: str) -> dict[str, str]:
     """The files of a project by their paths. Raises PlimsollError where `name` is no name of a project."""
     if not _NAME.fullmatch(name):
         raise PlimsollError(
-            f"{name!r} is not a name for a project", "use at most 63 of a-z 0-9 -, such as --name gpu-capacity"
+            f"{name!r} is not a valid project name", "use at most 63 of a-z 0-9 -, such as --name gpu-capacity"
         )
     return _filled_files(kind, name, _DESCRIPTION)
 
@@ -42,7 +42,8 @@ def write_project(folder: Path, project: Mapping[str, str], *, replace: bool = F
     present = [path for path in project if (folder / path).exists()]
     if present and not replace:
         raise PlimsollError(
-            f"{folder}: there is already {', '.join(present)}", "name another folder, or replace them with --force"
+            f"{folder}: these files exist already: {', '.join(present)}",
+            "use another folder, or replace them with --force",
         )
     written = []
     for path, text in project.items():

@@ -21,7 +21,7 @@ _REFUSED: Final = ("postRenderer", "keyring", "includeHooks")
 
 
 class ChartError(PlimsollError):
-    """A chart that cannot be rendered, or that asks for what is not covered; the message names it."""
+    """A chart that cannot be rendered, or that asks for what is not supported; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Chart:
 
     @classmethod
     def of(cls, name: str, inputs: Properties, session: Session) -> "Chart":
-        """From the component's inputs. Raises ChartError, naming the input, for what is not covered."""
+        """From the component's inputs. Raises ChartError, naming the input, for what is not supported."""
         given = {key for key in _REFUSED if inputs.get(key)}
         repository = plain(inputs.get("repositoryOpts") or {})
         given |= {f"repositoryOpts.{key}" for key in repository if key != "repo"}
         if given:
             raise ChartError(
-                f"chart {name}: {', '.join(sorted(given))}: not covered by the built-in kubernetes provider",
+                f"chart {name}: {', '.join(sorted(given))}: not supported by the built-in kubernetes provider",
                 "leave it away (log in to a registry with `helm registry login`), or use the kubernetes plugin "
                 "(provider: plugin)",
             )

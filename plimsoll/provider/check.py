@@ -1,4 +1,4 @@
-"""Check: names the object, puts it in its namespace, and refuses what is not covered."""
+"""Check: names the object, puts it in its namespace, and refuses what is not supported."""
 
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ _RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 def check(session: Session, request: provider_pb2.CheckRequest) -> Properties:
     """The inputs as they will be recorded and given to Create or Update, with their secrets.
 
-    Raises PlimsollError, naming the type, for what is not covered.
+    Raises PlimsollError, naming the type, for what is not supported.
     """
     refuse_uncovered(request.type)
     news = decode(request.news)
@@ -51,7 +51,7 @@ def refuse_uncovered(token: str) -> None:
         what = "lists of objects (declare each object by itself)"
     else:
         return
-    raise PlimsollError(f"{token}: {what}: not covered by the built-in kubernetes provider", _PLUGIN)
+    raise PlimsollError(f"{token}: {what}: not supported by the built-in kubernetes provider", _PLUGIN)
 
 
 def _proposed(request: Any) -> str | None:

@@ -34,7 +34,7 @@ def construct(
     """
     if request.type != CHART:
         raise PlimsollError(
-            f"the component {request.type} is not covered by the built-in kubernetes provider",
+            f"the component {request.type} is not supported by the built-in kubernetes provider",
             "declare its objects one by one, or use the kubernetes plugin (provider: plugin)",
         )
     inputs = decode(request.inputs)

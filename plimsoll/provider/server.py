@@ -158,7 +158,7 @@ class _Provider(provider_pb2_grpc.ResourceProviderServicer):
     @_answered
     def Invoke(self, request: Any, context: Any) -> Any:
         raise PlimsollError(
-            f"the function {request.tok} is not covered by the built-in kubernetes provider",
+            f"the function {request.tok} is not supported by the built-in kubernetes provider",
             "use the kubernetes plugin for this stack (provider: plugin)",
         )
 

@@ -143,12 +143,12 @@ class Settings(Mapping[str, str]):
         for name, what in _REFUSED.items():
             if self._values.get(name, "false") != "false":
                 raise SettingsError(
-                    f"{name}: {what} is not covered by the built-in provider",
+                    f"{name}: {what} is not supported by the built-in provider",
                     "use the kubernetes plugin for this stack (provider: plugin)",
                 )
         if not self.flag("enableServerSideApply", "PULUMI_K8S_ENABLE_SERVER_SIDE_APPLY", default=True):
             raise SettingsError(
-                "enableServerSideApply: false is not covered by the built-in provider",
+                "enableServerSideApply: false is not supported by the built-in provider",
                 "leave it on, or use the kubernetes plugin for this stack (provider: plugin)",
             )
 
@@ -179,7 +179,7 @@ class Cluster:
     def configure(self, settings: "Settings") -> Session:
         """A session for the settings, with their credentials where they bring some.
 
-        Raises SettingsError where they ask for what is not covered, or for another cluster than the one served.
+        Raises SettingsError where they ask for what is not supported, or for another cluster than the one served.
         """
         settings.refuse_uncovered()
         context, cluster = settings.get("context"), settings.get("cluster")

@@ -73,7 +73,7 @@ class Asset:
         if self.path is not None:
             return self.path
         if self.text is None:
-            raise PlimsollError("a remote asset is not covered by the built-in provider", "use a file or a string")
+            raise PlimsollError("a remote asset is not supported by the built-in provider", "use a file or a string")
         target.write_text(self.text)
         return str(target)
 

@@ -73,7 +73,7 @@ def node_claims_finding(every: Sequence[NodeClaim], needed: int, tries: Attempts
             False,
             ConditionReason.SPOT_INTERRUPTED,
             f"{ready} of {counted(needed, 'NodeClaim')} ready; spot nodes are interrupted: {shortlist(interrupted)}; "
-            f"{counted(len(staying), 'NodeClaim')} in service or requested instead",
+            f"{counted(len(staying), 'NodeClaim')} serve or are requested instead",
         )
     if len(staying) < needed:
         return _missing(len(staying), ready, needed, tries, now)
@@ -278,7 +278,7 @@ def _room(workspace: Workspace, holdings: WorkspaceNodes) -> str:
         return ""
     return (
         f"{counted(workspace.replicas - start.replicas, 'replica')} of {workspace.replicas} not started: one requires "
-        f"{start.per_replica} nodes at once, {start.free} of its nodes are free, and pods of others may need them"
+        f"{start.per_replica} nodes at once, {start.free} of its nodes are free, and other pods may need them"
     )
 
 
@@ -302,7 +302,7 @@ def _workload(workspace: Workspace, verdict: Verdict, holdings: WorkspaceNodes) 
         started = sum(each.replicas for each in workloads)
         if started < workspace.replicas:
             late = counted(workspace.replicas - started, "replica")
-            waiting = f"{late} of {workspace.replicas} not started: every usable node belongs to another Workspace"
+            waiting = f"{late} of {workspace.replicas} not started: every usable node is assigned to another Workspace"
     if waiting:
         return Finding(False, ConditionReason.WORKLOAD_PENDING, f"{said}; {waiting}")
     if any(each.ready_replicas < each.replicas for each in workloads):

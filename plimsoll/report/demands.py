@@ -58,7 +58,7 @@ class DemandWriter(LatestWriter[tuple[DemandReport, bool], bool]):
             else:
                 self._put(report.name, report.status, new)
         except (RequestError, ConnectionFailedError) as error:
-            log.warning("demand is not written", demand=report.name, error=error.message)
+            log.warning("cannot write GPUDemand", demand=report.name, error=error.message)
             return False
         return True
 

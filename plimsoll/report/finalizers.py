@@ -70,9 +70,9 @@ class FinalizerWriter(LatestWriter[Finalizing, bool]):
             written = True
         except RequestError as error:
             if error.code not in (404, 409):  # gone, or another one of its name
-                log.warning("finalizer is not written", workspace=str(item.ref), error=error.message)
+                log.warning("cannot write finalizer", workspace=str(item.ref), error=error.message)
         except ConnectionFailedError as error:
-            log.warning("finalizer is not written", workspace=str(item.ref), error=error.message)
+            log.warning("cannot write finalizer", workspace=str(item.ref), error=error.message)
         finally:
             self._on_written(item.ref.uid, version)
         return written

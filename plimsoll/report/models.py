@@ -34,7 +34,7 @@ class ModelWriter(LatestWriter[tuple[DeclaredPreset, ...], bool]):
         try:
             self._connection.request("PATCH", _PATH, manifest, query=QUERY, content_type=APPLY_PATCH, timeout=TIMEOUT)
         except (RequestError, ConnectionFailedError) as error:
-            log.warning("models are not kept", error=error.message)
+            log.warning("cannot write models", error=error.message)
             return False
         return True
 

@@ -109,7 +109,7 @@ class StatusWriter(LatestWriter[StatusWrite, str]):
             self._give_up(error)
         except RequestError as error:
             if error.code not in (404, 409):  # gone, or changed again: the watch will tell
-                log.warning("status is not written", object=identify(item.manifest), error=error.message)
+                log.warning("cannot write status", object=identify(item.manifest), error=error.message)
         return ""
 
     def _wrote(self, key: str, item: StatusWrite, result: str) -> None:
@@ -127,7 +127,7 @@ class StatusWriter(LatestWriter[StatusWrite, str]):
             for uid in self._waiting:
                 self._promised.pop(uid, None)
             self._waiting.clear()
-        log.warning("statuses are not written", objects=dropped, error=error.message)
+        log.warning("cannot write statuses", objects=dropped, error=error.message)
 
     def _apply(self, write: StatusWrite) -> str:
         try:

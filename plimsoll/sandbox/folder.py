@@ -23,7 +23,7 @@ class Folder:
     def __init__(self, name: str) -> None:
         if not _NAME.fullmatch(name):
             raise PlimsollError(
-                f"{name!r} cannot name a sandbox.",
+                f"{name!r} is not a valid name for a sandbox.",
                 "Use at most 40 lower-case letters, digits and dashes, with a letter or digit at both ends.",
             )
         self.name: Final = name
@@ -95,7 +95,7 @@ class Folder:
                 self.remove()
             raise PlimsollError(
                 f"{self.path.parent} has {free // 1024**2} MiB of free disk; a sandbox needs {FREE_BYTES // 1024**2}.",
-                "Free some space, or keep sandboxes elsewhere with PLIMSOLL_HOME.",
+                "Free disk space, or set PLIMSOLL_HOME to another folder.",
             )
 
     @contextmanager
@@ -106,7 +106,7 @@ class Folder:
         except OSError as error:
             raise PlimsollError(
                 f"Cannot write the sandbox's folder {self.path}: {error.strerror or error}.",
-                "Keep sandboxes in a folder of yours with enough space: set PLIMSOLL_HOME to it.",
+                "Set PLIMSOLL_HOME to a folder that you can write, with enough disk space.",
             ) from error
 
     @contextmanager

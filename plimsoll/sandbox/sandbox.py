@@ -135,7 +135,7 @@ class Sandbox:
         settings, found = self.settings(), self.state()
         if settings is None or found is None or not self.is_up():
             raise PlimsollError(
-                f"The sandbox {self.name} is not up.", f"Run `plimsoll sandbox up --name {self.name}` first."
+                f"The sandbox {self.name} is not running.", f"Run `plimsoll sandbox up --name {self.name}` first."
             )
         return settings, found
 

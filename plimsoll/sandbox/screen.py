@@ -38,7 +38,7 @@ def showing_build(installation: Installation, console: Console) -> Iterator[None
     names = [p.part.name for p in installation.left()]
     console.print(
         f"Building {', '.join(names)}: about {_minutes(installation.estimate_seconds())} once, "
-        f"{min(installation.at_once, len(names))} at a time. An interrupted build goes on when you run this again."
+        f"{min(installation.at_once, len(names))} at a time. If you interrupt the build, the next run continues it."
     )
     with _bars(installation, console) if console.is_terminal else _lines(installation, console):
         yield
@@ -160,7 +160,7 @@ def making_nodes(
             shown.enter_context(bars)
             due = math.inf
         else:
-            console.print(f"{are_made} of {total} nodes made, {are_ready} Ready", highlight=False, soft_wrap=True)
+            console.print(f"{are_made} of {total} nodes created, {are_ready} Ready", highlight=False, soft_wrap=True)
             due = clock() + _LINE_SECONDS
 
     with ExitStack() as shown:

@@ -43,13 +43,15 @@ def _await_one(mutation: Mutation, cluster: Callable[[], Connection]) -> None:
 
 
 async def _tell(policy: MutationPolicy, cluster: Callable[[], Connection]) -> None:
-    what = f"{policy.adds} is given to new pods"
+    what = f"{policy.adds} is added to new pods"
     try:
         if await asyncio.to_thread(_seen, policy, cluster):
             return
-        pulumi.log.warn(f"{what}, but not yet after {SECONDS:.0f} s: pods that are made before have to be made anew")
+        pulumi.log.warn(
+            f"{what}, but not yet after {SECONDS:.0f} s: pods that are created before then must be created again"
+        )
     except PlimsollError as error:
-        pulumi.log.info(f"whether {what} cannot be seen: {error}")
+        pulumi.log.info(f"cannot check whether {what}: {error}")
 
 
 def _seen(policy: MutationPolicy, cluster: Callable[[], Connection]) -> bool:

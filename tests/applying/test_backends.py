@@ -72,7 +72,7 @@ def test_a_full_folder_is_said_before_an_update(tmp_path: Path, monkeypatch: pyt
     backend.check_room()
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1 << 20))
-    with pytest.raises(StateFolderFullError, match="1 MiB free is too little"):
+    with pytest.raises(StateFolderFullError, match="1 MiB of free disk is not enough"):
         backend.check_room()
 
 

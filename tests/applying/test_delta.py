@@ -91,9 +91,9 @@ def test_how_many_a_plan_deletes_is_the_business_of_the_planner() -> None:
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        (Plan(updates=(change(a_claim("c")),)), "NodeClaim cannot change"),
+        (Plan(updates=(change(a_claim("c")),)), "a NodeClaim is immutable"),
         (Plan(creations=(change(a_claim("c")), change(a_claim("c")))), "two operations"),
-        (Plan(creations=(change(a_claim("c") | {"apiVersion": "v1", "kind": "Secret"}),)), "no Secrets"),
+        (Plan(creations=(change(a_claim("c") | {"apiVersion": "v1", "kind": "Secret"}),)), "must not contain Secrets"),
     ],
 )
 def test_plans_that_no_update_may_equal(plan: Plan, message: str) -> None:

@@ -92,10 +92,10 @@ def test_memory_is_a_part_of_the_node_s_gpus() -> None:
         ({"cordoned": True}, "1 cordoned"),
         ({"ready": False}, "1 not ready"),
         ({"taints": ["sku"]}, "1 with a taint that is not tolerated"),
-        ({"pool": "b"}, "1 not selected"),
-        ({"cpu": "1"}, "1 short of CPU"),
-        ({"pods": 1}, "1 full of pods"),
-        ({"more_labels": {"nvidia.com/gpu.replicas": "4"}}, "1 with devices that are no whole GPUs"),
+        ({"pool": "b"}, "1 not matching the node selector or affinity"),
+        ({"cpu": "1"}, "1 without enough CPU"),
+        ({"pods": 1}, "1 without room for more pods"),
+        ({"more_labels": {"nvidia.com/gpu.replicas": "4"}}, "1 with devices that are not whole GPUs"),
     ],
 )
 def test_what_keeps_a_pod_away_is_said(fields: dict[str, object], said: str) -> None:
@@ -125,7 +125,7 @@ def test_a_share_that_joins_a_group_needs_one_place() -> None:
     cluster.add(a_share("a"), a_share("b"), a_share("c"))
     cluster.settle()
     assert cluster.bound == ["a", "b"]
-    assert cluster.said == {"c": "0/1 nodes are available: 1 full of pods"}
+    assert cluster.said == {"c": "0/1 nodes are available: 1 without room for more pods"}
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -139,7 +139,7 @@ def test_a_reservation_has_its_place_before_it_is_made(later: bool) -> None:
     cluster.add(a_share("b", "0.8"))
     cluster.settle()
     assert cluster.bound == ["a"]
-    assert cluster.said == {"b": "0/1 nodes are available: 1 full of pods"}
+    assert cluster.said == {"b": "0/1 nodes are available: 1 without room for more pods"}
     assert len(cluster.pods) - 1 == 2
 
 
@@ -149,7 +149,7 @@ def test_a_reservation_has_its_cpu_before_it_is_made() -> None:
     cluster.add(a_share("a", "0.8"), a_share("b", "0.8"), a_share("c", "0.2"))
     cluster.settle()
     assert cluster.bound == ["a", "c"]
-    assert cluster.said == {"b": "0/1 nodes are available: 1 short of CPU"}
+    assert cluster.said == {"b": "0/1 nodes are available: 1 without enough CPU"}
 
 
 def test_a_claim_on_a_node_that_others_have_filled_is_taken_off() -> None:
@@ -172,10 +172,10 @@ def test_a_full_node_is_said_once() -> None:
 
 def test_what_no_node_would_help_is_refused_and_is_no_demand() -> None:
     cluster = Cluster([a_gpu_node()])
-    cluster.add(a_share("a", obstacle="it takes a port"), a_share("b", "2"), a_share("c", None))
+    cluster.add(a_share("a", obstacle="it uses a port"), a_share("b", "2"), a_share("c", None))
     cluster.settle()
     assert not cluster.bound
-    assert cluster.said["a"] == "it takes a port"
+    assert cluster.said["a"] == "it uses a port"
     assert "gpu-fraction '2'" in cluster.said["b"]
     assert "no share" in cluster.said["c"]
     assert not any(cluster.pod(name).unschedulable for name in "abc")

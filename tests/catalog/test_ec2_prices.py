@@ -99,9 +99,9 @@ def test_china_is_asked_in_china() -> None:
     [
         ([], "AccessDeniedException", "AccessDeniedException: not allowed"),
         ([[]], "", "no GPU instance types in eu-west-1"),
-        ([["{"]], "", "a form that is not known"),
-        ([['{"product": []}']], "", "a form that is not known"),
-        ([[a_product("g6.xlarge", "cheap")]], "", "a form that is not known"),
+        ([["{"]], "", "an unknown format"),
+        ([['{"product": []}']], "", "an unknown format"),
+        ([[a_product("g6.xlarge", "cheap")]], "", "an unknown format"),
         ([[a_product("g6.xlarge", "1"), a_product("g5.xlarge", "1", "EUR")]], "", "in EUR and USD"),
     ],
 )
@@ -111,7 +111,7 @@ def test_an_answer_that_cannot_be_used_is_an_error_for_people(pages: list[list[s
 
 
 def test_what_is_no_region_is_refused() -> None:
-    with pytest.raises(AwsError, match="'europe' is no AWS region"):
+    with pytest.raises(AwsError, match="'europe' is not an AWS region"):
         ec2_prices("europe")
 
 

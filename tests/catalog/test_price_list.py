@@ -24,7 +24,7 @@ def test_prices_by_name_and_further_columns_left_alone(tmp_path: Path) -> None:
         ("name,price_per_hour\ng6.xlarge,inf\n", "line 2"),
         ("name,price_per_hour\ng6.xlarge\n", "line 2"),
         ("name,price_per_hour\n,1\n", "no name"),
-        ("name,price_per_hour\na,1\na,2\n", "line 3: a stands there twice"),
+        ("name,price_per_hour\na,1\na,2\n", "line 3: a occurs twice"),
     ],
 )
 def test_a_bad_list_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:

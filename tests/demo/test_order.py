@@ -108,7 +108,7 @@ def test_two_commands_are_explained_while_parts_build(demo: Running) -> None:
 
 
 def test_only_what_the_demo_runs_is_built_and_what_its_first_half_runs_before_the_rest(demo: Running) -> None:
-    listed = demo.read_until("when you run this again").replace("\n", " ")
+    listed = demo.read_until("the next run continues it").replace("\n", " ")
     built = re.findall(r"Building (.*?):", listed)[0].split(", ")
 
     assert built == [*part_names(karpenter=False, lws=False, helm=False), "karpenter"]

@@ -123,7 +123,7 @@ def test_a_node_list_as_a_command(byo_sandbox: Sandbox, kube: Connect, tmp_path:
         assert "\x1b" not in done.stderr
         return done.stdout
 
-    assert nodes(20) == "20 nodes are Ready: 20 made, 0 there before.\n"
-    assert nodes(25) == "25 nodes are Ready: 5 made, 20 there before.\n"
+    assert nodes(20) == "20 nodes are Ready: 20 created, 0 existed already.\n"
+    assert nodes(25) == "25 nodes are Ready: 5 created, 20 existed already.\n"
     for each in range(25):
         kube(byo_sandbox).delete("v1", "Node", f"listed-{each}")

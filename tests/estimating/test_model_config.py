@@ -129,7 +129,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     with pytest.raises(ModelFilesError, match=r"config\.json: No such file"):
         read_model_files(tmp_path)
-    for content, said in ((b"{", "no JSON"), (b"[]", "one JSON object"), (b"\xff\xfe", "no JSON")):
+    for content, said in ((b"{", "not JSON"), (b"[]", "one JSON object"), (b"\xff\xfe", "not JSON")):
         file.write_bytes(content)
         with pytest.raises(ModelFilesError, match=said):
             read_model_files(file)

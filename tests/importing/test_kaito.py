@@ -194,7 +194,7 @@ def test_the_command_refuses_what_it_names_and_converts_the_rest(tmp_path: Path,
     done = run("import", "kaito", str(file), "--output", "json")
     assert done.returncode == 2
     assert json.loads(done.stdout)["metadata"]["name"] == "phi"
-    assert "refused: Workspace research/phi: tuning: fine-tuning is not scheduled" in done.stderr
+    assert "refused: Workspace research/phi: tuning: fine-tuning is not implemented" in done.stderr
 
 
 def test_a_bad_file_is_an_error(tmp_path: Path, run: Any) -> None:

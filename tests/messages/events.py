@@ -62,7 +62,7 @@ def _failed(reason: Failed) -> WorkspaceStatus:
 
 
 def _interrupted() -> WorkspaceStatus:
-    message = "0 of 1 NodeClaim ready; spot nodes are interrupted: n; 1 NodeClaim in service or requested instead"
+    message = "0 of 1 NodeClaim ready; spot nodes are interrupted: n; 1 NodeClaim serve or are requested instead"
     condition = {"type": "NodeClaimsReady", "status": "False", "reason": "SpotInterrupted", "message": message}
     return WorkspaceStatus.model_validate({"conditions": [condition]})
 
@@ -105,7 +105,10 @@ def _events() -> Iterator[tuple[str, Event | None]]:
         PodNote.of(f"p{state}", ("team", "pod"), state, text)
         for state, text in (
             (PodState.REQUESTED, "capacity requested: 0.5 of a GPU; see GPUDemand demand-1"),
-            (PodState.KEPT_OUT, "kept out by queue team: OverLimit: Queue team has 2 of its limit of 2 GPUs in use"),
+            (
+                PodState.KEPT_OUT,
+                "not admitted by queue team: OverLimit: Queue team has 2 of its limit of 2 GPUs in use",
+            ),
             (PodState.FITS_NOTHING, "fits no instance type: requests 90000 MiB of a GPU"),
         )
     )

@@ -246,7 +246,7 @@ def test_an_estimate_reads_it_where_a_hub_is_given(hub: Hub, tmp_path: Path) -> 
     assert CliRunner().invoke(estimate, [NAME, "-f", str(file), *on]).output == told.output
     with pytest.raises(PlimsollError, match="neither a preset"):
         CliRunner().invoke(estimate, [NAME, *on], catch_exceptions=False)
-    with pytest.raises(PlimsollError, match="no address"):
+    with pytest.raises(PlimsollError, match="not a URL"):
         CliRunner().invoke(estimate, [NAME, "--hub", "huggingface.co", *on], catch_exceptions=False)
 
 

@@ -66,7 +66,7 @@ def test_the_token_is_used_only_where_it_is_needed(hub: Hub) -> None:
         (LLAMA, {"metadata": {"total_size": -1}}, "metadata.total_size", True),
         (LLAMA, {"metadata": {"total_size": True}}, "metadata.total_size", True),
         (LLAMA, {"metadata": {"total_size": 10**30}}, "metadata.total_size", True),
-        ([], INDEX, "config.json is no JSON object", True),
+        ([], INDEX, "config.json is not a JSON object", True),
         ({"hidden_size": 1}, INDEX, "num_hidden_layers is missing", True),
         ({**LLAMA, "num_hidden_layers": "many"}, INDEX, "num_hidden_layers must be", True),
     ],

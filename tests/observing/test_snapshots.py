@@ -95,7 +95,7 @@ def test_what_cannot_be_read_is_named_and_hides_nothing(stores: Stores, fields: 
     snapshot = stores.snapshot()
     assert [node.name for node in snapshot.nodes] == ["good"]
     (warning,) = snapshot.warnings
-    assert warning.startswith("left out, cannot be read: Node bad: ")
+    assert warning.startswith("skipped, cannot be read: Node bad: ")
 
 
 @pytest.mark.parametrize(

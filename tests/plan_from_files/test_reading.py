@@ -139,7 +139,7 @@ WRONG: list[Any] = [
     pytest.param({"metadata": {"name": "a", "labels": {"on": True}}}, "metadata.labels.on", id="label"),
     pytest.param({"metadata": []}, "metadata: must be an object", id="metadata"),
     pytest.param({"kind": None}, "kind: missing", id="no kind"),
-    pytest.param({"kind": 3}, "kind: 3 is no text", id="kind"),
+    pytest.param({"kind": 3}, "kind: 3 is not a string", id="kind"),
     pytest.param({"apiVersion": None}, "apiVersion: missing", id="no version"),
     pytest.param({"apiVersion": "plimsoll.dev/v9"}, "apiVersion: 'plimsoll.dev/v9'", id="version"),
 ]
@@ -156,7 +156,7 @@ def test_a_wrong_object_is_an_error_with_its_place(tmp_path: Path, change: dict[
 def test_a_wrong_item_of_a_list_is_named_by_its_number(tmp_path: Path) -> None:
     wrong = {**NODE, "metadata": {"name": "n2", "labels": {"nvidia.com/gpu.count": 8}}}
     message = refused(tmp_path, json.dumps({"apiVersion": "v1", "kind": "List", "items": [NODE, wrong]}), "f.json")
-    assert "document 1, item 2, line 1: metadata.labels.nvidia.com/gpu.count: must be text" in message
+    assert "document 1, item 2, line 1: metadata.labels.nvidia.com/gpu.count: must be a string" in message
     assert "put it in quotes" in message
 
 
@@ -165,14 +165,14 @@ def test_a_wrong_item_of_a_list_is_named_by_its_number(tmp_path: Path) -> None:
     [
         ("kind: [", "document 1"),
         ("null\n---\na: [", "document 2"),
-        ("a: 1\na: 2", "field 'a' stands there twice"),
+        ("a: 1\na: 2", "field 'a' occurs twice"),
         ("- 1", "not an object, but a list"),
         ("just text", "not an object, but 'just text'"),
-        ("1: x\nkind: Node", "field 1 is no text"),
+        ("1: x\nkind: Node", "field 1 is not a string"),
         ("kind: !!python/object:os.system {}", "document 1"),
-        ("a: !!binary aGVsbG8=", "is no value that JSON has"),
-        ("a: .nan", "is no value that JSON has"),
-        ("a: 99999999999999999999", "is no value that JSON has"),
+        ("a: !!binary aGVsbG8=", "is not a JSON value"),
+        ("a: .nan", "is not a JSON value"),
+        ("a: 99999999999999999999", "is not a JSON value"),
         ("a: &a [*a]", "nested deeper"),
         ("a: " + "[" * 200 + "]" * 200, "nested deeper"),
     ],
@@ -194,10 +194,10 @@ def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
     [
         ("{", "document 1: not JSON"),
         (json.dumps(NODE) + "\n{,}", "document 2: not JSON"),
-        ('{"a": 1, "a": 2}', "field 'a' stands there twice"),
+        ('{"a": 1, "a": 2}', "field 'a' occurs twice"),
         ("[1]", "not an object, but a list"),
         ("[" * 100_000, "document 1"),
-        ('{"a": "\\ud800"}', "is no value that JSON has"),
+        ('{"a": "\\ud800"}', "is not a JSON value"),
     ],
 )
 def test_text_that_is_no_json(tmp_path: Path, text: str, told: str) -> None:
@@ -211,7 +211,7 @@ def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match=r"gone\.yaml: No such file"):
         snapshot_from_files([str(tmp_path / "gone.yaml")])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ManifestError, match="no manifests there"):
+    with pytest.raises(ManifestError, match="no manifests found"):
         snapshot_from_files([str(tmp_path / "empty")])
 
 
@@ -220,7 +220,7 @@ def test_the_same_object_twice_is_an_error_with_both_places(tmp_path: Path) -> N
     (tmp_path / "2.yaml").write_text(yaml.safe_dump_all([ENVIRONMENT, NODE]))
     with pytest.raises(ManifestError) as caught:
         snapshot_from_files([str(tmp_path)])
-    assert f"{tmp_path / '2.yaml'}, document 2, line 6: Node n1 stands in {tmp_path / '1.yaml'}, document 1" in str(
+    assert f"{tmp_path / '2.yaml'}, document 2, line 6: Node n1 is already in {tmp_path / '1.yaml'}, document 1" in str(
         caught.value
     )
 
@@ -228,7 +228,7 @@ def test_the_same_object_twice_is_an_error_with_both_places(tmp_path: Path) -> N
 def test_a_uid_that_another_object_has_is_an_error_with_both(tmp_path: Path) -> None:
     copy = {**NODE, "metadata": {**NODE["metadata"], "name": "copy", "uid": "one"}}
     text = yaml.safe_dump_all([{**NODE, "metadata": {**NODE["metadata"], "uid": "one"}}, copy])
-    assert "document 2, line 11: Node copy: metadata.uid: 'one' is that of Node n1 already" in refused(tmp_path, text)
+    assert "document 2, line 11: Node copy: metadata.uid: 'one' is already used by Node n1" in refused(tmp_path, text)
 
 
 @pytest.mark.parametrize("name", ["default", "other"])

@@ -66,7 +66,7 @@ def test_the_files_of_every_driver_name_the_gpu(tmp_path: Path, release: str) ->
 
 
 def test_none_is_told_with_what_was_looked_at(tmp_path: Path) -> None:
-    with pytest.raises(NoGPUError, match=r"files: none; nvml: not there"):
+    with pytest.raises(NoGPUError, match=r"files: none; nvml: not available"):
         find(tmp_path)
 
 

@@ -39,7 +39,7 @@ def test_a_project_is_written_and_never_over_another(tmp_path: Path) -> None:
     assert yaml.safe_load((tmp_path / "gpu-capacity" / "Pulumi.yaml").read_text())["name"] == "gpu-capacity"
     again = runner.invoke(app, [str(tmp_path / "gpu-capacity"), "--on", "aws"])
     assert isinstance(again.exception, PlimsollError)
-    assert "there is already" in str(again.exception)
+    assert "these files exist already" in str(again.exception)
 
 
 def test_a_kind_must_be_named_where_nobody_can_be_asked(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_kind_must_be_named_where_nobody_can_be_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["GPU", "gpu_capacity", "-gpu", "g" * 64])
 def test_a_name_that_pulumi_or_kubernetes_would_refuse_is_refused(name: str) -> None:
-    with pytest.raises(PlimsollError, match="is not a name for a project"):
+    with pytest.raises(PlimsollError, match="is not a valid project name"):
         project_files(ClusterKind.BYO, name)
 
 

@@ -60,14 +60,14 @@ def test_check_keeps_secrets_secret(engine: Engine) -> None:
     ],
 )
 def test_types_that_are_not_covered_are_refused_by_name(engine: Engine, token: str) -> None:
-    with pytest.raises(grpc.RpcError, match=f"{token}.*not covered"):
+    with pytest.raises(grpc.RpcError, match=f"{token}.*not supported"):
         checked(engine, token, news=encode(a_config_map()))
 
 
 def test_functions_and_components_that_are_not_covered_are_refused_by_name(engine: Engine) -> None:
-    with pytest.raises(grpc.RpcError, match="kubernetes:yaml:decode is not covered"):
+    with pytest.raises(grpc.RpcError, match="kubernetes:yaml:decode is not supported"):
         engine.Invoke(provider_pb2.InvokeRequest(tok="kubernetes:yaml:decode"))
-    with pytest.raises(grpc.RpcError, match="kubernetes:yaml/v2:ConfigGroup is not covered"):
+    with pytest.raises(grpc.RpcError, match="kubernetes:yaml/v2:ConfigGroup is not supported"):
         engine.Construct(provider_pb2.ConstructRequest(type="kubernetes:yaml/v2:ConfigGroup", name="x"))
 
 

@@ -16,7 +16,7 @@ def sandbox_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "../x", "-a", "a-", "a" * 41, "a/b"])
 def test_a_name_that_would_not_be_one_folder_is_refused(name: str) -> None:
-    with pytest.raises(PlimsollError, match="cannot name a sandbox"):
+    with pytest.raises(PlimsollError, match="is not a valid name for a sandbox"):
         Sandbox.named(name)
 
 
@@ -51,5 +51,5 @@ def test_a_sandbox_that_never_was_is_not_up_and_goes_down_without_a_word() -> No
 
     assert not sandbox.is_up()
     assert sandbox.down() is False
-    with pytest.raises(PlimsollError, match="none is not up"):
+    with pytest.raises(PlimsollError, match="none is not running"):
         sandbox.environ()

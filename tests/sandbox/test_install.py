@@ -95,7 +95,7 @@ def test_trainer_is_installed_where_it_is_asked_for() -> None:
 
 
 def test_an_unknown_part_is_named_with_those_that_exist() -> None:
-    with pytest.raises(PlimsollError, match=r"no part called minio.\n.*etcd"):
+    with pytest.raises(PlimsollError, match=r"no component minio.\n.*etcd"):
         find_programs(["minio"])
 
 
@@ -284,7 +284,7 @@ def test_two_installs_at_once_build_a_part_once(script: Script, tmp_path: Path) 
     second.join()
 
     assert count.read_text() == "built\n"
-    assert second_steps == ["another install is building it"]
+    assert second_steps == ["another installation is building it"]
     assert (etcd.cached / "etcd").exists()
 
 

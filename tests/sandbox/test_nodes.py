@@ -146,7 +146,7 @@ def test_a_line_now_and_then_where_there_is_no_terminal() -> None:
 
     lines = shown(console, *((second, 1000, second) for second in range(30))).splitlines()
 
-    assert lines == [f"1000 of 1000 nodes made, {number} Ready" for number in (2, 12, 22)]
+    assert lines == [f"1000 of 1000 nodes created, {number} Ready" for number in (2, 12, 22)]
 
 
 def test_bars_on_a_terminal() -> None:

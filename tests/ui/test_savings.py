@@ -238,4 +238,4 @@ def test_the_command_says_what_goes_what_moves_and_the_bound() -> None:
     assert {move["source"] for move in told["moving"]["moves"]} <= going
     shown = CliRunner().invoke(app, arguments[:2]).stdout
     assert all(f"{name}" in shown for name in going)
-    assert "no packing onto these nodes is below" in shown
+    assert "Lower bound of any packing onto these nodes" in shown

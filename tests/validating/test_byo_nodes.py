@@ -441,8 +441,8 @@ def test_a_context_that_cannot_fit_is_refused_with_the_one_that_can() -> None:
     ("source", "said"),
     [
         ({}, "none"),
-        ({"bogus": {}}, "'bogus' is no kind of volume"),
-        ({"name": "weights", "hostPath": {"path": "/x"}}, "'name' is no kind of volume"),
+        ({"bogus": {}}, "'bogus' is not a type of volume"),
+        ({"name": "weights", "hostPath": {"path": "/x"}}, "'name' is not a type of volume"),
         ({"hostPath": {"path": "/x"}, "nfs": {}}, "hostPath, nfs"),
         ({"hostPath": "/x"}, "hostPath must be an object"),
     ],

@@ -30,7 +30,7 @@ def served(**inference: Any) -> dict[str, Any]:
 def test_tuning_is_refused_by_name(nap: bool) -> None:
     verdict = verdict_on(nap, tuning=TUNING)
     assert (verdict.accepted, verdict.reason) == (False, Reason.NOT_SUPPORTED)
-    assert verdict.message.startswith("tuning is not scheduled")
+    assert verdict.message.startswith("tuning is not implemented")
 
 
 def test_tuning_on_two_nodes_is_an_error_of_its_own() -> None:

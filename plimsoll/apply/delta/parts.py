@@ -44,10 +44,10 @@ def check(plan: Plan) -> None:
         raise PlanMismatchError(f"the plan names {twice[0]} in two operations")
     for update in plan.updates:
         if update.key.kind == "NodeClaim":
-            raise PlanMismatchError(f"the plan changes {update.key}: a NodeClaim cannot change, only go")
+            raise PlanMismatchError(f"the plan changes {update.key}: a NodeClaim is immutable and can only be deleted")
     for creation in plan.creations:
         if creation.key.kind == "Secret":
-            raise PlanMismatchError(f"the plan creates {creation.key}: capacity stacks hold no Secrets")
+            raise PlanMismatchError(f"the plan creates {creation.key}: capacity stacks must not contain Secrets")
 
 
 def stacks_for(creations: int) -> int:

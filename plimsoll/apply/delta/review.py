@@ -73,14 +73,14 @@ class Reviewer:
         """Raises ClusterUnreachableError, or PlanMismatchError where the engine would do more than the Plan says."""
         if state.foreign:
             raise PlanMismatchError(
-                f"stack {state.stack} holds {state.foreign[0]}, which the loop did not declare and would delete",
+                f"stack {state.stack} contains {state.foreign[0]}, which Plimsoll did not declare and would delete",
                 "move it to another stack with `pulumi state move`",
             )
         condemned = [str(each.key) for each in state.resources.values() if each.condemned]
         if condemned:
             raise PlanMismatchError(
                 f"stack {state.stack}: {condemned[0]} is marked for replacement or deletion in its state",
-                "run `pulumi state untaint`, or `pulumi state delete` for a resource that is gone",
+                "run `pulumi state untaint`, or `pulumi state delete` if the resource no longer exists",
             )
         review = Review()
         absent = self._absent([each.key for each in part.creations])
@@ -184,7 +184,7 @@ class Reviewer:
         live = self._get(key)
         manifest = stamped(_whole(update, known, live), state.stack)
         if live is None or is_going(live):
-            review.failed[key] = Failure(FailureKind.GONE, f"{key} has gone")
+            review.failed[key] = Failure(FailureKind.GONE, f"{key} does not exist any more")
         elif known is None and not is_ours(live, manifest):
             review.failed[key] = _not_ours(key)
         elif (failure := self._dry_run(manifest)) is not None:
@@ -271,7 +271,8 @@ def is_going(live: Manifest) -> bool:
 
 def _not_ours(key: ObjectKey) -> Failure:
     return Failure(
-        FailureKind.NOT_OURS, f"{key} exists and is not Plimsoll's: rename the Workspace, or remove the object"
+        FailureKind.NOT_OURS,
+        f"{key} exists and does not belong to Plimsoll: rename the Workspace, or delete the object",
     )
 
 

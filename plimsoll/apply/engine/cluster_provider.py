@@ -67,10 +67,10 @@ def _need_plugin(settings: ApplySettings, pulumi: Path, version: str) -> None:
         output = getattr(error, "stderr", None)
         reason = (output or str(error)).strip().splitlines()[-1:]
         raise ProviderMissingError(
-            f"the kubernetes plugin v{version} is not installed in {home / 'plugins'} and cannot be had: "
+            f"the kubernetes plugin v{version} is not installed in {home / 'plugins'} and cannot be downloaded: "
             f"{' '.join(reason)}",
-            f"run `pulumi plugin install resource kubernetes v{version}` where the network allows it and copy it "
-            "there, or choose the built-in provider with --provider attached",
+            f"run `pulumi plugin install resource kubernetes v{version}` on a machine with network access and copy the "
+            "plugin there, or use the built-in provider with --provider attached",
         ) from None
 
 

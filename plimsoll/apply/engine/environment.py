@@ -65,7 +65,9 @@ def make_work_folder(settings: ApplySettings) -> None:
     try:
         settings.work_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StateFolderFullError(f"{settings.work_folder}: {error.strerror}", "name another work folder") from None
+        raise StateFolderFullError(
+            f"{settings.work_folder}: {error.strerror}", "set another work folder with --work-folder"
+        ) from None
 
 
 def user_home(settings: ApplySettings) -> Path:
@@ -94,7 +96,7 @@ def make_engine_home(settings: ApplySettings) -> Path:
                 _lead(ours / entry.name, entry)
     except OSError as error:
         raise StateFolderFullError(
-            f"{ours}: {error.strerror}", "make room in the work folder, or name another one"
+            f"{ours}: {error.strerror}", "free disk space in the work folder, or set another one with --work-folder"
         ) from None
     return ours
 

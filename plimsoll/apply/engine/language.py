@@ -81,7 +81,7 @@ class InlineLanguage(LanguageRuntimeServicer):
         except pulumi.RunError as error:
             response.error = str(error)
         except grpc.RpcError as error:
-            log.debug("the engine has gone", stack=request.stack, error=str(error.code()))
+            log.debug("the engine has ended", stack=request.stack, error=str(error.code()))
         except Exception as error:
             response.error = f"{type(error).__name__}: {error}"
         finally:

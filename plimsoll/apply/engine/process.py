@@ -52,9 +52,11 @@ def find_pulumi(path: Path | None) -> tuple[Path, VersionInfo]:
         )
         version = VersionInfo.parse(answer.stdout.strip().removeprefix("v"))
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise EngineMissingError(f"{found} does not say its version: {error}", _INSTALL_HINT) from None
+        raise EngineMissingError(f"{found} does not report its version: {error}", _INSTALL_HINT) from None
     if version < MINIMUM_VERSION:
-        raise EngineMissingError(f"{found} is version {version}; {MINIMUM_VERSION} is needed", _INSTALL_HINT)
+        raise EngineMissingError(
+            f"{found} is version {version}, but at least {MINIMUM_VERSION} is required", _INSTALL_HINT
+        )
     return Path(found), version
 
 

@@ -47,7 +47,7 @@ class CalledOffError(pulumi.RunError):
     """Ends a program that must not touch anything: after an error the engine deletes nothing."""
 
     def __init__(self) -> None:
-        super().__init__("called off: nothing was changed")
+        super().__init__("cancelled: nothing was changed")
 
 
 class Program:

@@ -96,7 +96,7 @@ class Progress:
         said = self.error.message if self.error else ""
         if self._messages.get(urn) or urn in self.failed:
             return object_failure(" ".join(self._messages.get(urn, ())) or said)
-        return Failure(FailureKind.NOT_STARTED, said or "the engine did not come to it")
+        return Failure(FailureKind.NOT_STARTED, said or "the engine did not start this operation")
 
     def _begin(self, metadata: Mapping[str, Any]) -> str | None:
         urn, operation = metadata["urn"], metadata["op"]

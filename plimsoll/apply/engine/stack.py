@@ -56,7 +56,7 @@ class CapacityStack(Stack):
             )
         except OSError as error:
             raise StateFolderFullError(
-                f"{work_dir}: {error.strerror}", "choose another work folder, or make room in it"
+                f"{work_dir}: {error.strerror}", "set another work folder, or free disk space in it"
             ) from None
         # The library's constructor would run `stack select`, which rewrites files that all stacks share.
         self.workspace = workspace
@@ -82,7 +82,7 @@ class CapacityStack(Stack):
             if not path.exists() or path.read_text() != text:
                 path.write_text(text)
         except OSError as error:
-            raise StateFolderFullError(f"{path}: {error.strerror}", "make room in the work folder") from None
+            raise StateFolderFullError(f"{path}: {error.strerror}", "free disk space in the work folder") from None
 
     def update(self, program: Program, on_event: Callable[[EngineEvent], None], policy_packs: tuple[Path, ...]) -> None:
         """`pulumi up` with an inline program, to its end, and nothing after it.
@@ -113,7 +113,7 @@ class CapacityStack(Stack):
             path.write_text(json.dumps({"version": 3, "deployment": deployment}))
             self._command(["stack", "import", "--file", str(path), "--stack", self.name])
         except OSError as error:
-            raise StateFolderFullError(f"{path}: {error.strerror}", "make room in the work folder") from None
+            raise StateFolderFullError(f"{path}: {error.strerror}", "free disk space in the work folder") from None
         finally:
             path.unlink(missing_ok=True)
 

@@ -65,7 +65,9 @@ class StateKeeper:
         stale = self._stale()
         if stale:
             stack = self._stack.name
-            log.info("forgetting objects that others removed", stack=stack, objects=[str(key) for key in stale])
+            log.info(
+                "removing objects from the state that no longer exist", stack=stack, objects=[str(key) for key in stale]
+            )
             self.mend(stale, ())
 
     def clear_pending(self) -> None:

@@ -179,7 +179,7 @@ class Shard:
             if self._keeper.read().interrupted:
                 self._updates.end()
                 self._keeper.clear_pending()
-        raise PlanMismatchError(f"stack {self.name}: pending operations come back; run `pulumi refresh` on it")
+        raise PlanMismatchError(f"stack {self.name}: pending operations remain; run `pulumi refresh` on it")
 
     def _apply(self, part: Part, began: float, pre_started: bool, created: Callable[[ObjectKey], None]) -> Outcome:
         if not self.pre_started and not (review := self._reviewer.review(part, self._keeper.read())).begins:
@@ -231,13 +231,13 @@ class Shard:
                 self._updates.end()
                 self._keeper.mend(review.drop, review.adopt.values())
             elif self._keeper.changed():
-                log.warning("the state was changed by others: starting anew", stack=self.name)
+                log.warning("the state was changed by another process: starting again", stack=self.name)
                 self._updates.abandon()
             else:
                 return state, review
         raise StateChangedError(
-            f"stack {self.name}: its state does not stay as it is read; nothing was changed",
-            "see who else changes it: `pulumi stack history`",
+            f"stack {self.name}: its state changes while it is read; nothing was changed",
+            "run `pulumi stack history` to see which process changes it",
         )
 
     def _pre_start(self) -> None:
@@ -261,7 +261,7 @@ class Shard:
         if progress is None:
             return
         if progress.error is not None and not progress.failed:  # those were told
-            log.warning("the update did not end well", stack=self.name, error=progress.error.message)
+            log.warning("the update ended with an error", stack=self.name, error=progress.error.message)
         try:
             self._keeper.read()
             self._backend.prune(self.name, self._history)
@@ -270,7 +270,7 @@ class Shard:
         except (LeaseLostError, UpdateInterruptedError) as error:
             log.debug("left as it is", stack=self.name, reason=error.message)
         except PlimsollError as error:
-            log.warning("the stack could not be settled", stack=self.name, error=error.message)
+            log.warning("cannot repair the stack", stack=self.name, error=error.message)
 
     def _recover(self) -> None:
         self._updates.end()

@@ -123,7 +123,7 @@ class Stacks:
                 home = self._shards.get(stack) or self._taking()[0]
                 lost.setdefault(home.name, []).append(live)
         for stack, objects in lost.items():
-            log.warning("adopting objects that the state has lost", stack=stack, objects=len(objects))
+            log.warning("adopting objects that are missing in the state", stack=stack, objects=len(objects))
         _all_of(self[stack].adopt(objects) for stack, objects in lost.items())
 
     def drain(self) -> list[ObjectKey]:

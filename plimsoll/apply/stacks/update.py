@@ -75,7 +75,7 @@ class Updates:
         name = self._stack.name
         with self._condition:
             if not self._on(Event.START):
-                raise self._stopped_by or UpdateFailedError(f"stack {name}: an engine is at work on it")
+                raise self._stopped_by or UpdateFailedError(f"stack {name}: another engine is running on it")
             update = self._update = Update(self._stack, self._provider, lambda: self._handle(Event.READY))
             threading.Thread(target=self._run, args=[update], name=f"up-{name}", daemon=True).start()
         if not self._wait(lambda: self.phase is not Phase.STARTING, _START_SECONDS):
@@ -103,7 +103,7 @@ class Updates:
             update = self._update
             if update is None or not self._on(Event.RELEASE):
                 error = update.progress.error if update is not None else self._stopped_by
-                raise error or UpdateFailedError(f"stack {self._stack.name}: the update was called off")
+                raise error or UpdateFailedError(f"stack {self._stack.name}: the update was cancelled")
             progress = update.progress
             progress.expected, update.created, update.released = dict(expected), created, True
             update.program.release(order)
@@ -130,7 +130,7 @@ class Updates:
         for escalate in (engine.interrupt, engine.interrupt, engine.kill):
             if self._await_end(seconds):
                 break
-            log.warning("the engine does not end", stack=self._stack.name, seconds=seconds)
+            log.warning("the engine does not stop", stack=self._stack.name, seconds=seconds)
             escalate()
         self._await_end(None)
         self._update = None
@@ -230,12 +230,12 @@ class Updates:
             update.created(created)  # whoever is told may take its time
 
     def _refuse(self, update: Update, operation: str) -> None:
-        log.error("the engine does what was not planned", stack=self._stack.name, operation=operation)
+        log.error("the engine started an unplanned operation", stack=self._stack.name, operation=operation)
         if self.phase is not Phase.WRITING:
             update.fail(
                 PlanMismatchError(
-                    f"stack {self._stack.name}: the engine began what was not planned: {operation}",
-                    "its state was changed by others, or an object would be replaced; see `pulumi preview`",
+                    f"stack {self._stack.name}: the engine started an unplanned operation: {operation}",
+                    "another process changed its state, or an object would be replaced; run `pulumi preview`",
                 )
             )
         self._on(Event.END)

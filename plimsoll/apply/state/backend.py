@@ -75,7 +75,7 @@ class FolderBackend(Backend):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise BackendUnreachableError(
-                f"the backend's folder {folder}: {error.strerror}", "name a folder that can be written with --backend"
+                f"the backend's folder {folder}: {error.strerror}", "set a writable folder with --backend"
             ) from None
 
     def stacks(self, prefix: str = "") -> list[str]:
@@ -120,8 +120,8 @@ class FolderBackend(Backend):
         free = shutil.disk_usage(self._folder).free
         if free < _ROOM + 3 * states:
             raise StateFolderFullError(
-                f"{self._folder}: {free >> 20} MiB free is too little for the state of the capacity stacks",
-                f"make {(_ROOM + 3 * states) >> 20} MiB free, or move the backend; nothing was changed",
+                f"{self._folder}: {free >> 20} MiB of free disk is not enough for the states of the capacity stacks",
+                f"free {(_ROOM + 3 * states) >> 20} MiB of disk, or move the backend; nothing was changed",
             )
 
     def _path(self, stack: str) -> Path:

@@ -107,8 +107,8 @@ class State:
             ) from None
         if version > FORMAT:
             raise StateUnreadableError(
-                f"stack {stack}: a newer release wrote its state (format {version}; this one knows {FORMAT})",
-                "run the newer release, or follow docs/guides/production.md to go back",
+                f"stack {stack}: a newer release wrote its state (format {version}; this release supports {FORMAT})",
+                "run the newer release, or see Rollback in docs/guides/production.md",
             )
         return cls(stack, tag, deployment, by_key, pending, foreign, secrets, cluster)
 
@@ -150,8 +150,8 @@ def require_own(state: State, cluster: ClusterIdentity) -> None:
     """Raises OtherClusterError where a state is that of another cluster."""
     if state.cluster is not None and state.cluster.uid != cluster.uid:
         raise OtherClusterError(
-            f"stack {state.stack} is the capacity of the cluster {state.cluster}; this one is {cluster}",
-            "give each cluster's Environment another name, or another --backend; if that cluster is gone for good, "
+            f"stack {state.stack} belongs to the cluster {state.cluster}, but this is the cluster {cluster}",
+            "give each cluster's Environment another name, or another --backend; if that cluster no longer exists, "
             f"remove its stack with `pulumi stack rm --force {state.stack}`",
         )
 

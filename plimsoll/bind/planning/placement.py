@@ -96,12 +96,12 @@ class SharePlacement:
         """As the scheduler counts the node's resources, with the reservations of the pod's `new` groups and of those
         that wait for theirs; empty where there is enough."""
         if 1 + new > account.pod_room:
-            return "full of pods"
+            return "without room for more pods"
         reservations = new + account.reservations_to_come
         if pod.host.cpu_milli + reservations * self._cpu > account.cpu_milli:
-            return "short of CPU"
+            return "without enough CPU"
         if pod.host.memory_mib + reservations * self._memory > account.host_memory_mib:
-            return "short of memory"
+            return "without enough memory"
         return ""
 
 
@@ -120,9 +120,9 @@ def keeps_away(account: GpuAccount, pod: Pod) -> str:
     if node.unschedulable:
         return "cordoned"
     if not account.shareable:
-        return "with devices that are no whole GPUs"
+        return "with devices that are not whole GPUs"
     if not pod.placement.allows(node.labels, node.name):
-        return "not selected"
+        return "not matching the node selector or affinity"
     if pod.placement.kept_away(node.taints):
         return "with a taint that is not tolerated"
     return ""

@@ -114,19 +114,19 @@ class ShareBinding:
     def _void(self, pod: Pod, node: str, names: tuple[str, ...]) -> str:
         """Why the claim does not hold; empty where it does. Anybody may have written it."""
         if pod.uid in self._left:
-            return "it cannot be given its GPU"
+            return "its GPU cannot be assigned"
         account = self._ledger.account(node)
         if account is None:
             return f"there is no node {node}"
-        away = keeps_away(account, pod) or ("full of pods" if account.pod_room < 0 else "")
+        away = keeps_away(account, pod) or ("without room for more pods" if account.pod_room < 0 else "")
         if away:
-            return f"{node} is {away}"
+            return f"{node} is not available: {away}"
         try:
             share = read_share(pod, self._settings.reservation.gpu_resource)
         except UnreadableShareError as error:
             return error.message
         if share is None or share.whole or share.devices != len(names):
-            return f"it is in {len(names)} GPU groups, and asks for {share}"
+            return f"it is in {len(names)} GPU groups, and requests {share}"
         for name in names:
             group = account.group(name)
             if group is None or group.used_milli > GPU_MILLI:
@@ -149,9 +149,9 @@ class ShareBinding:
 
 def _not_a_share(share: GPUShare | None) -> str:
     if share is None:
-        return "it asks for no share of a GPU, and this scheduler places nothing else: name another schedulerName"
+        return "it requests no share of a GPU, and this scheduler binds only such pods: set another schedulerName"
     if share.whole:
-        return "it asks for whole GPUs, which this scheduler does not place: name another schedulerName"
+        return "it requests whole GPUs, which this scheduler does not bind: set another schedulerName"
     return ""
 
 

@@ -100,7 +100,7 @@ class ReservationUpkeep:
         if node in self._freeing:
             return
         for pod in pods:
-            yield Evict(pod, f"its GPU {gpu} on {node} is no longer reserved, and was given to another pod")
+            yield Evict(pod, f"its GPU {gpu} on {node} is no longer reserved, and is assigned to another pod")
         for other in live:
             if is_own(other):
                 yield Collect(other, "its pods are evicted", group_is_empty=False)

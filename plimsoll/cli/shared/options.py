@@ -55,7 +55,10 @@ PolicyPacks = Annotated[
     typer.Option("--policy-pack", help="folder of a policy pack that every update must pass; may be repeated"),
 ]
 LeaseDuration = Annotated[
-    float, typer.Option(envvar="PLIMSOLL_LEASE_DURATION", help="seconds that another controller waits for a silent one")
+    float,
+    typer.Option(
+        envvar="PLIMSOLL_LEASE_DURATION", help="seconds after the last renewal until another controller takes the Lease"
+    ),
 ]
 LeaseRenewDeadline = Annotated[
     float,

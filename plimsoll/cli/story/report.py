@@ -32,10 +32,10 @@ def print_story(story: Story, events: list[dict[str, Any]]) -> None:
     )
     _print_rows(
         "NodeClaims",
-        ("claim", "phase", "node", "waits for", "says"),
+        ("claim", "phase", "node", "waits for", "message"),
         [(each["name"], each["phase"], each["node"], _waits(each), each["message"]) for each in told["nodeClaims"]],
     )
-    _print_lines("Tries", _tries(told["tries"]))
+    _print_lines("Attempts", _tries(told["tries"]))
     _print_rows(
         "Workloads",
         ("workload", "ready"),
@@ -51,7 +51,7 @@ def print_story(story: Story, events: list[dict[str, Any]]) -> None:
         for name, sign in signs.items()
         for each in told["plan"][name]
     ]
-    _print_lines("Plan", planned or ["nothing to do for it"])
+    _print_lines("Plan", planned or ["nothing to do"])
     _print_rows(
         "Conditions",
         ("condition", "status", "reason", "message"),
@@ -80,7 +80,7 @@ def _print_asks(story: Story, told: dict[str, Any]) -> None:
             target, each = verdict["targetNodeCount"], verdict["perReplicaNodeCount"]
             lines.append(f"target: {counted(target, 'node')}, {each} per replica")
         lines += [f"queue: {story.workspace.spec.queue}"] if story.workspace.spec.queue else []
-    _print_lines("CapacityRequest for", lines)
+    _print_lines("Request", lines)
 
 
 def _print_type(offered: dict[str, Any] | None) -> None:

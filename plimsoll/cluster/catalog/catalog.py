@@ -38,7 +38,7 @@ class Difference:
         live, declared = self.live, self.declared
         return (
             f"{live.name}: {live.describe_gpus()} by {live.source}, {declared.describe_gpus()} by {declared.source}; "
-            "the former is used"
+            "the first value is used"
         )
 
 

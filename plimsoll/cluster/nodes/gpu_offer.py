@@ -77,7 +77,7 @@ def _offer(node: Node, partition: Partition | None) -> Offer | Unusable | Invali
     mig = parse_mig_labels(node.labels)
     if mig.changing:
         return Unusable(
-            f"its MIG configuration {mig.config!r} is not in place: label {MIG_CONFIG_STATE} is {mig.state!r}",
+            f"its MIG configuration {mig.config!r} is not applied yet: label {MIG_CONFIG_STATE} is {mig.state!r}",
             advice=f"wait until the node has the slices of its MIG configuration, or change {MIG_CONFIG}",
         )
     if partition is not None and partition.mode == "mig":

@@ -58,7 +58,7 @@ def faults(spec: Mapping[str, Any]) -> Iterator[Fault]:
                 "queue-runs-nothing",
                 f"spec.resources.{resource}.limit",
                 f"its {resource} limit {stated}: a pod of the queue, or of one below it, that requests {resource} is "
-                "OverLimit for ever; set -1 for unlimited",
+                "OverLimit forever; set -1 for unlimited",
                 Severity.WARNING,
             )
 

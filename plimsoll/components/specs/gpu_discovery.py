@@ -146,11 +146,13 @@ class GpuDiscoverySpec(Declared):
         if not _EXACT_VERSION.fullmatch(self.version):
             raise ValueError(f"version {self.version!r} is not exact: give one such as {VERSION}")
         if self.repository is not None and not self._from_repository:
-            raise ValueError("repository goes with a chart's name, not with an oci:// reference or a path")
+            raise ValueError("repository can be set only with a chart name, not with an oci:// reference or a path")
         if self.create_namespace and self.namespace in ("default", "kube-system"):
-            raise ValueError(f"namespace {self.namespace!r} is there already: set createNamespace to false")
+            raise ValueError(f"namespace {self.namespace!r} exists already: set createNamespace to false")
         if self.namespace == "default" and not self.allow_default_namespace:
-            raise ValueError("namespace 'default' is not for system software: name another, or allowDefaultNamespace")
+            raise ValueError(
+                "namespace 'default' must not be used for system software: set another one, or allowDefaultNamespace"
+            )
         return self
 
     @property

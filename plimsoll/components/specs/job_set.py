@@ -40,7 +40,7 @@ class ReplicatedJob(Declared):
     def _job_template(cls, template: dict[str, Any]) -> dict[str, Any]:
         pods = dig(template, "spec.template")
         if not isinstance(pods, dict):
-            raise ValueError("needs spec.template, the template of the Pods")
+            raise ValueError("spec.template, the pod template, is required")
         try:
             check_pod_template(pods)
             pods = with_canonical_quantities(pods)

@@ -132,9 +132,9 @@ class NodePoolSpec(Declared):
     def _static_pools(self) -> "NodePoolSpec":
         if self.replicas is not None:
             if self.weight is not None:
-                raise ValueError("weight means nothing beside replicas: remove one")
+                raise ValueError("weight has no effect with replicas: remove one")
             if set(self.limits) - {"nodes"}:
-                raise ValueError("a static pool (replicas) is limited by 'nodes' alone")
+                raise ValueError("a static pool (replicas) can be limited only by 'nodes'")
         return self
 
     def manifest(self) -> dict[str, Any]:

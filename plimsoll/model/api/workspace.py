@@ -104,7 +104,7 @@ class WorkspaceSpec(Declared):
     resource: Resource = Resource()
     inference: Inference | None = None
     tuning: Tuning | None = None
-    """Same fields as in KAITO; always refused: fine-tuning is not scheduled."""
+    """Same fields as in KAITO; always refused: fine-tuning is not implemented."""
     queue: str | None = Field(default=None, max_length=63)
     """KAI queue; the pods get its label."""
 

@@ -9,15 +9,15 @@ from plimsoll.model.meta import dig
 
 INSTANCE_TYPE_FORBIDDEN: Final = "instanceType must be empty when node auto-provisioning is disabled (BYO scenario)"
 INSTANCE_TYPE_GIVEN: Final = (
-    f"{INSTANCE_TYPE_FORBIDDEN}: resource.instanceType is '{{given}}'; remove it, and name the nodes by "
-    "resource.labelSelector, or let it narrow them (byoInstanceType of the Environment)"
+    f"{INSTANCE_TYPE_FORBIDDEN}: resource.instanceType is '{{given}}'; remove it, and select the nodes "
+    "with resource.labelSelector, or set byoInstanceType of the Environment to narrow"
 )
 INSTANCE_TYPE_REQUIRED: Final = (
     "instanceType is required when node auto-provisioning is enabled: set resource.instanceType"
 )
 PARTITION_FORBIDDEN: Final = (
-    "partition must be absent when node auto-provisioning is enabled: a provisioned node is taken whole; remove "
-    "resource.partition"
+    "partition must be absent when node auto-provisioning is enabled: a replica uses whole provisioned nodes; "
+    "remove resource.partition"
 )
 
 
@@ -94,7 +94,7 @@ def _instance_type(
 
 
 NAMESPACE_NOT_NAMED: Final = (
-    "namespace '{namespace}' may use nothing here: no entry of the Environment's access names it or '*'"
+    "namespace '{namespace}' may use nothing here: no entry in access of the Environment names it or '*'"
 )
 QUEUE_NOT_ALLOWED: Final = "namespace '{namespace}' may not use queue '{queue}': allowed are {allowed}"
 TYPE_NOT_ALLOWED: Final = "namespace '{namespace}' may not use instance type '{instance_type}': allowed are {allowed}"

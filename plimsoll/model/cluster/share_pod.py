@@ -46,7 +46,7 @@ def _obstacles(spec: Mapping[str, Any], annotations: Mapping[str, str]) -> Itera
     if spec.get("resourceClaims"):
         yield "it claims devices (spec.resourceClaims), which needs a scheduler"
     if any(port.get("hostPort") for each in spec.get("containers") or () for port in each.get("ports") or ()):
-        yield "it takes a port of its node (hostPort), which needs a scheduler"
+        yield "it uses a port of its node (hostPort), which needs a scheduler"
     if not any(_takes_gpu(each, annotations) for each in spec.get("containers") or ()):
         yield (
             f"no container takes {NVIDIA_VISIBLE_DEVICES} from the annotation {VISIBLE_DEVICES} (fieldRef), nor from "

@@ -44,10 +44,12 @@ def check_volume_source(source: Mapping[str, Any]) -> None:
     """Raises ValueError, which says what is wrong, where the apiserver would refuse a pod with the volume."""
     unknown = sorted(source.keys() - KINDS)
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no kind of volume: give one such as persistentVolumeClaim, and no name")
+        raise ValueError(
+            f"{unknown[0]!r} is not a type of volume: set one such as persistentVolumeClaim, without a name"
+        )
     if len(source) != 1:
         kinds = ", ".join(sorted(source)) or "none"
-        raise ValueError(f"a volume has exactly one kind, such as persistentVolumeClaim, and here are {kinds}")
+        raise ValueError(f"a volume has exactly one type, such as persistentVolumeClaim, but these are set: {kinds}")
     [(kind, fields)] = source.items()
     if not isinstance(fields, dict):
         raise ValueError(f"{kind} must be an object")

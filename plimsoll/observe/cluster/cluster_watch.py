@@ -77,8 +77,8 @@ class ClusterWatch:
             version = definition.labels.get(SCHEMA, "")
             if version.isdecimal() and int(version) > SCHEMA_VERSION:
                 raise NewerSchemaError(
-                    f"the kind {definition.name} has schema {version}, and this release knows {SCHEMA_VERSION}",
-                    "run the release that has defined it, or apply this release's foundation stack",
+                    f"the kind {definition.name} has schema {version}, and this release supports {SCHEMA_VERSION}",
+                    "run the release that created it, or deploy this release's foundation stack",
                 )
 
     def warnings(self) -> tuple[str, ...]:

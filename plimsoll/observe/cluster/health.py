@@ -33,7 +33,7 @@ class Health:
                 self._without[kind] = without
             self._changed.notify_all()
         if without and not told:
-            log.warning("going on without a kind", kind=kind, reason=without)
+            log.warning("continuing without a kind", kind=kind, reason=without)
 
     def failed(self, kind: str, error: PlimsollError) -> None:
         """An attempt failed and will be repeated. What the log already has is not repeated."""
@@ -75,7 +75,7 @@ class Health:
             raise NotSyncedError(
                 f"not yet observed: {', '.join(sorted(self._waiting))}"
                 + "".join(f"; {reason}" for reason in sorted(reasons)),
-                "nothing is planned before the whole cluster is seen; look at the log and the apiserver",
+                "nothing is planned before all kinds are observed; check the log and the apiserver",
             )
 
     def warnings(self) -> tuple[str, ...]:

@@ -250,5 +250,5 @@ def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
             except orjson.JSONDecodeError as error:
                 raise StreamBrokenError(f"a line of a watch is not JSON: {error}") from None
             if not isinstance(event, dict):
-                raise StreamBrokenError("a line of a watch is no JSON object")
+                raise StreamBrokenError("a line of a watch is not a JSON object")
             yield event

@@ -43,7 +43,8 @@ def queue_objects(connection: Connection) -> Iterator[dict[str, Any]]:
                     raise
                 if listed.kind == "Queue":
                     raise PlimsollError(
-                        f"the cluster does not know the kind Queue ({listed.api_version})", "KAI brings it: install it"
+                        f"the cluster does not know the kind Queue ({listed.api_version})",
+                        "install KAI, which defines it",
                     ) from None
                 break
             for item in answer.get("items") or ():

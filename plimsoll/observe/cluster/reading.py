@@ -45,7 +45,7 @@ def read_cluster(
 def _not_served(kind: Kind[Any]) -> PlimsollError:
     return PlimsollError(
         f"the cluster does not know the kind {kind.name} ({kind.definition}, {kind.api_version})",
-        "apply the foundation stack, which brings its definition"
+        "deploy the foundation stack, which defines it"
         if str(kind.definition).endswith(f".{GROUP}")
-        else "install what brings its definition, or read manifests with -f",
+        else "install the component that defines it, or read manifests with -f",
     )

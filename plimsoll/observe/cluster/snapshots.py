@@ -97,7 +97,7 @@ class Stores:
             warnings=(
                 *notes,
                 *(
-                    f"left out, cannot be read: {item.message}"
+                    f"skipped, cannot be read: {item.message}"
                     for store in self
                     if store is not self.workspaces
                     for item in store.unreadable()

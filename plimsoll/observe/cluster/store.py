@@ -72,7 +72,7 @@ class Store(Generic[T]):
         except InvalidObjectError as error:
             message = error.message
         except (AttributeError, TypeError, ValueError) as error:
-            message = f"{identify(raw)}: its fields have other types than those of a {self.kind.name} ({error})"
+            message = f"{identify(raw)}: its fields do not have the types of a {self.kind.name} ({error})"
         ref = WorkspaceRef(namespace=key[0], name=key[1], uid=str(metadata.get("uid") or ""))
         finalizers = tuple(map(str, metadata.get("finalizers") or ()))
         return key, Unreadable(ref, message, metadata.get("deletionTimestamp"), finalizers, _replicas(raw))

@@ -65,8 +65,8 @@ def _require_kind(place: Place, manifest: Mapping[str, Any]) -> None:
     for field in ("apiVersion", "kind"):
         given = manifest.get(field)
         if not isinstance(given, str) or not given:
-            problem = "missing" if given is None else f"{given!r:.60} is no text"
+            problem = "missing" if given is None else f"{given!r:.60} is not a string"
             raise ManifestError(
                 f"{place}: {field}: {problem}",
-                "each document is a Kubernetes object; values of charts are read from files named values*.yaml",
+                "each document is a Kubernetes object; chart values are read from files named values*.yaml",
             )

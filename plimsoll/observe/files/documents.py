@@ -83,7 +83,7 @@ def _files(path: str) -> list[str]:
         return [path]
     found = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in SUFFIXES and file.is_file())
     if not found:
-        raise ManifestError(f"{path}: no manifests there", f"files that end in {', '.join(SUFFIXES)} are read")
+        raise ManifestError(f"{path}: no manifests found", f"files that end in {', '.join(SUFFIXES)} are read")
     return found
 
 
@@ -145,7 +145,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for position, (key, _) in enumerate(pairs) if key in dict(pairs[:position]))
-        raise ValueError(f"field {twice!r} stands there twice")
+        raise ValueError(f"field {twice!r} occurs twice")
     return found
 
 
@@ -167,7 +167,7 @@ class _Loader(_Base):  # type: ignore[misc]  # libyaml's loader where it is buil
                 if isinstance(key, yaml.ScalarNode) and key.value != "<<":
                     if key.value in seen:
                         raise yaml.constructor.ConstructorError(
-                            None, None, f"field {key.value!r} stands there twice", key.start_mark
+                            None, None, f"field {key.value!r} occurs twice", key.start_mark
                         )
                     seen.add(key.value)
         return super().construct_mapping(node, deep)
@@ -219,12 +219,12 @@ class _Pruning:
         if isinstance(value, dict):
             for key in value:
                 if not isinstance(key, str) or not _is_json_value(key):
-                    raise ManifestError(f"{self._place}: field {key!r} is no text", "put it in quotes")
+                    raise ManifestError(f"{self._place}: field {key!r} is not a string", "put it in quotes")
             return {key: self._prune(item, depth - 1) for key, item in value.items() if item is not None}
         if isinstance(value, list):
             return [self._prune(item, depth - 1) for item in value]
         if not _is_json_value(value):
-            raise ManifestError(f"{self._place}: {value!r:.60} is no value that JSON has")
+            raise ManifestError(f"{self._place}: {value!r:.60} is not a JSON value")
         return value
 
 

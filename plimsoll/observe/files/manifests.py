@@ -101,11 +101,11 @@ class _Reading:
             provisioning_requests=tuple(self._objects[ProvisioningRequest]),
             warnings=(
                 *(
-                    f"{number} of kind {kind} passed over: nothing is planned on them"
+                    f"{number} of kind {kind} skipped: not used in planning"
                     for kind, number in sorted(self._passed_over.items())
                 ),
                 *(
-                    f"{number} of kind {kind} passed over: `plimsoll import kaito FILE` converts them"
+                    f"{number} of kind {kind} skipped: convert them with `plimsoll import kaito FILE`"
                     for kind, number in sorted(self._kaitos.items())
                 ),
             ),
@@ -135,14 +135,16 @@ class _Reading:
         key = (kind, read.namespace, read.name)
         earlier = self._places.setdefault(key, place)
         if earlier is not place:
-            raise ManifestError(f"{place}: {identify(manifest)} stands in {earlier} already", "keep one of the two")
+            raise ManifestError(f"{place}: {identify(manifest)} is already in {earlier}", "keep one of the two")
         if read.uid and read.uid in self._with_uid:
-            said = f"metadata.uid: {read.uid!r} is that of {self._with_uid[read.uid]} already"
-            raise ManifestError(f"{place}: {identify(manifest)}: {said}", "leave out that of the copy")
+            said = f"metadata.uid: {read.uid!r} is already used by {self._with_uid[read.uid]}"
+            raise ManifestError(f"{place}: {identify(manifest)}: {said}", "remove the UID from the copy")
         self._with_uid[read.uid] = identify(manifest)
         if model is Environment and self._objects[Environment]:
             first = next(at for (of_kind, *_), at in self._places.items() if of_kind == kind)
-            raise ManifestError(f"{place}: a second Environment; the first stands in {first}", "plan for one at a time")
+            raise ManifestError(
+                f"{place}: a second Environment; the first is in {first}", "plan with one Environment at a time"
+            )
         if model is Pod and is_plain(manifest):
             plain = PlainPod.read({**manifest, "metadata": metadata})
             if plain is not None:
@@ -174,7 +176,7 @@ def objects_of(document: Document) -> Iterator[tuple[Place, dict[str, Any]]]:
 def _text(manifest: dict[str, Any], field: str, place: Place) -> str:
     value = manifest.get(field)
     if not isinstance(value, str) or not value:
-        raise ManifestError(f"{place}: {field}: " + ("missing" if value is None else f"{value!r} is no text"))
+        raise ManifestError(f"{place}: {field}: " + ("missing" if value is None else f"{value!r} is not a string"))
     return value
 
 
@@ -190,7 +192,7 @@ def _metadata(manifest: dict[str, Any], kind: str, place: Place) -> dict[str, An
         for key, value in texts.items():
             if not isinstance(value, str):
                 raise ManifestError(
-                    f"{place}: metadata.{field}.{key}: must be text, and {value!r} is none", "put it in quotes"
+                    f"{place}: metadata.{field}.{key}: must be a string, not {value!r}", "put it in quotes"
                 )
     metadata = {key: value for key, value in metadata.items() if key != "namespace" or kind in NAMESPACED}
     if kind in NAMESPACED:
@@ -206,6 +208,6 @@ def _check_names(metadata: dict[str, Any], manifest: dict[str, Any], place: Plac
         value = metadata.get(field)
         if isinstance(value, str) and (len(value) > longest or not _SUBDOMAIN.fullmatch(value)):
             raise ManifestError(
-                f"{place}: {identify(manifest)}: metadata.{field}: {value!r} is no name: at most {longest} of "
+                f"{place}: {identify(manifest)}: metadata.{field}: {value!r} is not a valid name: at most {longest} of "
                 "a-z 0-9 - and ."
             )

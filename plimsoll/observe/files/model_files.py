@@ -58,7 +58,7 @@ def read_preset_file(file: Path) -> tuple[ModelPreset, ...]:
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelFilesError(f"{file}: {error}", "give a YAML file with a list `presets`") from None
+        raise ModelFilesError(f"{file}: {error}", "use a YAML file with the list `presets`") from None
     try:
         return read_presets(text)
     except (InvalidPresetsError, InvalidModelConfigError) as error:
@@ -72,7 +72,7 @@ def _size(folder: Path) -> tuple[float | None, str]:
         if isinstance(total, bool) or not isinstance(total, int | float) or not total > 0:
             raise ModelFilesError(
                 f"{index}: metadata.total_size must be the bytes of all weights, not {total!r:.60}",
-                "fetch the index again, or give --size-gib",
+                "download the index again, or set --size-gib",
             )
         return total / BYTES_PER_GIB, f"metadata.total_size of {index.name}"
     weights = sorted(folder.glob("*.safetensors"))
@@ -84,14 +84,14 @@ def _size(folder: Path) -> tuple[float | None, str]:
 def _read(file: Path) -> dict[str, Any]:
     try:
         if file.stat().st_size > LARGEST_BYTES:
-            raise ModelFilesError(f"{file}: larger than {LARGEST_BYTES} bytes, so it is no model's description")
+            raise ModelFilesError(f"{file}: larger than {LARGEST_BYTES} bytes, so it is not a model description")
         content = orjson.loads(file.read_bytes())
     except OSError as error:
         raise ModelFilesError(
-            f"{file}: {error.strerror or error}", f"give a {CONFIG}, or a folder with one in it"
+            f"{file}: {error.strerror or error}", f"use a {CONFIG}, or a folder that contains one"
         ) from None
     except orjson.JSONDecodeError as error:
-        raise ModelFilesError(f"{file}: no JSON: {error}", f"give a model's {CONFIG}") from None
+        raise ModelFilesError(f"{file}: not JSON: {error}", f"use a model's {CONFIG}") from None
     if not isinstance(content, dict):
-        raise ModelFilesError(f"{file}: must hold one JSON object", f"give a model's {CONFIG}")
+        raise ModelFilesError(f"{file}: must contain one JSON object", f"use a model's {CONFIG}")
     return content

@@ -16,7 +16,7 @@ def read_policy_config(file: Path | None) -> PolicyConfig:
         return PolicyConfig()
     documents = list(read_documents([str(file)]))
     if len(documents) > 1:
-        raise PlimsollError(f"{documents[1].place}: a second document", "settings are one document")
+        raise PlimsollError(f"{documents[1].place}: a second document", "the settings must be one document")
     try:
         return PolicyConfig.model_validate(documents[0].value if documents else {})
     except ValidationError as error:

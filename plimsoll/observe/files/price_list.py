@@ -21,8 +21,8 @@ def read_prices(file: Path) -> dict[str, float]:
     try:
         text = file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no UTF-8 text"
-        raise InvalidPriceListError(f"{file}: {reason}", "give a CSV file with name and price_per_hour") from None
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise InvalidPriceListError(f"{file}: {reason}", "use a CSV file with name and price_per_hour") from None
     rows = csv.DictReader(text.splitlines())
     missing = COLUMNS - set(rows.fieldnames or ())
     if missing:
@@ -38,9 +38,9 @@ def read_prices(file: Path) -> dict[str, float]:
             price = math.nan
         if not name or not 0 <= price < math.inf:
             raise InvalidPriceListError(
-                f"{file}, line {rows.line_num}: {name or '(no name)'}: {given!r} is no price of at least 0"
+                f"{file}, line {rows.line_num}: {name or '(no name)'}: {given!r} is not a price of at least 0"
             )
         if name in prices:
-            raise InvalidPriceListError(f"{file}, line {rows.line_num}: {name} stands there twice")
+            raise InvalidPriceListError(f"{file}, line {rows.line_num}: {name} occurs twice")
         prices[name] = price
     return prices

@@ -121,8 +121,8 @@ class Demand:
     def kept_out_reasons(self) -> tuple[str, ...]:
         """Why pods with whole GPUs are kept out, each once, with the number of pods and what to do."""
         return tuple(
-            f"{counted(count, 'pod')} with whole GPUs kept out by the queue, for which an autoscaler would provide "
-            f"nodes: {why}; plimsoll:capacityGate with wholeGpus holds such pods back"
+            f"{counted(count, 'pod')} with whole GPUs are not admitted by the queue, but an autoscaler would provide "
+            f"nodes: {why}; set plimsoll:capacityGate with wholeGpus to keep such pods from the autoscaler"
             for why, count in sorted(Counter(self.kept_out.values()).items())
         )
 

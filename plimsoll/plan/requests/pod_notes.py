@@ -20,7 +20,7 @@ def _notes(demand: Demand, *, requested: bool) -> Iterator[PodNote]:
     for uid, each in {**demand.pods, **demand.spoken_for}.items():
         why = demand.refused.get(uid) or demand.kept_out.get(uid, "")
         if why.startswith(_BY_QUEUE):
-            yield PodNote.of(uid, each.pod.key, PodState.KEPT_OUT, f"kept out by queue {demand.of.queue}: {why}")
+            yield PodNote.of(uid, each.pod.key, PodState.KEPT_OUT, f"not admitted by queue {demand.of.queue}: {why}")
         elif why:
             yield PodNote.of(uid, each.pod.key, PodState.FITS_NOTHING, f"fits no instance type: {why}")
         elif requested and uid in demand.pods and uid not in there:

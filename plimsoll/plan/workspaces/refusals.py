@@ -118,4 +118,4 @@ def _mends(node: Node, problem: str, asks: Asks) -> str:
         return "run NVIDIA's device plugin on it, which makes the GPUs allocatable"
     if asks.partition:
         return "lower resource.partition.count"
-    return "look why the device plugin shows fewer GPUs than GPU Feature Discovery"
+    return "check why the device plugin reports fewer GPUs than GPU Feature Discovery"

@@ -42,10 +42,10 @@ def unsupported(workspace: Workspace, environment: EnvironmentSpec) -> Refusal |
             )
         return Refusal(
             Reason.NOT_SUPPORTED,
-            "tuning is not scheduled: declare this Workspace with resource alone, for which one node is provisioned, "
+            "tuning is not implemented: declare this Workspace with resource only, for which one node is provisioned, "
             f"and run the tuning as a Job with the nodeSelector plimsoll.dev/workspace: {workspace.name}"
             if auto_provisioning
-            else "tuning is not scheduled: run it as a Job on the nodes that resource.labelSelector matches",
+            else "tuning is not implemented: run it as a Job on the nodes that resource.labelSelector matches",
         )
     if spec.resource.partition is not None and auto_provisioning:
         return Refusal(Reason.INVALID_SPEC, PARTITION_FORBIDDEN)

@@ -34,11 +34,13 @@ def read_node_list(path: Path) -> list[ListedNode]:
         with path.open(newline="", encoding="utf-8-sig") as rows:
             nodes = list(parse_node_list(rows, str(path)))
     except OSError as error:
-        raise PlimsollError(f"Cannot read {path}: {error.strerror}.", "Give the path of a CSV file.") from error
+        raise PlimsollError(f"Cannot read {path}: {error.strerror}.", "Set the path of a CSV file.") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise PlimsollError(f"{path} is not a CSV file in UTF-8: {error}.") from error
     if not nodes:
-        raise PlimsollError(f"{path} lists no nodes.", f"Below the header {','.join(COLUMNS)}, write a line per node.")
+        raise PlimsollError(
+            f"{path} lists no nodes.", f"Write one line for each node below the header {','.join(COLUMNS)}."
+        )
     return nodes
 
 
@@ -62,19 +64,19 @@ def parse_node_list(rows: Iterable[str], source: str) -> Iterator[ListedNode]:
 
 def _node(row: dict[str, Any], where: str) -> ListedNode:
     if None in row or None in row.values():
-        raise PlimsollError(f"{where}: not as many values as the header has columns.")
+        raise PlimsollError(f"{where}: the number of values differs from the number of columns in the header.")
     name = row["sn"].strip()
     if not _NAME.fullmatch(name):
         raise PlimsollError(
-            f"{where}, column sn: {name!r} cannot name a node.",
+            f"{where}, column sn: {name!r} is not a valid node name.",
             "Use at most 63 lower-case letters, digits, dashes and dots.",
         )
     gpus = _number(row, "gpu", where, least=0)
     model = row["model"].strip()
     if gpus and model not in gpu_models():
         raise PlimsollError(
-            f"{where}, column model: {model!r} is no GPU model that Plimsoll knows.",
-            f"The models are {', '.join(gpu_models())}; others go into plimsoll/sandbox/gpu_models.csv.",
+            f"{where}, column model: {model!r} is not a known GPU model.",
+            f"The models are {', '.join(gpu_models())}; add others to plimsoll/sandbox/nodes/gpu_models.csv.",
         )
     return ListedNode(
         name,

@@ -64,7 +64,7 @@ class AwaitedNodes:
         late = sorted(self.names - self.ready)
         raise PlimsollError(
             f"{len(late)} of {len(self.names)} nodes are not Ready, such as {late[0]}, and in {PATIENCE_SECONDS:g} s"
-            " no further one was made or became Ready.",
+            " no further node was created or became Ready.",
             "See `plimsoll sandbox status` and `plimsoll sandbox logs kwok`.",
         )
 
@@ -75,7 +75,7 @@ def make_nodes(
     """Makes those of `nodes` that are missing; returns when all are Ready. Nodes that exist are left as they are.
 
     `on_progress` gets how many exist and how many are Ready, at least every few seconds. Raises PlimsollError if the
-    apiserver refuses one, or if for PATIENCE_SECONDS no further one was made or became Ready.
+    apiserver refuses one, or if for PATIENCE_SECONDS no further node was created or became Ready.
     """
     with closing(Connection.open(kubeconfig)) as connection:
         return make_nodes_with(connection, nodes, on_progress)
@@ -155,7 +155,7 @@ def _follow(
 
 def _broken(status: Mapping[str, Any]) -> RequestError:
     """The error that a watch ends with, a Status."""
-    message = f"The watch of nodes broke: {status.get('message')}."
+    message = f"The watch of nodes failed: {status.get('message')}."
     return RequestError(status.get("code", 0), status.get("reason", ""), message, "Run it again.")
 
 

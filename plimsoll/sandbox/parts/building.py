@@ -39,7 +39,7 @@ def _workplace(part: Part, on_wait: Callable[[str], None], go: GoCommands) -> It
     part.cached.mkdir(parents=True, exist_ok=True)
     with (part.cached / ".lock").open("w") as lock:
         while not _locked(lock.fileno()):
-            on_wait("another install is building it")
+            on_wait("another installation is building it")
             # The system's own wait for a lock cannot be stopped.
             if go.stopped.wait(_LOOK_SECONDS):
                 raise Stopped

@@ -23,7 +23,7 @@ _NO_NETWORK: Final = "Go's modules could not be downloaded: check the network, o
 _CAUSES: Final = {
     "no space left on device": _NO_SPACE,
     "disk quota exceeded": _NO_SPACE,
-    "signal: killed": "A compiler was killed, most likely for want of memory: close what uses much of it",
+    "signal: killed": "A compiler was killed, probably because memory ran out: close other programs",
     "dial tcp": _NO_NETWORK,
     "no such host": _NO_NETWORK,
     "connection refused": _NO_NETWORK,
@@ -129,7 +129,7 @@ def failure(name: str, what: str, last: Iterable[str]) -> PlimsollError:
     """The error of a build of the part called `name`: `what` happened, the `last` lines it told, and what to do."""
     said = "\n".join([what, *last])
     cause = next((advice for words, advice in _CAUSES.items() if words in said.lower()), None)
-    again = "Run the same command again: it goes on from where this one stopped."
+    again = "Run the same command again: it continues where this one stopped."
     return PlimsollError(
         f"The part {name} could not be built: {said}\nThe whole log: {log_of(name)}",
         f"{cause}. {again}" if cause else again,

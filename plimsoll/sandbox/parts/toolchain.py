@@ -98,7 +98,7 @@ def _check_memory() -> None:
     if available < MEMORY_GIB:
         raise PlimsollError(
             f"Building needs about {MEMORY_GIB} GiB of free memory; {available:.1f} GiB are available.",
-            "Close what uses memory, or build on a larger machine and copy its cache folder.",
+            "Close other programs, or build on a larger machine and copy its cache folder.",
         )
 
 

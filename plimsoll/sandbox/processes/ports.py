@@ -23,7 +23,7 @@ def hold_port(port: int = 0) -> socket.socket:
         held.close()
         raise PlimsollError(
             f"Port {port} on {LOOPBACK} is taken ({error.strerror}).",
-            "Choose another --port, or leave it out to get a free one.",
+            "Set another --port, or omit it to use a free one.",
         ) from error
     # Set before, the kernel could have chosen a port that is held in the same way.
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -132,7 +132,7 @@ class Startup:
                 if time.monotonic() > deadline:
                     raise PlimsollError(
                         f"{process.name} is not ready after {READY_SECONDS} s:\n{child.last_words()}",
-                        "The machine may be too busy: run this again, or see what else runs.",
+                        "The machine may be too busy: run this again, or stop other programs.",
                     )
         finally:
             ended.cancel()
@@ -165,7 +165,7 @@ class Startup:
         words = child.last_words()
         hint = None
         if "no space left on device" in words:
-            hint = "Free some disk, or keep sandboxes elsewhere with PLIMSOLL_HOME."
+            hint = "Free disk space, or set PLIMSOLL_HOME to another folder."
         return PlimsollError(f"{child.name} ended with {child.exit_code} while starting:\n{words}", hint)
 
 

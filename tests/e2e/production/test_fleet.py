@@ -152,4 +152,4 @@ def test_drift_is_told_and_nothing_is_written(clusters: list[Sandbox], written: 
 def test_drift_of_another_clusters_state_is_refused(clusters: list[Sandbox], written: Path, backend: str) -> None:
     done = plimsoll(clusters, 3, "drift", backend=backend)
     assert done.returncode == 1
-    assert "is the capacity of the cluster" in done.stderr
+    assert "belongs to the cluster" in done.stderr
