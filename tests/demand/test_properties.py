@@ -118,6 +118,11 @@ def check(
     for demand in plan.demands:
         for number in set(demand.on_new.values()):
             assert demand.name in plan.nodes[number].demands
+        if not demand.awaiting:
+            held = sum(plan.nodes[number].gpus for number in set(demand.on_new.values()))
+            assert demand.least_gpus <= held + sum(gpus[name] for name in demand.on_requested), "a bound that holds"
+    if not any(demand.awaiting for demand in plan.demands):
+        assert plan.least_beyond_gpus <= plan.gpus + sum(gpus.values())
     assert plan.lower_bound <= plan.least_gpus + 1e-6
     assert plan.needed <= gpus.keys()
 
