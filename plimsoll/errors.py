@@ -1,4 +1,4 @@
-"""Errors that people read: what is wrong, and what to change."""
+"""Errors with a message for users: what is wrong, and what to change."""
 
 
 class PlimsollError(Exception):

@@ -1,4 +1,4 @@
-"""Where Plimsoll keeps what it builds and what it runs on this machine."""
+"""Folders in which Plimsoll stores built components and the data of sandboxes on this machine."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ def cache() -> Path:
 
 
 def state() -> Path:
-    """Folder of what Plimsoll keeps on this machine: PLIMSOLL_HOME where that is set, else below XDG_STATE_HOME."""
+    """Folder of Plimsoll's data on this machine: PLIMSOLL_HOME if set, else below XDG_STATE_HOME."""
     home = os.environ.get("PLIMSOLL_HOME")
     return Path(home).expanduser().absolute() if home else _base("XDG_STATE_HOME", ".local/state") / "plimsoll"
 

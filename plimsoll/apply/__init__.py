@@ -1,4 +1,4 @@
-"""From a Plan to updates of the capacity stacks."""
+"""Applies Plans as updates of the capacity stacks."""
 
 from plimsoll.apply.applier import Applier
 from plimsoll.apply.cluster import ClusterIdentity, cluster_identity

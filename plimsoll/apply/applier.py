@@ -1,4 +1,4 @@
-"""Applies Plans as updates of the capacity stacks: one writer, several stacks, updates started ahead of need."""
+"""Applies Plans as updates of the capacity stacks: one writer, several stacks, pre-started updates."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -20,11 +20,10 @@ from plimsoll.model import Lift, ObjectKey, Plan, Signal
 
 
 class Applier:
-    """The hand of one cluster's loop. Made without a request; `start` takes the Lease.
+    """Applies the Plans of one cluster. Creating it sends no request; `start` takes the Lease.
 
-    `apply` and the others are for one thread at a time; `interrupt` may be called from anywhere, a signal handler
-    included.
-    """
+    `apply` and the other methods must be called by one thread at a time; `interrupt` may be called from any thread and
+    from a signal handler."""
 
     def __init__(self, settings: ApplySettings, connection: Connection) -> None:
         self._settings = settings
@@ -36,28 +35,28 @@ class Applier:
 
     @property
     def held(self) -> bool:
-        """Whether the Lease is ours: nothing is applied without it."""
+        """Whether this process holds the Lease. Nothing is applied without it."""
         return self._lease.held
 
     @property
     def identity(self) -> str:
-        """Of this writer in the Lease: `hostname_pid_random`."""
+        """This writer's identity in the Lease: `hostname_pid_random`."""
         return self._lease.identity
 
     @property
     def engines(self) -> tuple[int, ...]:
-        """Process ids of the engines that run now, those of pre-started updates included."""
+        """Process ids of the running engines, including those of pre-started updates."""
         return tuple(pid for shard in self._stacks if (pid := shard.pid) is not None)
 
     @property
     def pre_started(self) -> int:
-        """How many updates are pre-started."""
+        """Number of pre-started updates."""
         return sum(shard.pre_started for shard in self._stacks)
 
     def start(self, wait_seconds: float | None = 0.0, go_on: Callable[[], None] = lambda: None) -> None:
-        """Takes the Lease, waiting up to `wait_seconds` for it (None: for ever), recovers, and pre-starts.
+        """Takes the Lease, waiting up to `wait_seconds` for it (None: without limit), recovers, and pre-starts updates.
 
-        `go_on` is called now and then while it waits, and may raise to end that.
+        `go_on` is called repeatedly during the wait, and may raise an error to end it.
 
         Raises EngineMissingError, ProviderMissingError, PassphraseError, LeaseHeldError, LockedError,
         WriterStoppingError after `interrupt` or `stop`, or the errors of an unreachable cluster or backend; nothing
@@ -75,12 +74,11 @@ class Applier:
         self._stacks.arrange()
 
     def apply(self, plan: Plan) -> Outcome:
-        """Makes the Plan's operations and signals happen, and nothing else; returns as soon as they are confirmed.
+        """Applies the Plan's operations and signals, and nothing else; returns as soon as they are confirmed.
 
-        What fails for one object is in `Outcome.failed`. Raises a PlimsollError where nothing was done at all, such as
-        PlanMismatchError, OtherClusterError, LockedError, StateFolderFullError; and UpdateInterruptedError or
-        LeaseLostError where it was interrupted, whatever part of it was done: that is in the states.
-        """
+        Failures of single objects are in `Outcome.failed`. Raises a PlimsollError where nothing was done at all, such
+        as PlanMismatchError, OtherClusterError, LockedError, StateFolderFullError; and UpdateInterruptedError or
+        LeaseLostError where it was interrupted, whatever part of it was done: that is in the states."""
         check(plan)
         if plan.empty and not plan.signals:
             return Outcome()
@@ -96,23 +94,19 @@ class Applier:
         return replace(outcome, signalled=early + late, signalling=time.monotonic() - began)
 
     def signal(self, signals: Iterable[Signal]) -> tuple[Signal, ...]:
-        """Writes signals of pods that are there, also while `apply` runs; those that the cluster has taken.
-
-        Nothing without the Lease.
-        """
+        """Writes signals of existing pods, also while `apply` runs. Returns those that the cluster accepted; none
+        without the Lease."""
         return self._pods.signal(list(signals)) if self._lease.usable else ()
 
     def lift(self, lifts: Iterable[Lift]) -> None:
-        """Takes capacity gates off pods; nothing without the Lease."""
+        """Removes capacity gates from pods; none without the Lease."""
         if self._lease.usable:
             self._pods.lift(list(lifts))
 
     @contextmanager
     def expecting(self, creations: int) -> Iterator[None]:
-        """Starts the engines that a delta of so many creations will take while it is still awaited and planned.
-
-        What it leaves unused on leaving is ended.
-        """
+        """Starts the engines that a delta of this many creations will need, while the delta is still awaited and
+        planned. Unused engines are ended when the context is left."""
         self._stacks.expect(stacks_for(creations))
         try:
             yield
@@ -125,19 +119,17 @@ class Applier:
         return Execution(self._stacks, self._settings.objects_per_shard, self._lease, created).run(plan)
 
     def drain(self) -> tuple[ObjectKey, ...]:
-        """Deletes every object of every capacity stack of the environment, then the stacks. The objects' keys.
+        """Deletes every object of every capacity stack of the environment, then the stacks. Returns the keys of the
+        objects.
 
-        Nothing is pre-started afterwards, until the next delta. Finalizers are not awaited: NodeClaims go when their
-        nodes are drained.
-        """
+        Nothing is pre-started afterwards, until the next delta. Finalizers are not awaited: NodeClaims are deleted
+        after their nodes are drained."""
         self.require_lease()
         return tuple(sorted(self._stacks.drain(), key=str))
 
     def resources(self) -> list[OwnedResource]:
-        """What the stacks own: as just applied, or as the states have it where this writer is not started.
-
-        Needs no Lease then, and no process where the backend is a folder or S3.
-        """
+        """The resources of the stacks: as last applied, or read from the states if this writer is not started. Reading
+        needs no Lease, and no process if the backend is a folder or S3."""
         return owned(self.states())
 
     def states(self) -> list[State]:
@@ -145,19 +137,18 @@ class Applier:
         return self._stacks.states()
 
     def require_lease(self) -> None:
-        """Raises LeaseLostError or WriterStoppingError where nothing may be begun any more."""
+        """Raises LeaseLostError or WriterStoppingError if no further operation may be started."""
         self._lease.require()
 
     def interrupt(self) -> None:
-        """Begins a graceful end: running updates finish what they have begun and start nothing more.
-
-        Takes no lock, so that a signal handler may call it while `apply` runs; `stop` then awaits the end.
-        """
+        """Starts a graceful shutdown: running updates finish the operations that they have begun and start no others.
+        Takes no lock, so a signal handler may call it while `apply` runs; `stop` then waits for the end."""
         self._lease.give_up()
         self._stacks.interrupt()
 
     def stop(self) -> None:
-        """Ends every update (pre-started ones untouched, running ones awaited), then gives the Lease back. For good."""
+        """Ends every update (pre-started ones untouched, running ones awaited), then releases the Lease. The applier
+        cannot be started again."""
         self._lease.give_up()
         self._close()
 

@@ -1,4 +1,4 @@
-"""What can go wrong between a Plan and the cluster, as types; the engine's output is read here and nowhere else."""
+"""Errors of applying a Plan. Only this module interprets the engine's output."""
 
 import re
 from collections.abc import Callable
@@ -10,19 +10,19 @@ from plimsoll.errors import PlimsollError
 
 
 class ApplyError(PlimsollError):
-    """A delta, or a part of it, that was not applied."""
+    """A delta was not applied, or only in part."""
 
 
 class EngineMissingError(ApplyError):
-    """No pulumi CLI, or one too old."""
+    """The pulumi CLI is missing or too old."""
 
 
 class ProviderMissingError(ApplyError):
-    """The kubernetes plugin is wanted and cannot be had."""
+    """The kubernetes plugin is missing and cannot be downloaded."""
 
 
 class PassphraseError(ApplyError):
-    """The passphrase file cannot be read, or its content does not open the stack."""
+    """The passphrase file cannot be read, or its content does not decrypt the stack."""
 
 
 class BackendUnreachableError(ApplyError):
@@ -30,7 +30,7 @@ class BackendUnreachableError(ApplyError):
 
 
 class StateFolderFullError(ApplyError):
-    """No room for the state: nothing was started."""
+    """Not enough disk space for the state; nothing was started."""
 
 
 class StateUnreadableError(ApplyError):
@@ -38,11 +38,11 @@ class StateUnreadableError(ApplyError):
 
 
 class StateChangedError(ApplyError):
-    """Somebody else changed the stack's state under a pre-started update, which ended without touching anything."""
+    """Another process changed the stack's state during a pre-started update, which ended without changes."""
 
 
 class PlanMismatchError(ApplyError):
-    """The operations of the update are not those of the Plan: it ended before the first foreign one."""
+    """The operations of the update differ from those of the Plan; it ended before the first of them."""
 
 
 class ClusterUnreachableError(ApplyError):
@@ -66,12 +66,12 @@ class LeaseLostError(ApplyError):
 
 
 class UpdateInterruptedError(ApplyError):
-    """The update was asked to stop before it was done. What it has made is in the state, whatever became of the rest:
-    one kubernetes provider finishes the requests that it has begun, another one breaks them off."""
+    """The update was interrupted before it was completed. The objects that it created are in the state. Whether
+    requests in progress are completed depends on the kubernetes provider."""
 
 
 class WriterStoppingError(UpdateInterruptedError):
-    """The writer was told to stop."""
+    """The writer is stopping."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -98,7 +98,7 @@ class LockHolder:
 
 
 class LockedError(ApplyError):
-    """The stack is locked by somebody who may still be alive."""
+    """The stack is locked by a process that may still be running."""
 
     def __init__(self, stack: str, holders: tuple[LockHolder, ...]) -> None:
         names = ", ".join(str(holder) for holder in holders) or "another update"
@@ -117,15 +117,15 @@ class FailureKind(StrEnum):
     UNREACHABLE = "Unreachable"
     POLICY = "PolicyViolation"
     REFUSED = "Refused"
-    """The apiserver or an admission webhook said no."""
+    """The apiserver or an admission webhook rejected the request."""
     NO_SUCH_KIND = "NoSuchKind"
     BEING_DELETED = "BeingDeleted"
-    """An object of that name is still on its way out."""
+    """An object of that name is still being deleted."""
     NOT_OURS = "NotOurs"
-    """An object of that name exists and was not made by this environment."""
+    """An object of that name exists and was not created by this environment."""
     GONE = "Gone"
     NOT_STARTED = "NotStarted"
-    """The update ended before it came to this object."""
+    """The update ended before the operation on this object."""
     OTHER = "Other"
 
 
@@ -134,7 +134,7 @@ RETRYABLE: Final = frozenset({FailureKind.CONFLICT, FailureKind.UNREACHABLE})
 
 @dataclass(frozen=True)
 class Failure:
-    """Why one object of the Plan is not as planned."""
+    """Why an operation on one object failed."""
 
     kind: FailureKind
     message: str
@@ -156,7 +156,7 @@ def _locked(stack: str, text: str) -> ApplyError:
 
 
 def interrupted_error(stack: str) -> UpdateInterruptedError:
-    """For an engine that its writer interrupted: whoever does it knows, whatever the engine and its plugins say."""
+    """The error for an engine that its writer interrupted, whatever the engine and its plugins report."""
     return UpdateInterruptedError(
         f"stack {stack}: the update was interrupted", "the objects that it created are in the state; run it again"
     )

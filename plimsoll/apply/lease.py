@@ -81,16 +81,16 @@ class Lease:
 
     @property
     def held(self) -> bool:
-        """Whether it is ours for sure. False after a long sleep of this process too, before any thread notices."""
+        """Whether this process certainly holds the Lease. Also False after a long suspension of this process."""
         return self._holding and self._clock() - self._renewed_at < self._settings.renew_deadline
 
     @property
     def usable(self) -> bool:
-        """Whether something may be begun under it."""
+        """Whether new operations may be started."""
         return self.held and not self._given_up
 
     def require(self) -> None:
-        """Raises WriterStoppingError or LeaseLostError where nothing may be begun under it."""
+        """Raises WriterStoppingError or LeaseLostError if no new operations may be started."""
         if self._given_up:
             raise WriterStoppingError
         if not self.held:
@@ -100,7 +100,7 @@ class Lease:
             )
 
     def give_up(self) -> None:
-        """From now on nothing is begun under it, nor is it waited for; `release` gives it back. Takes no lock."""
+        """Prevents new operations and ends waiting; `release` then releases the Lease. Takes no lock."""
         self._given_up = True
 
     @property
@@ -110,12 +110,10 @@ class Lease:
         return tuple(filter(None, str(annotations.get(EXPIRED_HOLDERS, "")).split(",")))
 
     def acquire(self, wait: float | None = 0.0, go_on: Callable[[], None] = lambda: None) -> None:
-        """Takes the Lease and keeps it renewed until `release`. `wait` in seconds; None: for ever.
-
-        A holder that is silent is waited for as long as its Lease lasts, whatever `wait` says: only then it is known
-        to be dead. `go_on` is called while waiting, and may raise to end it. Raises LeaseHeldError naming the holder,
-        WriterStoppingError where it is given up, or PlimsollError where the cluster refuses.
-        """
+        """Takes the Lease and renews it until `release`. `wait` in seconds; None: without limit. If the holder does not
+        renew the Lease, this waits until it expires, whatever `wait` is: only then the holder is known to have ended.
+        `go_on` is called while waiting, and may raise to end it. Raises LeaseHeldError naming the holder,
+        WriterStoppingError where it is given up, or PlimsollError where the cluster refuses."""
         began = self._clock()
         self._released.clear()
         self._observed = None
@@ -142,7 +140,7 @@ class Lease:
         self._thread.start()
 
     def applied(self) -> None:
-        """A delta was applied now: the next renewal tells it."""
+        """Records that a delta was applied; the next renewal writes the time."""
         self._notes = {**self._notes, LAST_DELTA: _micro_time()}
 
     def settle(self) -> None:
@@ -152,7 +150,8 @@ class Lease:
                 self._write(holder=self.identity, expired=())
 
     def release(self) -> None:
-        """Gives the Lease back, or stops waiting for it. Never raises: an unreachable cluster lets it expire."""
+        """Releases the Lease, or stops waiting for it. Never raises: if the cluster is unreachable, the Lease
+        expires."""
         self._released.set()
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
@@ -267,7 +266,7 @@ class Lease:
         return max(0.2, min(self._settings.retry_period, (self._settings.renew_deadline - since) / 2))
 
     def _renew(self) -> str | None:
-        """None where it is still ours, else why it is lost."""
+        """None if the Lease was renewed, else why it is lost."""
         try:
             with self._writing:
                 self._write(holder=self.identity, expired=self.expired_holders)

@@ -1,4 +1,4 @@
-"""How deltas are applied."""
+"""Settings of applying deltas."""
 
 import importlib.metadata
 from pathlib import Path
@@ -14,13 +14,13 @@ PROJECT: Final = "plimsoll"
 
 
 class LeaseSettings(Declared):
-    """The Lease that makes one writer of a cluster. Durations in seconds, as in client-go's leader election."""
+    """The Lease that ensures one writer for a cluster. Durations in seconds, as in client-go's leader election."""
 
     name: str = "plimsoll"
-    """The same whatever the Environment is called: two writers of one cluster always meet."""
+    """The name does not depend on the Environment, so all writers of a cluster use the same Lease."""
     namespace: str = "plimsoll-system"
     duration: float = Field(default=15.0, gt=0)
-    """How long a silent holder is waited for."""
+    """How long after the last renewal the Lease expires."""
     renew_deadline: float = Field(default=10.0, gt=0)
     """A holder that could not renew for this long counts the Lease as lost."""
     retry_period: float = Field(default=5.0, gt=0)
@@ -41,7 +41,7 @@ class ApplySettings(Declared):
     work_folder: Path
     """Holds a folder for each stack and, by default, the state; made where it is missing."""
     passphrase_file: Path | None = None
-    """Of the secrets provider `passphrase`; read by the engine alone."""
+    """File of the secrets provider `passphrase`; only the engine reads it."""
     backend: str = ""
     """URL of the state backend; empty: the folder `state` in the work folder."""
     secrets_provider: str = "passphrase"
@@ -49,7 +49,7 @@ class ApplySettings(Declared):
     shards: int = Field(default=4, ge=1, le=64)
     """Stacks that new owners are spread over; those that exist already are served too."""
     pre_started_shards: int = Field(default=1, ge=0, le=64)
-    """Updates kept started ahead of need; each costs about 110 MB."""
+    """Number of pre-started updates; each takes about 110 MB."""
     objects_per_shard: int = Field(default=150, ge=1)
     """A stack that holds this many takes no new objects while another has room."""
     provider: Literal["plugin", "attached"] = "plugin"
@@ -60,7 +60,7 @@ class ApplySettings(Declared):
     pulumi_home: Path | None = None
     policy_packs: tuple[Path, ...] = ()
     history: int = Field(default=50, ge=1)
-    """Updates remembered for each stack; older ones are removed."""
+    """Number of updates in the history of each stack; older ones are removed."""
     lease: LeaseSettings = LeaseSettings()
 
     @field_validator("backend")

@@ -22,7 +22,7 @@ _WHOLE: Final = (
     "object.spec.containers.exists(c, has(c.resources) && has(c.resources.limits) && "
     f"'{GPU_RESOURCE}' in c.resources.limits)"
 )
-"""In CEL: the pod requests whole GPUs."""
+"""CEL expression: the pod requests whole GPUs."""
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _GATE: Final = (
     f'Object{{spec: Object.spec{{schedulingGates: [Object.spec.schedulingGates{{name: "{CAPACITY_GATE}"}}]}}}}'
@@ -30,14 +30,15 @@ _GATE: Final = (
 
 
 class CapacityGateArgs(TypedDict, total=False):
-    """At least one of both. Plain values: which objects there are depends on them."""
+    """Arguments of CapacityGate; set at least one of `namespaces` and `queues`. Outputs are refused, because the
+    objects depend on the values."""
 
     namespaces: list[str]
     """Namespaces whose pods with GPU shares get the gate."""
     queues: list[str]
     """Queues whose pods with GPU shares get the gate, in every namespace."""
     whole_gpus: bool
-    """Also pods that request whole GPUs, until their queue admits them."""
+    """Whether pods that request whole GPUs get the gate, too, until their queue admits them."""
 
 
 def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
@@ -69,11 +70,8 @@ def gate_policies(spec: CapacityGateSpec) -> dict[str, MutationPolicy]:
 
 
 class CapacityGate(Component):
-    """MutatingAdmissionPolicies (Kubernetes 1.36) that add the gate, and the right to take it off again.
-
-    Where no controller runs that lifts gates, the pods stay held.
-    Raises InvalidArgumentError where an argument does not fit.
-    """
+    """MutatingAdmissionPolicies (Kubernetes 1.36) that add the gate, and the RBAC rule for removing it. Without a
+    running controller, gated pods stay pending. Raises InvalidArgumentError where an argument does not fit."""
 
     policy_names: pulumi.Output[list[str]]
     """Names of the MutatingAdmissionPolicies."""

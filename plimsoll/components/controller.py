@@ -1,4 +1,4 @@
-"""Controller: `plimsoll run` as a Deployment, with what stands around it."""
+"""Controller: `plimsoll run` as a Deployment, with its PodDisruptionBudget, NetworkPolicy and pages."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypedDict
@@ -40,7 +40,7 @@ class ControllerResourcesArgs(TypedDict, total=False):
 
 
 class ControllerArgs(TypedDict, total=False):
-    """What runs, where its state is, and what its pods get."""
+    """Image, state, credentials and resources of the controller."""
 
     image: pulumi.Input[str]
     replicas: pulumi.Input[int]
@@ -58,7 +58,7 @@ class ControllerArgs(TypedDict, total=False):
     env: pulumi.Input[dict[str, pulumi.Input[str]]]
     pod_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     service_account_annotations: pulumi.Input[dict[str, pulumi.Input[str]]]
-    """Given to the Foundation, which makes the account."""
+    """Passed to the Foundation, which creates the account."""
     resources: pulumi.Input[ControllerResourcesArgs]
     priority_class_name: pulumi.Input[str]
     node_selector: pulumi.Input[dict[str, pulumi.Input[str]]]
@@ -72,7 +72,7 @@ class ControllerArgs(TypedDict, total=False):
 
 
 class Controller(Component):
-    """The controller in the namespace plimsoll-system: one pod works, the others are warm standbys.
+    """The controller in the namespace plimsoll-system: one pod is active, the others are warm standbys.
 
     Its namespace and its service account are the Foundation's. Raises InvalidArgumentError where an argument does not
     fit.
@@ -155,7 +155,7 @@ def deployment_spec(spec: ControllerSpec) -> Object:
 
 
 def network_policy_spec(spec: ControllerSpec) -> Object:
-    """Nobody reaches the pods but for metrics and health; they reach DNS and the given ports."""
+    """Admits connections to the metrics port only; the pods may connect to DNS and the given ports."""
     dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
     return {
         "podSelector": {"matchLabels": LABELS},

@@ -15,7 +15,7 @@ class CacheTableArgs(TypedDict, total=False):
     """The Iceberg table that is cached."""
 
     metadata_location: pulumi.Input[str]
-    """Where its metadata lies, such as `s3://datasets/images/metadata.json`."""
+    """Location of its metadata, such as `s3://datasets/images/metadata.json`."""
     schema_name: pulumi.Input[str]
     table_name: pulumi.Input[str]
 
@@ -28,7 +28,7 @@ class CachePartArgs(TypedDict, total=False):
 
 
 class DataCacheArgs(ObjectArgs, total=False):
-    """Which table, and where it is held."""
+    """The table, and where it is placed."""
 
     namespace: pulumi.Input[str]
     """Namespace of the objects; absent: `default`."""
@@ -42,7 +42,7 @@ class DataCacheArgs(ObjectArgs, total=False):
     level: pulumi.Input[str]
     """Label of the level in which the cache is placed as a whole, and the training with it."""
     required: pulumi.Input[bool]
-    """Whether the cache stays pending where no such place has room; absent: it does."""
+    """Whether the cache stays pending if no domain of the level has room; absent: true."""
     image: pulumi.Input[str]
     head: pulumi.Input[CachePartArgs]
     worker: pulumi.Input[CachePartArgs]
@@ -65,7 +65,7 @@ class DataCache(Component):
     pod_labels: pulumi.Output[dict[str, str]]
     """Labels of its pods, to select them by."""
     annotations: pulumi.Output[dict[str, str]]
-    """Annotations of a TrainJob whose nodes are to be placed in one place of the same level."""
+    """Annotations of a TrainJob whose nodes are placed in one domain of the same level."""
 
     def __init__(self, name: str, args: DataCacheArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("DataCache", name, args, opts)

@@ -45,7 +45,7 @@ class NodeClaimsArgs(TypedDict, total=False):
     """Absent: that of a NodePool that allows the instance type, else that of the cloud in the catalog."""
     taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
     capacity_type: pulumi.Input[str]
-    """How nodes for Workspaces are paid for, where a Workspace does not say it: `spot`, `on-demand`, or `any` of
+    """How nodes for Workspaces are paid for, if a Workspace does not set it: `spot`, `on-demand`, or `any` of
     them; absent: as the provider chooses."""
     storage_gib: pulumi.Input[int]
     """Ephemeral storage that a NodeClaim requests, GiB, if no preset determines it; absent: none."""
@@ -75,13 +75,13 @@ class DeclaredPresetArgs(TypedDict, total=False):
     spans_nodes: pulumi.Input[bool]
     """Whether one replica may run on several nodes."""
     gated: pulumi.Input[bool]
-    """Whether the model is given only to those who accepted its license, so that Workspaces need a token."""
+    """Whether the model is available only to users who accepted its license, so that Workspaces need a token."""
     options: pulumi.Input[dict[str, pulumi.Input[str]]]
-    """Options of vLLM that the model needs, without the leading dashes; empty text for one without a value."""
+    """Options of vLLM, without the leading dashes; an empty string for an option without a value."""
 
 
 class ModelHubArgs(TypedDict, total=False):
-    """The hub that the controller reads models from, in Hugging Face's layout of addresses."""
+    """The hub from which the controller reads models, with Hugging Face's URL layout."""
 
     endpoint: pulumi.Input[str]
     """Address of the hub, or of a mirror (Hugging Face's HF_ENDPOINT)."""
@@ -130,8 +130,8 @@ class DemandArgs(TypedDict, total=False):
     """How long a pod must be unschedulable before a node is requested for it. A rolling update that frees GPUs in the
     meantime then requests none."""
     wait_seconds: pulumi.Input[int]
-    """How long a pod waits for nodes that were requested after it was created, where these suffice for all pods; then
-    a node is requested for it anyway."""
+    """How long a pod waits for requested nodes that suffice for all pods, if they were requested after it was created;
+    then a node is requested for it anyway."""
     gpu_tflops: pulumi.Input[Mapping[str, pulumi.Input[float]]]
     """TFLOPS (FP16, dense) of one GPU by product, where they differ from the built-in table or are not in it. Shares
     in TFLOPS are fractions of it."""
@@ -153,11 +153,11 @@ class DemandArgs(TypedDict, total=False):
     pause_seconds: pulumi.Input[int]
     """How long no capacity is requested for a demand after its last retry; then it starts again."""
     retention_seconds: pulumi.Input[int]
-    """How long the GPUDemand of a demand that is over is kept."""
+    """How long the GPUDemand of a completed demand is kept."""
     headroom: pulumi.Input[list[pulumi.Input[HeadroomArgs]]]
     """Only for the provisioner `capacity-buffer`."""
     shared_devices: pulumi.Input[list[pulumi.Input[SharedDevicesArgs]]]
-    """Devices by time-slicing, MPS or MIG that capacity is requested for, by NodePool: only with the provisioner
+    """Devices by time-slicing, MPS or MIG for which capacity is requested, by NodePool; only with the provisioner
     `trigger-pod`. The environment stack writes them where it declares no NodeOverlays."""
 
 
@@ -248,11 +248,11 @@ class EnvironmentArgs(ObjectArgs, total=False):
     """Image that serves presets."""
     byo_instance_type: pulumi.Input[str]
     """What `resource.instanceType` means on existing nodes (BYO): `refuse`: it must be empty; `narrow`: of the nodes
-    that the selector matches, those with this instance type as their label are used."""
+    that the selector matches, only those with this instance type as their label are used."""
     partial_replicas: pulumi.Input[str]
-    """Whether a Workspace is accepted on existing nodes (BYO) that not all of its replicas fit now; the others wait."""
+    """Whether a Workspace is accepted on existing nodes (BYO) if not all of its replicas fit now; the others wait."""
     weights: pulumi.Input[WeightsArgs]
-    """Where the files of presets are kept, for Workspaces that do not say it; absent: on the node's disk, as long as
+    """Where the files of presets are kept, for Workspaces that do not set it; absent: on the node's disk, as long as
     the pod exists."""
     presets: pulumi.Input[list[pulumi.Input[DeclaredPresetArgs]]]
     """Models that Workspaces may name besides those of the built-in catalog; they take precedence over it."""

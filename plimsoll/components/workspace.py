@@ -61,7 +61,7 @@ class PresetOptionsArgs(TypedDict, total=False):
 
 
 class ModelParametersArgs(TypedDict, total=False):
-    """What is known of a model: the size of its files, and its `config.json`."""
+    """The data of a model: the size of its files, and its `config.json`."""
 
     size_gib: pulumi.Input[float]
     """Weights as files, GiB: `metadata.total_size` of the safetensors index."""
@@ -75,7 +75,7 @@ class PresetArgs(TypedDict, total=False):
     name: pulumi.Input[str]
     preset_options: pulumi.Input[PresetOptionsArgs]
     parameters: pulumi.Input[ModelParametersArgs]
-    """Figures of the model, for one that is not known by its name, or to correct them."""
+    """Data of the model, for a model that is not known by its name, or to correct the catalog."""
 
 
 class WeightsArgs(TypedDict, total=False):
@@ -85,8 +85,8 @@ class WeightsArgs(TypedDict, total=False):
     """A volume, as in a pod's `volumes` (`persistentVolumeClaim`, `hostPath`, `ephemeral`, ...). It is the server's
     Hugging Face cache (HF_HOME)."""
     read_only: pulumi.Input[bool]
-    """Whether the volume holds the files already and is only read, such as a claim that many nodes mount: nothing is
-    downloaded."""
+    """Whether the volume contains the files already and is only read, such as a claim that many nodes mount; nothing is
+    then downloaded."""
 
 
 class ServiceSettingsArgs(TypedDict, total=False):
@@ -102,7 +102,7 @@ class DataSourceArgs(TypedDict, total=False):
     """Source of data."""
 
     name: pulumi.Input[str]
-    """It names a folder and, for an adapter, the model that requests name."""
+    """Name of the folder and, for an adapter, of the model in requests."""
     image: pulumi.Input[str]
     """An image with the data in its directory `/data`."""
     image_pull_secrets: pulumi.Input[list[pulumi.Input[str]]]

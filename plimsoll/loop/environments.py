@@ -1,4 +1,4 @@
-"""The Environment that a loop serves: its stacks are named after it, so that another one needs another writer."""
+"""The Environment that a loop serves. Its stacks are named after it, so another Environment needs another writer."""
 
 from plimsoll.errors import PlimsollError
 from plimsoll.model.api import Environment

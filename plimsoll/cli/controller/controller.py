@@ -44,7 +44,7 @@ class Controller:
         self._stopping = stopping
 
     def run(self) -> None:
-        """Until a signal comes. Raises what no later round could mend, such as errors of the settings."""
+        """Runs until a signal arrives. Raises errors that no later round can fix, such as invalid settings."""
         identity = self._waited_out(lambda: cluster_identity(self._connection))
         self._service.metrics.of(cluster=identity.uid)
         while not self._stopping.requested:
@@ -66,7 +66,7 @@ class Controller:
         self._service.status.become(Standing.STOPPING)
 
     def run_once(self, timeout: float, on_tick: Callable[[Tick], bool], look_again: float) -> None:
-        """For a job: until `on_tick` says so. Raises the first error."""
+        """Runs for a job until `on_tick` returns False. Raises the first error."""
         began = time.monotonic()
         environment = self.environment(timeout)
         with self.session(environment, max(0.0, timeout - (time.monotonic() - began))) as loop:

@@ -1,5 +1,5 @@
-"""Errors at the start that pass by themselves are waited out: a restart would lose the synced watches, and a kubelet
-waits minutes before it starts a container again that has ended often."""
+"""Retries transient errors at the start: a restart would lose the synced watches, and the kubelet delays restarts of a
+container that has ended often."""
 
 import time
 from collections.abc import Callable
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 def passes(error: BaseException) -> bool:
-    """Whether it may be over by itself; 409: another writer was a moment earlier."""
+    """Whether the error may be transient; 409: another writer wrote first."""
     if isinstance(error, RequestError):
         return error.code in (409, 429) or error.code >= 500
     return isinstance(error, _PASSING)

@@ -20,7 +20,7 @@ StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class Service:
-    """What the controller tells: its status, and its metrics, which carry the Environment and the cluster."""
+    """The health and the metrics of the controller; metrics have labels for the Environment and the cluster."""
 
     def __init__(self) -> None:
         self.status = ControllerStatus()
@@ -94,4 +94,4 @@ def serving(host: str, port: int | None) -> Iterator[Service]:
 
 class _Quiet(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
-        """A probe each few seconds is no news."""
+        """Probes are not logged."""

@@ -1,4 +1,4 @@
-"""What the controller is about, as its health endpoints tell it."""
+"""The state of the controller, as its health endpoints report it."""
 
 import threading
 import time
@@ -13,13 +13,13 @@ every 30 s."""
 
 class Standing(StrEnum):
     SYNCING = "Syncing"
-    """The watches have not seen the whole cluster yet."""
+    """The watches are not synced yet."""
     NO_ENVIRONMENT = "NoEnvironment"
-    """Nothing is planned before the cluster has an Environment."""
+    """The watches are synced, and the cluster has no Environment."""
     STANDBY = "Standby"
-    """Another controller holds the Lease; the watches are synced."""
+    """The watches are synced, and another controller holds the Lease."""
     ACTIVE = "Active"
-    """It holds the Lease."""
+    """This controller holds the Lease."""
     STOPPING = "Stopping"
 
 
@@ -35,7 +35,7 @@ class ControllerStatus:
         self._beat = clock()
 
     def beat(self) -> None:
-        """A round begins, or the controller still waits for what it waits for."""
+        """Records that a round begins, or that the controller is still waiting."""
         with self._lock:
             self._beat = self._clock()
 
@@ -51,7 +51,7 @@ class ControllerStatus:
 
     @property
     def alive(self) -> bool:
-        """Whether a round began, or was waited for, not too long ago."""
+        """Whether a round began, or the controller waited, within STUCK_SECONDS."""
         with self._lock:
             return self._clock() - self._beat < STUCK_SECONDS
 

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT end a controller gracefully, whatever it is about."""
+"""Graceful shutdown of the controller on SIGTERM and SIGINT."""
 
 import signal
 from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ SCHEDULER: Final = "plimsoll"
 
 
 class BinderSettings(Declared):
-    """What the binder binds, and how long it waits."""
+    """Which pods the binder binds, and how long it waits."""
 
     reservation: ReservationSettings
     scheduler_name: str = Field(default=SCHEDULER, min_length=1, max_length=253)

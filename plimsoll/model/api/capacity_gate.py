@@ -25,7 +25,7 @@ class CapacityGateSpec(Declared):
     namespaces: tuple[_Name, ...] = ()
     queues: tuple[_Name, ...] = ()
     whole_gpus: bool = False
-    """Also pods that request whole GPUs, until their queue admits them."""
+    """Whether pods that request whole GPUs get the gate, too, until their queue admits them."""
 
     @model_validator(mode="after")
     def _somebody(self) -> "CapacityGateSpec":

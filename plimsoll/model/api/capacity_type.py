@@ -4,4 +4,4 @@ from typing import Final, Literal
 
 CapacityType = Literal["spot", "on-demand", "any"]
 SPOT: Final = ("spot", "any")
-"""Choices with which a node may be a spot instance."""
+"""Values with which a node may be a spot instance."""

@@ -26,16 +26,16 @@ class DeltaChange(Reported):
     """At most 3 of the objects."""
     reason: str = ""
     failure: str = ""
-    """Why it was not done; empty if it was."""
+    """Why the operations failed; empty if they succeeded."""
 
 
 class DeltaRecord(Reported):
     """One delta."""
 
     time: str
-    """RFC 3339: when it had been applied."""
+    """RFC 3339: when the delta was applied."""
     seconds: Annotated[float, Field(ge=0)] = 0.0
-    """The longest of its stack updates."""
+    """Duration of its longest stack update, in seconds."""
     stacks: tuple[str, ...] = ()
     """Capacity stacks that it updated; `pulumi stack history` lists their updates."""
     changes: tuple[DeltaChange, ...] = ()

@@ -68,8 +68,8 @@ class DemandSettings(Declared):
     """How long a pod must be unschedulable before a node is requested for it. A rolling update that frees GPUs in the
     meantime then requests none."""
     wait_seconds: int = Field(default=300, ge=0, le=86400)
-    """How long a pod waits for nodes that were requested after it was created, where these suffice for all pods; then
-    a node is requested for it anyway."""
+    """How long a pod waits for requested nodes that suffice for all pods, if they were requested after it was created;
+    then a node is requested for it anyway."""
     namespace: TriggerNamespace = TRIGGER_NAMESPACE
     """Namespace of trigger pods and of the other provisioners' objects; the foundation creates it with its admission
     rules."""
@@ -88,11 +88,11 @@ class DemandSettings(Declared):
     pause_seconds: int = Field(default=1800, ge=1)
     """How long no capacity is requested for a demand after its last retry; then it starts again."""
     retention_seconds: int = Field(default=600, ge=0)
-    """How long the GPUDemand of a demand that is over is kept."""
+    """How long the GPUDemand of a completed demand is kept."""
     headroom: tuple[Headroom, ...] = ()
     """Only for the provisioner `capacity-buffer`."""
     shared_devices: tuple[SharedDevices, ...] = Field(default=(), max_length=256)
-    """Devices by time-slicing, MPS or MIG that capacity is requested for, by NodePool: only with the provisioner
+    """Devices by time-slicing, MPS or MIG for which capacity is requested, by NodePool; only with the provisioner
     `trigger-pod`. The environment stack writes them where it declares no NodeOverlays."""
 
     @field_validator("label_prefix")

@@ -77,7 +77,7 @@ class NodeClaims(Declared):
     """Absent: that of a NodePool that allows the instance type, else that of the cloud in the catalog."""
     taints: tuple[DeclaredTaint, ...] = (DeclaredTaint(key="sku", value="gpu"),)
     capacity_type: CapacityType | None = None
-    """How nodes for Workspaces are paid for, where a Workspace does not say it: `spot`, `on-demand`, or `any` of them;
+    """How nodes for Workspaces are paid for, if a Workspace does not set it: `spot`, `on-demand`, or `any` of them;
     absent: as the provider chooses."""
     storage_gib: int | None = Field(default=None, ge=1)
     """Ephemeral storage that a NodeClaim requests, GiB, if no preset determines it; absent: none.
@@ -121,17 +121,17 @@ class EnvironmentSpec(Declared):
     """Image that serves presets."""
     byo_instance_type: Literal["refuse", "narrow"] = "refuse"
     """What `resource.instanceType` means on existing nodes (BYO): `refuse`: it must be empty; `narrow`: of the nodes
-    that the selector matches, those with this instance type as their label are used."""
+    that the selector matches, only those with this instance type as their label are used."""
     partial_replicas: Literal["allow", "refuse"] = "allow"
-    """Whether a Workspace is accepted on existing nodes (BYO) that not all of its replicas fit now; the others wait."""
+    """Whether a Workspace is accepted on existing nodes (BYO) if not all of its replicas fit now; the others wait."""
     weights: Weights | None = None
-    """Where the files of presets are kept, for Workspaces that do not say it; absent: on the node's disk, as long as
+    """Where the files of presets are kept, for Workspaces that do not set it; absent: on the node's disk, as long as
     the pod exists."""
     presets: tuple[DeclaredPreset, ...] = Field(default=(), max_length=256)
     """Models that Workspaces may name besides those of the built-in catalog; they take precedence over it."""
     model_hub: ModelHub | None = None
-    """The hub that the controller reads models from that Workspaces name as `org/name` and nobody declares; absent:
-    none, and such a Workspace is refused."""
+    """The hub from which the controller reads models that Workspaces name as `org/name` and that are not declared;
+    absent: none, and such a Workspace is refused."""
     demand: DemandSettings = DemandSettings()
     """How capacity is provided for pods with GPU requests that the cluster cannot place."""
 

@@ -132,7 +132,7 @@ class GPUDemand(ObservedObject):
 
 
 class PodState(StrEnum):
-    """What an event on a waiting pod is about; its reason."""
+    """Reason of an event on a pending pod."""
 
     REQUESTED = "CapacityRequested"
     KEPT_OUT = "KeptOutByQueue"
@@ -140,7 +140,7 @@ class PodState(StrEnum):
 
 
 class PodNote(Observed):
-    """What is said on a waiting pod."""
+    """An event on a pending pod."""
 
     uid: str
     namespace: str
@@ -155,7 +155,7 @@ class PodNote(Observed):
 
 
 class DemandReport(Observed):
-    """The status to write to the GPUDemand of that name; None: it is over, and its object is deleted."""
+    """The status to write to the GPUDemand of that name; None: the demand is completed, and the object is deleted."""
 
     name: str
     status: GPUDemandStatus | None

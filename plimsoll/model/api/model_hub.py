@@ -17,7 +17,7 @@ Organization = Annotated[str, Field(min_length=1, max_length=96)]
 
 
 class ModelHub(Declared):
-    """The hub that the controller reads models from, in Hugging Face's layout of addresses."""
+    """The hub from which the controller reads models, with Hugging Face's URL layout."""
 
     endpoint: str = Field(
         default="https://huggingface.co", max_length=1024, pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"

@@ -1,4 +1,4 @@
-"""Figures of a model that is not in the built-in catalog."""
+"""Data of a model that is not in the built-in catalog."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from plimsoll.model.meta import Declared
 
 
 class ModelParameters(Declared):
-    """What is known of a model: the size of its files, and its `config.json`."""
+    """The data of a model: the size of its files, and its `config.json`."""
 
     size_gib: Annotated[float, Field(gt=0, le=1_000_000)] = Field(alias="sizeGiB")
     """Weights as files, GiB: `metadata.total_size` of the safetensors index."""
@@ -26,6 +26,6 @@ class DeclaredPreset(ModelParameters):
     spans_nodes: bool = True
     """Whether one replica may run on several nodes."""
     gated: bool = False
-    """Whether the model is given only to those who accepted its license, so that Workspaces need a token."""
+    """Whether the model is available only to users who accepted its license, so that Workspaces need a token."""
     options: dict[str, str] = Field(default_factory=dict)
-    """Options of vLLM that the model needs, without the leading dashes; empty text for one without a value."""
+    """Options of vLLM, without the leading dashes; an empty string for an option without a value."""

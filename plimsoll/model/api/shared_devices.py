@@ -9,7 +9,7 @@ from plimsoll.model.meta import Declared
 
 
 class DeviceSharing(NamedTuple):
-    """What pods request of a GPU."""
+    """The extended resource that pods request for parts of a GPU."""
 
     resource: str = ""
     """The extended resource; empty: the Environment's, for whole GPUs."""

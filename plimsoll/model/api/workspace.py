@@ -133,7 +133,7 @@ class WorkspaceStatus(Reported):
     selector: str = ""
     """Label selector of the pods, for the scale subresource."""
     context_length: int | None = Field(default=None, validation_alias="contextLength")
-    """Tokens of the longest sequence that a preset's server takes."""
+    """Tokens of the longest sequence that a preset's server accepts."""
     serving: str = ""
     """How the GPUs of a replica are used."""
     worker_nodes: tuple[str, ...] = Field(default=(), validation_alias="workerNodes")

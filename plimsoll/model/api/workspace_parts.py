@@ -17,7 +17,7 @@ class DataSource(Declared):
     """Source of data."""
 
     name: str | None = Field(default=None, max_length=253, pattern=r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$")
-    """It names a folder and, for an adapter, the model that requests name."""
+    """Name of the folder and, for an adapter, of the model in requests."""
     image: str | None = Field(default=None, min_length=1, max_length=1024)
     """An image with the data in its directory `/data`."""
     image_pull_secrets: tuple[Name, ...] = Field(default=(), max_length=16)
@@ -75,7 +75,7 @@ class Preset(Declared):
     name: str = Field(min_length=1, max_length=253)
     preset_options: PresetOptions | None = None
     parameters: ModelParameters | None = None
-    """Figures of the model, for one that is not known by its name, or to correct them."""
+    """Data of the model, for a model that is not known by its name, or to correct the catalog."""
 
 
 class Weights(Declared):
@@ -85,8 +85,8 @@ class Weights(Declared):
     """A volume, as in a pod's `volumes` (`persistentVolumeClaim`, `hostPath`, `ephemeral`, ...). It is the server's
     Hugging Face cache (HF_HOME)."""
     read_only: bool = False
-    """Whether the volume holds the files already and is only read, such as a claim that many nodes mount: nothing is
-    downloaded."""
+    """Whether the volume contains the files already and is only read, such as a claim that many nodes mount; nothing is
+    then downloaded."""
 
 
 class ServiceSettings(Declared):

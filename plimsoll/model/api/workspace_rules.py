@@ -22,7 +22,7 @@ PARTITION_FORBIDDEN: Final = (
 
 
 def instance_type_violation(instance_type: str | None, *, auto_provisioning: bool, narrows: bool = False) -> str | None:
-    """What is wrong with a Workspace's `resource.instanceType` in that mode; None if nothing is.
+    """The violation of a Workspace's `resource.instanceType` in that mode; None if there is none.
 
     `narrows` is whether it may narrow the choice of existing nodes.
     """
@@ -99,7 +99,7 @@ NAMESPACE_NOT_NAMED: Final = (
 QUEUE_NOT_ALLOWED: Final = "namespace '{namespace}' may not use queue '{queue}': allowed are {allowed}"
 TYPE_NOT_ALLOWED: Final = "namespace '{namespace}' may not use instance type '{instance_type}': allowed are {allowed}"
 NONE_ALLOWED: Final = "none"
-"""Stands for an empty list."""
+"""Used in messages for an empty list."""
 
 
 class Violation(NamedTuple):
