@@ -13,14 +13,16 @@ import psutil
 
 _END_SECONDS = 60.0
 _AGAIN_SECONDS = 0.5
+_LAST = 1000
+"""Characters of a log."""
 
 
 class Loop:
-    """One `plimsoll run`, with a work folder of its own."""
+    """One `plimsoll run`, with a work folder of its own, and its log where the disk is never full."""
 
-    def __init__(self, command: list[str], environ: Mapping[str, str], folder: Path) -> None:
+    def __init__(self, command: list[str], environ: Mapping[str, str], folder: Path, log: Path) -> None:
         folder.mkdir(exist_ok=True)
-        self.log = folder / "log"
+        self.name, self.log = folder.name, log
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "--work-folder", str(folder / "work")],
@@ -62,14 +64,14 @@ class Loops:
         self._number = 0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self.ended: list[int] = []
-        """Exit codes of those that ended by themselves."""
+        self.ended: list[str] = []
+        """Exit code and last lines of those that ended by themselves."""
         self.first = self._start("0")
         self._keeping = threading.Thread(target=self._keep, name="kubelet", daemon=True)
         self._keeping.start()
 
     def _start(self, name: str) -> Loop:
-        return Loop(self._command, self._environ, self._state / f"loop-{name}")
+        return Loop(self._command, self._environ, self._state / f"loop-{name}", self._folder / f"loop-{name}.log")
 
     def beside(self) -> Loop:
         """A second writer, which is the caller's."""
@@ -107,7 +109,7 @@ class Loops:
                 process.kill()
 
     def logs(self) -> dict[str, str]:
-        return {path.parent.name: path.read_text(errors="replace") for path in self._state.glob("loop-*/log")}
+        return {path.stem: path.read_text(errors="replace") for path in self._folder.glob("loop-*.log")}
 
     def processes(self) -> list[psutil.Process]:
         """Controllers and what they started, by the state that they work on."""
@@ -120,11 +122,12 @@ class Loops:
 
     def _again(self) -> Loop:
         """In the same work folder, as a container of the same pod."""
-        return self._start(self.first.log.parent.name.removeprefix("loop-"))
+        return self._start(self.first.name.removeprefix("loop-"))
 
     def _keep(self) -> None:
         while not self._stopped.wait(_AGAIN_SECONDS):
             with self._lock:
                 if not self.first.runs:
-                    self.ended.append(self.first.process.returncode)
+                    last = self.first.log.read_text(errors="replace")[-_LAST:]
+                    self.ended.append(f"{self.first.name} ended with {self.first.process.returncode}: {last}")
                     self.first = self._again()
