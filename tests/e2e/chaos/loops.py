@@ -23,10 +23,10 @@ class Loop:
     def __init__(self, command: list[str], environ: Mapping[str, str], folder: Path, log: Path) -> None:
         folder.mkdir(exist_ok=True)
         self.name, self.log = folder.name, log
-        with self.log.open("ab") as log:
+        with log.open("ab") as output:
             self.process = subprocess.Popen(
                 [*command, "--work-folder", str(folder / "work")],
-                env=dict(environ), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                env=dict(environ), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
             )  # fmt: skip
 
     @property
