@@ -1,7 +1,7 @@
 """Applies Plans as updates of the capacity stacks: one writer, several stacks, pre-started updates."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Self
@@ -102,6 +102,15 @@ class Applier:
         """Removes capacity gates from pods; none without the Lease."""
         if self._lease.usable:
             self._pods.lift(list(lifts))
+
+    def forget_missing(self, there: Collection[str]) -> None:
+        """Has the states forget, in the background, objects that others removed from the cluster.
+
+        `there` are the UIDs of all objects that the watches show: what the states have beside them is looked for.
+        Nothing without the Lease.
+        """
+        if self._lease.usable:
+            self._stacks.forget_missing(there)
 
     @contextmanager
     def expecting(self, creations: int) -> Iterator[None]:

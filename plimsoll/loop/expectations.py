@@ -59,15 +59,15 @@ class Expectations:
         remembered = {each.name: each.status.failures for each in snapshot.gpu_demands}
         if any(remembered.get(name, 0) < failures for name, failures in self.failures.items()):
             return False
-        objects = request_objects(snapshot)
-        things: list[Owned | RequestObject] = [
-            *snapshot.node_claims,
-            *snapshot.node_pools,
-            *snapshot.workloads,
-            *objects,
-        ]
+        things = created_kinds(snapshot)
         seen = snapshot.gone.union(thing.uid for thing in things)
         alive = {thing.uid for thing in things if not thing.deleting}
         if self.deleted & alive or not self.created <= seen:
             return False
+        objects = request_objects(snapshot)
         return all(signalled(thing) == self.signalled.get(thing.name, signalled(thing)) for thing in objects)
+
+
+def created_kinds(snapshot: Snapshot) -> list[Owned | RequestObject]:
+    """The observed objects of the kinds that a Plan creates."""
+    return [*snapshot.node_claims, *snapshot.node_pools, *snapshot.workloads, *request_objects(snapshot)]

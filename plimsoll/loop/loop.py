@@ -12,7 +12,7 @@ from plimsoll.apply import Applier, Outcome
 from plimsoll.errors import PlimsollError
 from plimsoll.loop.burst import BurstGathering
 from plimsoll.loop.environments import require_same
-from plimsoll.loop.expectations import Expectations
+from plimsoll.loop.expectations import Expectations, created_kinds
 from plimsoll.loop.outlook import with_claims
 from plimsoll.loop.planned import Planned
 from plimsoll.loop.ready_signals import ReadySignals
@@ -87,6 +87,8 @@ class Loop:
             self._applier.lift(planned.plan.lifts)
             self._expect(planned.view.observed, planned.plan, outcome)
             self._report(planned, planned.plan, outcome)
+            if planned.plan.empty:
+                self._applier.forget_missing({each.uid for each in created_kinds(planned.view.observed)})
             return Tick(planned.view.observed, planned.plan, outcome, planned.seconds)
 
     def _look(self) -> Planned:

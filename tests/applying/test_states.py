@@ -2,18 +2,29 @@
 
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
 
-from plimsoll.apply import LeaseLostError, LockedError, LockHolder, OtherClusterError, StateUnreadableError
+from plimsoll.apply import (
+    ApplySettings,
+    LeaseLostError,
+    LockedError,
+    LockHolder,
+    OtherClusterError,
+    StateUnreadableError,
+)
 from plimsoll.apply.delta import Reviewer
-from plimsoll.apply.engine import CLUSTER_TYPE, cluster_urn
-from plimsoll.apply.stacks import StateKeeper
+from plimsoll.apply.engine import CLUSTER_TYPE, ClusterProvider, cluster_urn
+from plimsoll.apply.stacks import Shard, StateKeeper
 from plimsoll.apply.state import State, declare, importable
 from plimsoll.errors import PlimsollError
+from plimsoll.labels import SHARD
 from plimsoll.model import ObjectKey
 from tests.applying.states import CLUSTER, STACK, FakeCluster, FakeLease, a_claim, a_deployment, a_record, a_state, live
 
@@ -25,6 +36,7 @@ class FakeStack:
     """A stack whose state is in memory; `locked` is the host of a dead process whose lock a command meets."""
 
     name = STACK
+    engine = SimpleNamespace(pid=None, interrupt=lambda: None, kill=lambda: None)
 
     def __init__(self, state: State | None, locked: str = "") -> None:
         self.state = state
@@ -56,6 +68,9 @@ class FakeStack:
         assert stack == self.name
         return self.state
 
+    def prune(self, stack: str, keep: int) -> None:
+        """There is no history."""
+
     def tag(self, stack: str) -> str | None:
         return self.state.tag if self.state else "missing"
 
@@ -75,6 +90,25 @@ def a_keeper(stack: FakeStack, *objects: dict[str, Any], held: bool = True) -> S
     keeper = StateKeeper(fake, fake, Reviewer(FakeCluster(*objects)), lease, CLUSTER)
     keeper.read()
     return keeper
+
+
+@contextmanager
+def a_shard(stack: FakeStack, cluster: FakeCluster, tmp_path: Path) -> Iterator[Shard]:
+    """Of a stack whose state was read when its writer started."""
+    fake: Any = stack
+    lease: Any = FakeLease()
+    shard = Shard(
+        fake,
+        backend=fake,
+        reviewer=Reviewer(cluster),
+        provider=ClusterProvider({}, {}, "4.34.0", CLUSTER, lambda: None),
+        settings=ApplySettings(environment="test", work_folder=tmp_path),
+        lease=lease,
+        on_idle=lambda: None,
+    )
+    shard.recover().result()
+    yield shard
+    shard.close()
 
 
 def pending(operation: str, obj: dict[str, Any]) -> dict[str, Any]:
@@ -239,3 +273,44 @@ def test_what_is_neither_stack_nor_provider_nor_object_is_foreign() -> None:
     guest = {"urn": f"urn:pulumi:{STACK}::plimsoll::custom:index:Guest::guest", "type": "custom:index:Guest"}
     exported = {"version": 3, "deployment": {**content, "resources": [*content["resources"], guest]}}
     assert State.read(STACK, orjson.dumps(exported), None).foreign == (guest["urn"],)
+
+
+def test_what_others_removed_is_forgotten_without_a_delta(tmp_path: Path) -> None:
+    objects = live(CLAIM), live(a_claim("stays"))
+    stack, cluster = FakeStack(a_state(*objects)), FakeCluster(*objects)
+    with a_shard(stack, cluster, tmp_path) as shard:
+        shard.forget_missing({"uid-claim", "uid-stays"})
+        del cluster.objects[KEY]
+        shard.forget_missing({"uid-stays"})
+    assert names(shard.state) == {"stays"}
+    assert stack.commands.count("import") == 1
+
+
+def test_what_others_remove_one_after_the_other_is_not_forgotten_one_by_one(tmp_path: Path) -> None:
+    objects = [live(a_claim(f"claim-{number}")) for number in range(5)]
+    stack, cluster = FakeStack(a_state(*objects)), FakeCluster(*objects)
+    there = {each["metadata"]["uid"] for each in objects}
+    with a_shard(stack, cluster, tmp_path) as shard:
+        for each in objects:
+            del cluster.objects[ObjectKey.of(each)]
+            there.remove(each["metadata"]["uid"])
+            shard.forget_missing(there)
+            shard.call_off().result()
+    assert stack.commands.count("import") == 1
+
+
+def test_what_no_watch_shows_and_is_there_all_the_same_is_looked_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plimsoll.apply.stacks.shard._FORGET_SECONDS", 0.0)
+    hidden = live(CLAIM)
+    del hidden["metadata"]["labels"][SHARD]
+    stack, cluster = FakeStack(a_state(live(CLAIM))), FakeCluster(hidden)
+    with a_shard(stack, cluster, tmp_path) as shard:
+        cluster.looked_at.clear()
+        for _ in range(3):
+            shard.forget_missing(set())
+            shard.call_off().result()
+    assert cluster.looked_at == ["claim"]
+    assert names(shard.state) == {"claim"}
+    assert stack.commands == []

@@ -1,6 +1,6 @@
 """Ticks of the loop: a burst is one delta, and own writes are awaited before the next plan."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -27,6 +27,7 @@ class Cluster:
         self.applied: list[Plan] = []
         self.expected: list[int] = []
         self.reported: list[Snapshot] = []
+        self.there: list[Collection[str]] = []
 
     def loop(self) -> Loop:
         return Loop(cast(Observer, self), cast(Applier, self), cast(Reporter, self), lambda: self.now)
@@ -64,6 +65,9 @@ class Cluster:
     def resources(self) -> list[OwnedResource]:
         made = [each.key for plan in self.applied for each in plan.creations]
         return [OwnedResource("stack", key, f"uid-{key.name}", "urn") for key in made]
+
+    def forget_missing(self, there: Collection[str]) -> None:
+        self.there.append(there)
 
     def report(self, snapshot: Snapshot, plan: Plan, now: datetime, failures: object, stacks: object) -> None:
         self.reported.append(snapshot)
@@ -113,6 +117,19 @@ def test_nothing_is_planned_until_the_last_delta_is_seen() -> None:
     tick = loop.tick()
     assert tick.plan is not None
     assert tick.plan.empty
+
+
+def test_states_are_compared_with_what_is_seen_once_the_last_delta_is_seen() -> None:
+    before = wanting(1)
+    cluster = Cluster(before)
+    loop = cluster.loop()
+    loop.tick()
+    cluster.now += timedelta(seconds=1)
+    loop.tick()
+    assert cluster.there == []
+    cluster.seen = [after(before, cluster.applied[0])]
+    loop.tick()
+    assert cluster.there == [{f"uid-{each.key.name}" for each in cluster.applied[0].creations}]
 
 
 def test_a_claim_that_came_and_went_unseen_does_not_hold_up_the_next_plan() -> None:

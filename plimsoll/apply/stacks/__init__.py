@@ -6,6 +6,7 @@ The phases of a stack's life, and what leads from one to the next, are drawn in 
 from plimsoll.apply.stacks.keeper import StateKeeper
 from plimsoll.apply.stacks.life import TRANSITIONS, Act, Event, Life, Phase
 from plimsoll.apply.stacks.locks import break_stale
+from plimsoll.apply.stacks.shard import Shard
 from plimsoll.apply.stacks.stacks import Stacks
 from plimsoll.apply.stacks.update import Updates
 
@@ -15,6 +16,7 @@ __all__ = [
     "Event",
     "Life",
     "Phase",
+    "Shard",
     "Stacks",
     "StateKeeper",
     "Updates",

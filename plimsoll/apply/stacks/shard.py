@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
@@ -32,6 +32,8 @@ _MOST_TRIES: Final = 4
 """A state that does not come in order after so many tries never will."""
 _REST_SECONDS: Final = 30.0
 """After no update could be pre-started: deltas are applied without meanwhile."""
+_FORGET_SECONDS: Final = 30.0
+"""What others remove within this time is forgotten together: the state is edited while no engine runs."""
 
 log = structlog.get_logger(__name__)
 
@@ -65,6 +67,9 @@ class Shard:
         self._ready_at = 0.0
         self._pre_starting = False
         self._rests_until = 0.0
+        self._forgets_at = 0.0
+        self._looked_for: set[str] = set()
+        """UIDs that no watch shows, and that are in the cluster all the same."""
         self._on_idle = on_idle
         self._due = 0
         """How many tasks run or wait."""
@@ -130,6 +135,17 @@ class Shard:
     def recover(self) -> "Future[None]":
         """Clears what a killed writer left: locks and pending operations."""
         return self._submit(self._recover)
+
+    def forget_missing(self, there: Collection[str]) -> None:
+        """Drops from the state what is neither among the UIDs `there` nor in the cluster; nothing while it is busy.
+
+        What is in the cluster all the same is looked for once.
+        """
+        missing = {uid for each in self.state.resources.values() if (uid := each.uid) not in there}
+        self._looked_for &= missing
+        if missing > self._looked_for and self.idle and time.monotonic() >= self._forgets_at:
+            self._forgets_at = time.monotonic() + _FORGET_SECONDS
+            self._submit(lambda: self._forget(missing))
 
     def adopt(self, objects: list[Manifest]) -> "Future[None]":
         """Writes live objects of ours into the state, which lost them."""
@@ -262,6 +278,14 @@ class Shard:
             return
         if progress.error is not None and not progress.failed:  # those were told
             log.warning("the update ended with an error", stack=self.name, error=progress.error.message)
+        self._tidy()
+
+    def _forget(self, missing: set[str]) -> None:
+        if self._tidy():
+            self._looked_for = missing
+
+    def _tidy(self) -> bool:
+        """Brings the state and the history in order; whether that was done."""
         try:
             self._keeper.read()
             self._backend.prune(self.name, self._history)
@@ -271,6 +295,9 @@ class Shard:
             log.debug("left as it is", stack=self.name, reason=error.message)
         except PlimsollError as error:
             log.warning("cannot repair the stack", stack=self.name, error=error.message)
+        else:
+            return True
+        return False
 
     def _recover(self) -> None:
         self._updates.end()

@@ -1,7 +1,7 @@
 """The capacity stacks of one environment: which there are, which take new objects, and which are pre-started."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from functools import cached_property
 from pathlib import Path
@@ -125,6 +125,11 @@ class Stacks:
         for stack, objects in lost.items():
             log.warning("adopting objects that are missing in the state", stack=stack, objects=len(objects))
         _all_of(self[stack].adopt(objects) for stack, objects in lost.items())
+
+    def forget_missing(self, there: Collection[str]) -> None:
+        """Drops from the states, in the background, what is neither among the UIDs `there` nor in the cluster."""
+        for shard in self:
+            shard.forget_missing(there)
 
     def drain(self) -> list[ObjectKey]:
         """Deletes every object of every stack, then the stacks. Nothing is pre-started until `wake`."""

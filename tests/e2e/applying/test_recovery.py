@@ -260,6 +260,23 @@ def test_objects_that_the_state_has_lost_are_adopted(settings: ApplySettings, cl
         assert set(names(writer.drain())) == {"found-0", "found-1", "found-2"}
 
 
+def test_what_others_removed_leaves_the_state_without_a_delta(settings: ApplySettings, cluster: Kube) -> None:
+    with a_writer(settings) as writer:
+        writer.apply(creating(a_claim("others-0"), a_claim("others-1")))
+        pre_started(writer)
+        stack = writer.resources()[0].stack
+        cluster.delete(*NODE_CLAIM, "others-0")
+
+        writer.forget_missing(set(claims(cluster, "others-").values()))
+
+        def known() -> list[str]:
+            return [each["id"] for each in checkpoint(settings, stack)["resources"] if "others-" in each["urn"]]
+
+        await_condition(lambda: known() == ["others-1"], message="a state without the object")
+        pre_started(writer)
+        assert names(writer.apply(creating(a_claim("others-2"))).created) == ["others-2"]
+
+
 def test_an_interrupt_from_a_handler_ends_a_running_delta(settings: ApplySettings, cluster: Kube) -> None:
     with a_writer(settings) as writer:
         pre_started(writer)

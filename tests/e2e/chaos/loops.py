@@ -89,13 +89,6 @@ class Loops:
             self.first.kill(group=group)
             self.first = self._again()
 
-    def restart(self) -> int:
-        """SIGTERM to the first, another in its place, and the exit code."""
-        with self._lock:
-            code = self.first.stop()
-            self.first = self._again()
-        return code
-
     def stop(self) -> int:
         self._stopped.set()
         self._keeping.join()
