@@ -8,7 +8,7 @@ import structlog
 
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
 from plimsoll.model import ObjectKey, Plan, Snapshot, Withheld
-from plimsoll.model.api import DeltaRecord, Environment, WorkspaceRef, WorkspaceStatus
+from plimsoll.model.api import Environment, WorkspaceRef, WorkspaceStatus
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import AppliedClaims, WorkspaceNodes
 from plimsoll.report.conditions import differs, environment_status, refused_status, status_of
@@ -41,11 +41,11 @@ Key = tuple[str, str]
 
 
 class _Known(NamedTuple):
-    """The newest status of a Workspace, its resource version in the snapshot, and the newest one that is known."""
+    """The newest status of a Workspace that is known, its resource version, and those that do not show it."""
 
-    seen: str
     version: str
     status: WorkspaceStatus
+    past: frozenset[str] = frozenset()
 
 
 class Reporter:
@@ -103,7 +103,7 @@ class Reporter:
         on_pods = self._pod_events.of(plan.demands)
         self._recorder.record((*summed_up(events, snapshot.environment), *on_pods), now)
         deltas = self._history.with_delta(snapshot.environment.status.deltas, plan, failures or {}, stacks or {}, now)
-        self._writer.write(_environment(snapshot.environment, holdings, deltas))
+        self._writer.write(self._environment(snapshot.environment, environment_status(holdings) | recorded(deltas)))
         changes = self._finalizers.due(finalizing(snapshot, plan, failures or {}, now))
         self._writer.write(writes, deferred={change.ref.uid for change in changes})
         self._finalizers.write(changes)
@@ -127,15 +127,15 @@ class Reporter:
 
     def _known(self, snapshot: Snapshot) -> Mapping[Key, _Known]:
         invalid = {each.ref.uid: each.ref for each in snapshot.invalid_workspaces}
-        self._writer.forget_all_but({each.uid for each in snapshot.workspaces} | invalid.keys())
+        there = {each.uid for each in snapshot.workspaces} | invalid.keys() | {snapshot.environment.uid}
+        self._writer.forget_all_but(there)
         self._unreadable = {uid: known for uid, known in self._unreadable.items() if uid in invalid}
         for uid, ref in invalid.items():
             # It is small, and read only once.
             if uid not in self._unreadable and (found := self._read(ref)) is not None:
                 self._unreadable[uid] = found
         known = {
-            each.key: self._newest(each.uid, _Known(each.resource_version, each.resource_version, each.status))
-            for each in snapshot.workspaces
+            each.key: self._newest(each.uid, _Known(each.resource_version, each.status)) for each in snapshot.workspaces
         }
         for uid, read in self._unreadable.items():
             known[(invalid[uid].namespace, invalid[uid].name)] = self._newest(uid, read)
@@ -143,10 +143,26 @@ class Reporter:
 
     def _newest(self, uid: str, known: _Known) -> _Known:
         """A written status that the watch has not delivered yet is newer than the snapshot."""
-        written = self._writer.latest(uid)
-        if written is None or written.seen != known.seen:
+        written = self._writer.newer(uid, known.version)
+        if written is None:
             return known
-        return _Known(known.seen, written.version, WorkspaceStatus.model_validate(written.status))
+        return _Known(written.version, WorkspaceStatus.model_validate(written.status), written.past)
+
+    def _environment(self, environment: Environment, status: dict[str, Any]) -> Iterator[StatusWrite]:
+        """Nothing without an Environment object, whose defaults have no UID."""
+        before = environment.status
+        known: dict[str, Any] = {
+            "nodeClaims": before.node_claims,
+            "nodePools": before.node_pools,
+            "workloads": before.workloads,
+        }
+        known |= recorded(before.deltas)
+        version, past = environment.resource_version, frozenset[str]()
+        if (written := self._writer.newer(environment.uid, version)) is not None:
+            known, version, past = written.status, written.version, written.past
+        if environment.uid and status != known:
+            past |= {version}
+            yield StatusWrite("Environment", "", environment.name, environment.uid, version, past, status)
 
     def _read(self, ref: WorkspaceRef) -> _Known | None:
         """The status of a Workspace with invalid fields; None if it cannot be read."""
@@ -160,7 +176,7 @@ class Reporter:
             status = WorkspaceStatus.model_validate(raw.get("status") or {})
         except ValueError:
             status = WorkspaceStatus()
-        return _Known(version, version, status)
+        return _Known(version, status)
 
 
 def _workspaces(
@@ -178,7 +194,8 @@ def _workspaces(
         else:
             status = status_of(workspace, verdict, holdings, now, before.status)
         if differs(before.status, status):
-            yield StatusWrite(WORKSPACE, ref.namespace, ref.name, ref.uid, before.seen, before.version, status)
+            past = before.past | {before.version}
+            yield StatusWrite(WORKSPACE, ref.namespace, ref.name, ref.uid, before.version, past, status)
 
 
 def _provisioning_events(writes: Iterable[StatusWrite], known: Mapping[Key, _Known]) -> Iterator[Event]:
@@ -188,20 +205,3 @@ def _provisioning_events(writes: Iterable[StatusWrite], known: Mapping[Key, _Kno
         before = known[ref.namespace, ref.name].status
         events = (provisioning_event(ref, before, status), interruption_event(ref, before, status))
         yield from (event for event in events if event is not None)
-
-
-def _environment(
-    environment: Environment, holdings: WorkspaceNodes, deltas: tuple[DeltaRecord, ...]
-) -> Iterator[StatusWrite]:
-    """Nothing without an Environment object, whose defaults have no UID."""
-    status = environment_status(holdings) | recorded(deltas)
-    before = environment.status
-    known: dict[str, Any] = {
-        "nodeClaims": before.node_claims,
-        "nodePools": before.node_pools,
-        "workloads": before.workloads,
-    }
-    known |= recorded(before.deltas)
-    if environment.uid and status != known:
-        version = environment.resource_version
-        yield StatusWrite("Environment", "", environment.name, environment.uid, version, version, status)

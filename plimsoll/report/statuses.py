@@ -28,10 +28,10 @@ class StatusWrite(NamedTuple):
     """Empty for a cluster-scoped kind."""
     name: str
     uid: str
-    seen: str
-    """The resource version in the snapshot that the status was computed from."""
     version: str
-    """The newest known: a write of the status ignores a wrong UID, but not a wrong version."""
+    """The newest resource version that is known: a write of the status ignores a wrong UID, but not a wrong version."""
+    past: frozenset[str]
+    """The object's versions that do not show the status, as it is known: a snapshot with one of them lags behind."""
     status: dict[str, Any]
 
     @property
@@ -55,8 +55,12 @@ def path_of(kind: str, namespace: str, name: str) -> str:
     return f"/apis/{API_VERSION}{within}/{kind.lower()}s/{name}"
 
 
-class StatusWriter(LatestWriter[StatusWrite, str]):
-    """Takes statuses and writes the latest of each object; failures are logged, never raised."""
+class StatusWriter(LatestWriter[StatusWrite, StatusWrite | None]):
+    """Takes statuses and writes the latest of each object; failures are logged, never raised.
+
+    What our own writes made of an object's version is known at once, and not only when the watch shows it: the next
+    write would otherwise meet a conflict.
+    """
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(WRITERS, "status")
@@ -83,15 +87,19 @@ class StatusWriter(LatestWriter[StatusWrite, str]):
             self._held.discard(uid)
             write = self._promised.get(uid)
             if version and write is not None and uid not in self._busy:
-                self._promised[uid] = write._replace(version=version)
-                if uid in self._waiting:
+                unwritten = uid in self._waiting
+                past = write.past | {write.version} | ({version} if unwritten else set())
+                self._promised[uid] = write._replace(version=version, past=past)
+                if unwritten:
                     self._waiting[uid] = self._promised[uid]
         self._begin(1)
 
-    def latest(self, uid: str) -> StatusWrite | None:
-        """The last status taken for the object, unless it could not be written."""
+    def newer(self, uid: str, version: str) -> StatusWrite | None:
+        """The last status taken for the object where a snapshot of that version lags behind it; None where it does not,
+        or where the status could not be written."""
         with self._lock:
-            return self._promised.get(uid)
+            write = self._promised.get(uid)
+        return write if write is not None and version in write.past else None
 
     def forget_all_but(self, uids: Collection[str]) -> None:
         """Drops what is known of objects that are gone."""
@@ -101,8 +109,8 @@ class StatusWriter(LatestWriter[StatusWrite, str]):
     def _may_begin(self, key: str) -> bool:
         return key not in self._held
 
-    def _write(self, item: StatusWrite) -> str:
-        """The new resource version; empty where it is not written."""
+    def _write(self, item: StatusWrite) -> StatusWrite | None:
+        """With the new resource version; None where it is not written."""
         try:
             return self._apply(item)
         except ConnectionFailedError as error:
@@ -110,15 +118,19 @@ class StatusWriter(LatestWriter[StatusWrite, str]):
         except RequestError as error:
             if error.code not in (404, 409):  # gone, or changed again: the watch will tell
                 log.warning("cannot write status", object=identify(item.manifest), error=error.message)
-        return ""
+        return None
 
-    def _wrote(self, key: str, item: StatusWrite, result: str) -> None:
-        if self._promised.get(key) is not item:
-            return
-        if result:
-            self._promised[key] = item._replace(version=result)
-        else:
+    def _wrote(self, key: str, item: StatusWrite, result: StatusWrite | None) -> None:
+        latest = self._promised.get(key)
+        if latest is item and result is None:
             del self._promised[key]
+        elif latest is item and result is not None:
+            self._promised[key] = result
+        elif key in self._waiting and result is not None:
+            # Taken meanwhile: it follows what has just been written.
+            waiting = self._waiting[key]
+            past = waiting.past | result.past | {result.version}
+            self._promised[key] = self._waiting[key] = waiting._replace(version=result.version, past=past)
 
     def _give_up(self, error: ConnectionFailedError) -> None:
         """Nobody there: the rest would fail as well, each after its time."""
@@ -129,7 +141,7 @@ class StatusWriter(LatestWriter[StatusWrite, str]):
             self._waiting.clear()
         log.warning("cannot write statuses", objects=dropped, error=error.message)
 
-    def _apply(self, write: StatusWrite) -> str:
+    def _apply(self, write: StatusWrite) -> StatusWrite | None:
         try:
             return self._patch(write)
         except RequestError as error:
@@ -138,11 +150,12 @@ class StatusWriter(LatestWriter[StatusWrite, str]):
         # Changed since it was seen, or another one took the name, whose status is not ours to write.
         current = self._connection.request("GET", write.path, timeout=TIMEOUT).get("metadata") or {}
         if current.get("uid") != write.uid:
-            return ""
+            return None
         return self._patch(write._replace(version=str(current.get("resourceVersion") or "")))
 
-    def _patch(self, write: StatusWrite) -> str:
+    def _patch(self, write: StatusWrite) -> StatusWrite:
         written = self._connection.request(
             "PATCH", f"{write.path}/status", write.manifest, query=QUERY, content_type=APPLY_PATCH, timeout=TIMEOUT
         )
-        return str((written.get("metadata") or {}).get("resourceVersion") or "")
+        version = str((written.get("metadata") or {}).get("resourceVersion") or "")
+        return write._replace(version=version, past=write.past | {write.version})
