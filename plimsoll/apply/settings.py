@@ -19,7 +19,7 @@ class LeaseSettings(Declared):
     name: str = "plimsoll"
     """The name does not depend on the Environment, so all writers of a cluster use the same Lease."""
     namespace: str = "plimsoll-system"
-    duration: float = Field(default=15.0, gt=0)
+    duration: float = Field(default=15.0, gt=0, le=86_400)
     """How long after the last renewal the Lease expires."""
     renew_deadline: float = Field(default=10.0, gt=0)
     """A holder that could not renew for this long counts the Lease as lost."""
@@ -73,7 +73,16 @@ class ApplySettings(Declared):
             parts.netloc not in ("", "~") or not (parts.path.startswith("/") or parts.netloc)
         ):
             raise ValueError("a file backend must name an absolute folder: file:///folder")
+        if parts.scheme in ("s3", "gs", "azblob") and not parts.netloc:
+            raise ValueError(f"must name a bucket: {parts.scheme}://bucket/prefix")
         return backend
+
+    @field_validator("secrets_provider")
+    @classmethod
+    def _known(cls, provider: str) -> str:
+        if provider not in ("passphrase", "default") and not urlsplit(provider).scheme:
+            raise ValueError("must be `passphrase`, or the URL of a key such as awskms://alias/plimsoll?region=...")
+        return provider
 
     @property
     def backend_url(self) -> str:

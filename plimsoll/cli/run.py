@@ -36,7 +36,7 @@ app = typer.Typer(add_completion=False)
 def run(  # noqa: PLR0917 - options of a command, each given by name
     once: Annotated[bool, typer.Option("--once", help="exit when nothing is left to do, for a job")] = False,
     timeout: Annotated[
-        float, typer.Option(help="seconds that --once may take, including the provisioning of nodes")
+        float, typer.Option(min=1, help="seconds that --once may take, including the provisioning of nodes")
     ] = 900.0,
     environment: EnvironmentName = None,
     kubeconfig: Kubeconfig = None,

@@ -56,6 +56,8 @@ def status(  # noqa: PLR0917 - options of a command, each given by name
     With --fleet: a table with one row for each cluster. A cluster that does not answer gets a row with the error.
     """
     if fleet is not None:
+        if kubeconfig is not None or context is not None or namespace is not None or watch:
+            raise typer.BadParameter("the clusters and contexts are those of the file, which is read once")
         _show_fleet(fleet, output)
         return
     log_to_stderr()

@@ -79,19 +79,22 @@ class Connection:
                     context=context,
                     client_configuration=configuration,
                 )
-        except (ConfigException, OSError, ValueError, TypeError, LookupError, AttributeError, yaml.YAMLError) as error:
-            source = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config")
-            raise ConnectionFailedError(
-                f"cannot connect to a cluster: kubeconfig {source}: {' '.join(str(error).split())}",
-                "set one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`",
-            ) from None
+            if not configuration.host:
+                raise ValueError("its cluster has no server")
+            connection = cls(configuration)
+        except (TypeError, LookupError, AttributeError):
+            raise _unusable(kubeconfig, "it is not a kubeconfig, or a field has the wrong type") from None
+        except ImportError as error:
+            raise _unusable(kubeconfig, f"its proxy-url needs a package that is not installed: {error}") from None
+        except (ConfigException, OSError, ValueError, yaml.YAMLError) as error:
+            raise _unusable(kubeconfig, " ".join(str(error).split())) from None
         if not configuration.verify_ssl:
             # Said once here rather than by urllib3 at every request.
             log.warning(
                 "the kubeconfig disables the verification of the server's certificate", server=configuration.host
             )
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-        return cls(configuration)
+        return connection
 
     def request(
         self,
@@ -152,6 +155,11 @@ class Connection:
         if time.monotonic() >= until:
             settings: dict[str, Any] = dict(self._configuration.auth_settings())
             headers = {setting["key"]: setting["value"] for setting in settings.values()}
+            if not all(value.isprintable() for value in headers.values()):
+                raise ConnectionFailedError(
+                    f"the cluster at {self.server} cannot be asked: the token of its user is more than one line",
+                    "renew the token in the kubeconfig",
+                )
             self._known = headers, time.monotonic() + _AUTHORIZATION_SECONDS
         return headers
 
@@ -200,6 +208,14 @@ class Connection:
                 response.close()
 
 
+def _unusable(kubeconfig: Path | None, why: str) -> ConnectionFailedError:
+    source = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config")
+    return ConnectionFailedError(
+        f"cannot connect to a cluster: kubeconfig {source}: {why}",
+        "set one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`",
+    )
+
+
 def _refusal(response: urllib3.BaseHTTPResponse, method: str, path: str) -> RequestError:
     text = response.data
     try:
@@ -208,7 +224,7 @@ def _refusal(response: urllib3.BaseHTTPResponse, method: str, path: str) -> Requ
         status = {}
     if not isinstance(status, dict):
         status = {}
-    message = str(status.get("message") or text[:200].decode(errors="replace") or "no message")
+    message = str(status.get("message") or " ".join(text[:200].decode(errors="replace").split()) or "no message")
     hints = {
         401: "the token or certificate of the kubeconfig is not accepted: renew it",
         403: "the account lacks this permission: deploy the foundation stack, or use another account",

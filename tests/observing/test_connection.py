@@ -22,8 +22,21 @@ users: [{name: u, user: {token: t}}]
 """
 
 
+@pytest.mark.filterwarnings("ignore::urllib3.exceptions.DependencyWarning")
 @pytest.mark.parametrize(
-    "text", ["", "junk: [", "[1, 2]", "clusters: 5", KUBECONFIG.replace("name: here,", "name: x,")]
+    "text",
+    [
+        "",
+        "junk: [",
+        "[1, 2]",
+        "text",
+        "clusters: 5",
+        KUBECONFIG.replace("name: here,", "name: x,"),
+        KUBECONFIG.replace("context: {cluster: c, user: u}", "context: 7"),
+        KUBECONFIG.replace('server: "https://127.0.0.1:9", ', ""),
+        KUBECONFIG.replace('"https://127.0.0.1:9"', "9"),
+        KUBECONFIG.replace("insecure", "proxy-url: socks5://127.0.0.1, insecure"),
+    ],
 )
 def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kubeconfig"
@@ -32,6 +45,15 @@ def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path, text: str) -> None:
         Connection.open(path)
     assert str(path) in caught.value.message
     assert "--kubeconfig" in str(caught.value.hint)
+    assert not re.search("object (has|does)|indices", caught.value.message), "no error of Python's"
+
+
+def test_a_token_that_is_no_header_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(KUBECONFIG.replace("token: t", 'token: "two\\nlines"'))
+    with pytest.raises(ConnectionFailedError, match="token") as caught:
+        Connection.open(path).request("GET", NODES.path)
+    assert "two" not in caught.value.message
 
 
 def test_a_server_that_is_not_checked_is_said_once(tmp_path: Path) -> None:

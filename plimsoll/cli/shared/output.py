@@ -10,8 +10,9 @@ from rich.console import Console
 
 from plimsoll.errors import PlimsollError
 
-OUT: Final = Console()
-ERR: Final = Console(stderr=True)
+# Names and addresses may hold what stands for an emoji, such as `:key:`.
+OUT: Final = Console(emoji=False)
+ERR: Final = Console(stderr=True, emoji=False)
 
 SETTLED: Final = 0
 FAILED: Final = 1

@@ -61,9 +61,13 @@ def writer_of(
 
 
 def check_options(options: WriterOptions) -> None:
-    """Raises PlimsollError for what is wrong on this host, whatever the Environment: passphrase file, work folder."""
+    """Raises PlimsollError for what is wrong on this host, whatever the Environment: passphrase file, work folder,
+    policy packs."""
     settings = apply_settings(options.environment or "default", options)
     check_passphrase(settings)
+    for pack in options.policy_packs:
+        if not (pack / "PulumiPolicy.yaml").is_file():
+            raise PlimsollError(f"policy pack {pack}: it has no PulumiPolicy.yaml", "name its folder")
     if options.work_folder is not None:
         make_work_folder(settings)
 

@@ -1,0 +1,44 @@
+"""Options of `plimsoll run` that make no sense are refused by name, before anything is connected to."""
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from plimsoll.cli.run import app
+from plimsoll.errors import PlimsollError
+
+CASES = {
+    "--timeout": ["--once", "--timeout", "-1"],
+    "lease": ["--lease-duration", "1"],
+    "lease.duration": ["--lease-duration", "inf"],
+    "shards": ["--shards", "0"],
+    "pre_started": ["--pre-started", "-1"],
+    "environment": ["--environment", "A_B"],
+    "secrets_provider": ["--secrets-provider", "aws"],
+    "backend": ["--backend", "s3://"],
+    "policy pack": ["--policy-pack", "/nowhere"],
+    "work folder": ["--work-folder", "/proc/nowhere"],
+    "metrics": ["--metrics-port", "-1"],
+}
+
+
+@pytest.mark.parametrize("said", CASES)
+def test_an_option_that_makes_no_sense_is_named(said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    passphrase = tmp_path / "passphrase"
+    passphrase.write_text("secret")
+    with pytest.raises((PlimsollError, typer.BadParameter)) as refused:
+        CliRunner().invoke(
+            app, ["--passphrase-file", str(passphrase), *CASES[said]], catch_exceptions=False, standalone_mode=False
+        )
+    error = refused.value
+    assert said in (error.format_message() if isinstance(error, typer.BadParameter) else str(error))
+
+
+def test_without_a_passphrase_it_says_how_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE_FILE", raising=False)
+    with pytest.raises(PlimsollError, match="passphrase") as refused:
+        CliRunner().invoke(app, [], catch_exceptions=False, standalone_mode=False)
+    assert "--passphrase-file" in str(refused.value.hint)

@@ -1,0 +1,74 @@
+"""`plimsoll status --fleet` over clusters that nobody can reach: each is a row that says why."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from typer.testing import CliRunner
+
+from plimsoll.cli.status import app
+from plimsoll.errors import PlimsollError
+
+SOUND = {
+    "current-context": "here",
+    "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+    "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:9"}}],
+    "users": [{"name": "u", "user": {"token": "t"}}],
+}
+"""Nobody listens there."""
+BROKEN: dict[str, tuple[Any, str]] = {
+    "nobody": (SOUND, "cannot be reached"),
+    "text": ("text", "not a kubeconfig"),
+    "list": ([1, 2], "not a kubeconfig"),
+    "context": ({**SOUND, "current-context": "there"}, "there"),
+    "server": ({**SOUND, "clusters": [{"name": "c", "cluster": {}}]}, "cluster"),
+    "token": ({**SOUND, "users": [{"name": "u", "user": {"token": "two\nlines"}}]}, "token"),
+    "proxy": (
+        {**SOUND, "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:9", "proxy-url": "socks5://x"}}]},
+        "proxy-url",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::urllib3.exceptions.DependencyWarning")
+def test_each_cluster_that_cannot_be_read_is_a_row_that_says_why(tmp_path: Path) -> None:
+    for name, (content, _) in BROKEN.items():
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    clusters = [{"name": name, "kubeconfig": f"{name}.yaml"} for name in (*BROKEN, "missing")]
+    file = tmp_path / "fleet.yaml"
+    file.write_text(yaml.safe_dump({"clusters": clusters}))
+    done = CliRunner().invoke(app, ["--fleet", str(file), "--output", "json"], catch_exceptions=False)
+    assert done.exit_code == 0
+    rows = {row["cluster"]: row["error"] for row in json.loads(done.stdout)}
+    assert list(rows) == [*BROKEN, "missing"]
+    for name, (_, why) in BROKEN.items():
+        assert why in rows[name]
+
+
+@pytest.mark.parametrize("more", [["--watch"], ["--kubeconfig", "x"], ["--context", "x"], ["--namespace", "x"]])
+def test_options_of_one_cluster_are_none_of_a_fleet(tmp_path: Path, more: list[str]) -> None:
+    with pytest.raises(typer.BadParameter):
+        CliRunner().invoke(
+            app, ["--fleet", str(tmp_path / "fleet.yaml"), *more], catch_exceptions=False, standalone_mode=False
+        )
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "clusters"),
+        ("clusters: []", "clusters"),
+        ("clusters: [{name: a}, {name: a}]", "two clusters"),
+        ("clusters: [{nam: a}]", "nam"),
+        ("clusters: [", "fleet.yaml"),
+    ],
+)
+def test_a_file_that_is_none_is_an_error_that_names_the_field(tmp_path: Path, content: str, said: str) -> None:
+    file = tmp_path / "fleet.yaml"
+    file.write_text(content)
+    with pytest.raises(PlimsollError) as refused:
+        CliRunner().invoke(app, ["--fleet", str(file)], catch_exceptions=False, standalone_mode=False)
+    assert said in f"{refused.value} {refused.value.hint}"
