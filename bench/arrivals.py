@@ -1,4 +1,4 @@
-"""When a watch shows objects."""
+"""Times at which a watch delivers objects."""
 
 import queue
 import threading

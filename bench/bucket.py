@@ -1,4 +1,4 @@
-"""An S3 bucket on this machine, by moto, that counts what is asked of it."""
+"""An S3 bucket on this machine, by moto, that counts its requests."""
 
 import logging
 from collections import Counter

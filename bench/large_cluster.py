@@ -24,13 +24,13 @@ PRODUCTS: Final = {
 }
 """Of instance types, all with 8 GPUs."""
 SIZES: Final = (50, 80, 100, 110, 130, 200, 250, 300, 330, 400, 470, 500, 520, 600, 650, 750, 800, 950)
-"""Thousandths that pods ask for."""
+"""Thousandths of a GPU that pods request."""
 _CONTAINER: Final = {"name": "main", "resources": {"requests": {"cpu": "500m", "memory": "2Gi"}}}
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What a cluster is like beside its size."""
+    """Properties of a cluster other than its size."""
 
     classes: int = 20
     """Of pods that wait; they differ by queue."""

@@ -25,7 +25,7 @@ class TracePod:
     """The name; where a file has the same name again, the name and how often it stood before."""
     name: str
     gpus: int
-    """GPUs asked for: 0 is a pod for CPUs."""
+    """Requested GPUs; 0 for a pod without GPUs."""
     gpu_milli: int
     """Thousandths of each of them."""
     models: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The share binder: looks, plans, writes, until it is stopped."""
+"""The share binder: observes, plans and writes until it is stopped."""
 
 import threading
 import time
@@ -33,7 +33,7 @@ RETRY_SECONDS: Final = 1.0
 
 
 class ShareBinder:
-    """One at a time in a cluster: whoever runs it holds its Lease."""
+    """The share binder of a cluster. Only the holder of its Lease may run it."""
 
     def __init__(
         self, connection: Connection, settings: BinderSettings, clock: Callable[[], float] = time.monotonic

@@ -1,4 +1,4 @@
-"""Nodes and pods as the binder knows them: what its watches show, and what it has written since."""
+"""Nodes and pods: the state of the watches with the binder's own later writes."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""`plimsoll savings`: the same demand packed anew, and which nodes could go; nothing is changed."""
+"""`plimsoll savings`: which nodes could be removed, and a new packing of the same demand; nothing is changed."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any

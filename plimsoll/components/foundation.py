@@ -39,32 +39,30 @@ _CONTROLLER: Final = "plimsoll-controller"
 
 
 class FoundationArgs(TypedDict, total=False):
-    """What of a foundation can be chosen."""
+    """Arguments of Foundation."""
 
     labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Labels of the namespace plimsoll-system, such as those of Pod Security."""
     service_account_annotations: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Annotations of the controller's account, such as those of a cloud identity."""
     trigger_namespace: pulumi.Input[str]
-    """Namespace of what asks for the capacity of demand, `spec.demand.namespace` of the Environment; made here.
-
-    Absent: `plimsoll-triggers`."""
+    """Namespace of capacity requests, `spec.demand.namespace` of the Environment; the foundation creates it. Absent:
+    `plimsoll-triggers`."""
 
 
 class Foundation(Component):
     """The CRDs, the controller's service account with its RBAC rules, and deletion protection.
 
-    While an Environment exists, the cluster refuses to delete the guard and the kinds, so a destroy ends at its first
-    step. The policies that refuse stand between the guard and the kinds: nothing is refused to a cluster without
-    Environments, and nothing asks for a kind that has gone.
-    """
+    While an Environment exists, the cluster refuses to delete the guard and the CRDs, so a destroy fails at its first
+    step. The policies depend on the CRDs, and the guard depends on the policies: they are deleted in the reverse order,
+    and nothing is refused in a cluster without Environments."""
 
     namespace: pulumi.Output[str]
     """Namespace of the controller."""
     service_account: pulumi.Output[str]
-    """Name of the controller's account in it."""
+    """Name of the controller's service account in that namespace."""
     trigger_namespace: pulumi.Output[str]
-    """Namespace in which capacity is asked for."""
+    """Namespace of capacity requests."""
 
     def __init__(self, name: str, args: FoundationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("Foundation", name, args, opts)

@@ -23,20 +23,20 @@ class GfdArgs(TypedDict, total=False):
     """GPU Feature Discovery, which writes the `nvidia.com/gpu.*` labels."""
 
     mode: str
-    """auto: on exactly where node auto-provisioning is disabled."""
+    """auto: on if node auto-provisioning is disabled."""
     no_timestamp: pulumi.Input[bool]
     """Leave the label `nvidia.com/gfd.timestamp` out."""
     sleep_interval: pulumi.Input[str]
-    """Time between two runs; 60s where nothing is said."""
+    """Time between two runs; absent: 60s."""
 
 
 class PluginConfigArgs(TypedDict, total=False):
     """Named configurations of the device plugin: time-slicing, MPS, MIG."""
 
     map: pulumi.Input[dict[str, pulumi.Input[str]]]
-    """Name of a configuration to its text (YAML)."""
+    """Configurations (YAML) by name."""
     default: pulumi.Input[str]
-    """Name of the one for nodes that choose none by the label `nvidia.com/device-plugin.config`."""
+    """Name of the configuration for nodes without the label `nvidia.com/device-plugin.config`."""
 
 
 class ImageArgs(TypedDict, total=False):
@@ -65,7 +65,7 @@ class TolerationArgs(TypedDict, total=False):
 
 
 class ExistingGpuSoftwareArgs(TypedDict, total=False):
-    """Names of what the cluster runs already, each as `namespace/name`."""
+    """Components that the cluster already runs, each as `namespace/name`."""
 
     device_plugin: list[str]
     gfd: list[str]
@@ -90,7 +90,7 @@ class GpuDiscoveryArgs(TypedDict, total=False):
     repository: str
     """URL of a chart repository; absent: NVIDIA's, where `chart` is a name."""
     version: str
-    """Exact: no range, so that a preview today and an update tomorrow render the same objects."""
+    """An exact version, not a range, so that a preview and a later update render the same objects."""
     namespace: str
     create_namespace: bool
     allow_default_namespace: bool
@@ -103,7 +103,7 @@ class GpuDiscoveryArgs(TypedDict, total=False):
     config: pulumi.Input[PluginConfigArgs]
     runtime_class_name: pulumi.Input[str]
     tolerations: pulumi.Input[list[pulumi.Input[TolerationArgs]]]
-    """Beyond the chart's own and those for the taints of the pools."""
+    """In addition to the chart's own and to those for the taints of the NodePools."""
     node_selector: pulumi.Input[dict[str, pulumi.Input[str]]]
     affinity: pulumi.Input[dict[str, Any]]
     """Absent: the chart's own; a node needs the label `feature.node.kubernetes.io/pci-10de.present` or
@@ -124,18 +124,18 @@ _PLAIN: Final = (
 
 
 class GpuDiscovery(Component):
-    """The chart, with what the cluster has by other means left out; nothing at all where nothing is missing.
+    """The chart without the components that the cluster already has; no chart if nothing is missing.
 
     GPU Feature Discovery runs privileged, so the namespace admits privileged pods. `chart` is the Chart, or None.
     Raises InvalidArgumentError where an argument does not fit.
     """
 
     device_plugin: pulumi.Output[bool]
-    """Whether the device plugin is installed here."""
+    """Whether this component installs the device plugin."""
     feature_discovery: pulumi.Output[bool]
-    """Whether GPU Feature Discovery is installed here."""
+    """Whether this component installs GPU Feature Discovery."""
     left_alone: pulumi.Output[list[str]]
-    """A line on each thing that the cluster already has."""
+    """One line for each component that the cluster already has."""
 
     def __init__(self, name: str, args: GpuDiscoveryArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("GpuDiscovery", name, args, opts)

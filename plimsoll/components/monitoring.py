@@ -17,29 +17,29 @@ _OF: Final = ("cluster", "environment")
 
 
 class MonitoringArgs(TypedDict, total=False):
-    """Where the alerts stand, and from when on they fire."""
+    """Namespace and thresholds of the alerts, and what else is declared."""
 
     namespace: pulumi.Input[str]
-    """Where the PrometheusRule stands; absent: plimsoll-system."""
+    """Namespace of the PrometheusRule; absent: plimsoll-system."""
     labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Those by which the Prometheus selects its rules, such as `release: prometheus`."""
     pod_monitor: bool
-    """Whether a PodMonitor is declared too; absent: it is."""
+    """Whether a PodMonitor is declared, too; absent: true."""
     pod_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Labels of the controller's pods, whose port `metrics` is scraped; absent: `app.kubernetes.io/name: plimsoll`."""
     dashboard: bool
-    """Whether a ConfigMap with the Grafana dashboard is declared too; absent: it is."""
+    """Whether a ConfigMap with the Grafana dashboard is declared, too; absent: true."""
     dashboard_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Those by which Grafana's sidecar finds dashboards; absent: `grafana_dashboard: "1"`."""
     trigger_pending_seconds: pulumi.Input[int]
-    """How long a trigger pod may ask without an answer."""
+    """How long a trigger pod may wait for its node."""
     node_claim_failure_rate: pulumi.Input[float]
     """Part of the NodeClaims of the last half hour that may fail."""
     scaling_seconds: pulumi.Input[int]
-    """How long nodes may take until their GPUs are there, for 95 of 100; what takes half an hour and what takes
-    longer count the same."""
+    """95th percentile of the time until the GPUs of a node are allocatable; times above half an hour count as half an
+    hour."""
     plan_seconds: pulumi.Input[int]
-    """How long a controller may make no plan; at rest it makes one each half minute."""
+    """How long the controller may make no plan; without changes it plans every half minute."""
     cleanup_failures: pulumi.Input[int]
     """Deletions that may fail in a quarter of an hour."""
 

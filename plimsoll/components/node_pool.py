@@ -42,22 +42,22 @@ class BudgetArgs(TypedDict, total=False):
     """A number, or a share such as `10%`."""
     reasons: pulumi.Input[list[pulumi.Input[str]]]
     schedule: pulumi.Input[str]
-    """When it holds, as in a crontab; needs `duration`."""
+    """When the budget applies, in cron syntax; needs `duration`."""
     duration: pulumi.Input[str]
 
 
 class DisruptionArgs(TypedDict, total=False):
-    """When Karpenter may take a node away."""
+    """When Karpenter may disrupt nodes."""
 
     consolidation_policy: pulumi.Input[str]
     consolidate_after: pulumi.Input[str]
-    """Time without a pod that comes or goes. A new node is empty until its driver is up and its GPUs are discovered,
-    which takes minutes: a shorter time takes it away before that."""
+    """Time after the last pod was added or removed. A new node is empty until its driver runs and its GPUs are
+    discovered, which takes minutes; with a shorter time Karpenter deletes it before that."""
     budgets: pulumi.Input[list[pulumi.Input[BudgetArgs]]]
 
 
 class NodePoolArgs(ObjectArgs, total=False):
-    """Which nodes Karpenter may launch, and how many."""
+    """The nodes that Karpenter may launch, and their number."""
 
     requirements: pulumi.Input[list[pulumi.Input[RequirementArgs]]]
     node_class_ref: pulumi.Input[NodeClassRefArgs]
@@ -67,12 +67,12 @@ class NodePoolArgs(ObjectArgs, total=False):
     """Annotations of the nodes."""
     taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
     startup_taints: pulumi.Input[list[pulumi.Input[TaintArgs]]]
-    """Taints that somebody else removes once the node is prepared."""
+    """Taints that another controller removes when the node is ready for pods."""
     limits: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Quantity of each resource that the pool may hold at most, such as `nvidia.com/gpu: 16`, and `nodes`."""
     disruption: pulumi.Input[DisruptionArgs]
     expire_after: pulumi.Input[str]
-    """Age at which a node is replaced; Karpenter takes 720h where nothing is said."""
+    """Age at which a node is replaced; absent: Karpenter's default, 720h."""
     termination_grace_period: pulumi.Input[str]
     weight: pulumi.Input[int]
     """Pools of a higher weight are tried first."""
@@ -81,7 +81,7 @@ class NodePoolArgs(ObjectArgs, total=False):
 
 
 class NodePool(Component):
-    """A NodePool (karpenter.sh/v1) that gives a new node the time to discover its GPUs.
+    """A NodePool (karpenter.sh/v1) whose consolidation waits until the GPUs of a new node are discovered.
 
     `node_pool` is the object. Raises InvalidArgumentError where an argument does not fit, and for labels and
     annotations that change by themselves.
@@ -92,7 +92,7 @@ class NodePool(Component):
     uid: pulumi.Output[str]
     """UID of the object; empty in the preview of its creation."""
     node_labels: pulumi.Output[dict[str, str]]
-    """The label of its nodes, to select them by."""
+    """The label that selects its nodes."""
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("NodePool", name, args, opts)

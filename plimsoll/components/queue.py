@@ -29,16 +29,15 @@ class QueueResourcesArgs(TypedDict, total=False):
 
 
 class QueueArgs(ObjectArgs, total=False):
-    """What a queue guarantees, and what it admits at most."""
+    """Quotas, limits and priority of a queue."""
 
     write_all_amounts: bool
-    """Whether amounts that are not given are written, with their defaults; absent: they are.
-
-    KAI takes an absent amount for 0. False is for a Queue that others have made, and that is to stay as it is."""
+    """Whether amounts that are not set are written with their defaults; absent: true. KAI reads an absent amount as 0.
+    Set false for an imported Queue that must not change."""
     display_name: pulumi.Input[str]
     parent_queue: pulumi.Input[str]
     priority: pulumi.Input[int]
-    """Higher is served first; KAI's default is 100."""
+    """Queues with a higher priority are served first; KAI's default is 100."""
     resources: pulumi.Input[QueueResourcesArgs]
     preempt_min_runtime: pulumi.Input[str]
     """A duration such as `10m`, before which work of this queue is not preempted."""
@@ -47,7 +46,7 @@ class QueueArgs(ObjectArgs, total=False):
 
 
 class Queue(Component):
-    """A Queue (scheduling.run.ai/v2) with every amount written out: KAI takes an absent one for nothing.
+    """A Queue (scheduling.run.ai/v2) with every amount written, because KAI reads an absent amount as 0.
 
     `queue` is the object. Raises InvalidArgumentError where an argument does not fit.
     """

@@ -33,14 +33,14 @@ _OWNED_BY_TRAIN_JOB: Final = (
 
 
 class QueueAdmissionArgs(TypedDict, total=False):
-    """Which queues there are, and what happens to a TrainJob that names another."""
+    """The declared queues, and what happens to a TrainJob that names another queue."""
 
     leaves: pulumi.Input[list[pulumi.Input[str]]]
     """Leaf queues."""
     parents: pulumi.Input[list[pulumi.Input[str]]]
     """Queues with child queues, which pods cannot use."""
     action: pulumi.Input[str]
-    """`deny` (absent: this), or `audit`: a warning and a line in the audit log."""
+    """`deny` (the default), or `audit`: a warning and an entry in the audit log."""
 
 
 class QueueAdmission(Component):

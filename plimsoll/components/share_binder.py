@@ -30,9 +30,10 @@ BINDING: Final[list[Rule]] = [
     _rule("apps", ["deployments"], ["list"]),
     _rule("scheduling.run.ai", ["bindrequests"], ["list"]),
 ]
-"""In all namespaces: share pods are anywhere. Deployments and BindRequests tell whether KAI's binder is at work."""
+"""Rules in all namespaces, because share pods may be in any. Deployments and BindRequests show whether KAI's binder
+runs."""
 RESERVING: Final[list[Rule]] = [_rule("", ["pods"], ["create", "delete"])]
-"""In the reservations' namespace alone."""
+"""Rules in the namespace of reservations only."""
 LEADING: Final[list[Rule]] = [_rule("coordination.k8s.io", ["leases"], ["get", "create", "update"])]
 """In the namespace of its Lease."""
 PROBING: Final[list[Rule]] = [_rule("", ["pods"], ["patch"])]
@@ -40,16 +41,16 @@ PROBING: Final[list[Rule]] = [_rule("", ["pods"], ["patch"])]
 
 
 class ShareBinderArgs(TypedDict, total=False):
-    """Plain values: names of objects are made of them."""
+    """Arguments of ShareBinder. Outputs are refused, because names of objects depend on the values."""
 
     namespace: str
-    """Where reservations are."""
+    """Namespace of reservations."""
     service_account: str
-    """Of the reservations."""
+    """Service account of reservations."""
     scheduler_name: str
-    """Of the pods that are bound, as in the binder's settings."""
+    """`schedulerName` of the pods that are bound, as in the binder's settings."""
     device_variables: bool
-    """Containers of such pods get NVIDIA_VISIBLE_DEVICES at admission; needs Kubernetes 1.36. Absent: they do."""
+    """Whether admission sets NVIDIA_VISIBLE_DEVICES in containers of such pods; needs Kubernetes 1.36. Absent: true."""
 
 
 class ShareBinder(Component):

@@ -1,4 +1,4 @@
-"""Topology: how the nodes of a cluster hang together, for KAI."""
+"""Topology: how the nodes of a cluster are connected, for KAI."""
 
 from typing import TypedDict
 
@@ -14,7 +14,7 @@ class TopologyLevelArgs(TypedDict, total=False):
     node_label: pulumi.Input[str]
     """Label that every node has."""
     alias: pulumi.Input[str]
-    """Another name of the level for workloads."""
+    """Another name of the level that workloads may use."""
 
 
 class TopologyArgs(ObjectArgs, total=False):

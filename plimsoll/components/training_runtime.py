@@ -12,7 +12,7 @@ class TorchPolicyArgs(TypedDict, total=False):
     """PyTorch's `torchrun`."""
 
     num_proc_per_node: pulumi.Input[str]
-    """`auto`, `cpu`, `gpu`, or a number as a text; Trainer takes `auto`."""
+    """`auto`, `cpu`, `gpu`, or a number as a string; Trainer's default is `auto`."""
     elastic_policy: pulumi.Input[dict[str, Any]]
 
 
@@ -20,7 +20,7 @@ class MpiPolicyArgs(TypedDict, total=False):
     """A training by MPI."""
 
     num_proc_per_node: pulumi.Input[int]
-    """Slots of each node; Trainer takes 1."""
+    """Slots of each node; Trainer's default is 1."""
     mpi_implementation: pulumi.Input[str]
     ssh_auth_mount_path: pulumi.Input[str]
     run_launcher_as_node: pulumi.Input[bool]
@@ -30,7 +30,7 @@ class MLPolicyArgs(TypedDict, total=False):
     """The framework of a training and its nodes."""
 
     num_nodes: pulumi.Input[int]
-    """Nodes of a training; Trainer takes 1, and a TrainJob may say another number."""
+    """Nodes of a training; Trainer's default is 1, and a TrainJob may set another number."""
     torch: pulumi.Input[TorchPolicyArgs]
     mpi: pulumi.Input[MpiPolicyArgs]
     flux: pulumi.Input[dict[str, Any]]
@@ -39,26 +39,26 @@ class MLPolicyArgs(TypedDict, total=False):
 
 
 class KaiSchedulerArgs(TypedDict):
-    """KAI Scheduler, which makes the PodGroup itself: it needs nothing but the queue."""
+    """KAI Scheduler, which creates the PodGroup itself and needs only the queue."""
 
     queue: pulumi.Input[str]
     """A leaf queue."""
 
 
 class CoschedulingArgs(TypedDict, total=False):
-    """The coscheduling plugin of Kubernetes' scheduler-plugins, handed to Trainer as it is."""
+    """The coscheduling plugin of Kubernetes' scheduler-plugins; passed to Trainer unchanged."""
 
     schedule_timeout_seconds: pulumi.Input[int]
 
 
 class VolcanoArgs(TypedDict, total=False):
-    """The Volcano scheduler, handed to Trainer as it is."""
+    """The Volcano scheduler; passed to Trainer unchanged."""
 
     network_topology: pulumi.Input[dict[str, Any]]
 
 
 class PodGroupPolicyArgs(TypedDict, total=False):
-    """One of the three."""
+    """Exactly one of the three schedulers."""
 
     kai_scheduler: pulumi.Input[KaiSchedulerArgs]
     coscheduling: pulumi.Input[CoschedulingArgs]
@@ -77,7 +77,7 @@ class ReplicatedJobArgs(TypedDict, total=False):
 
     name: pulumi.Input[str]
     replicas: pulumi.Input[int]
-    """Jobs; JobSet takes 1, and Trainer takes nothing else for a step of a TrainJob."""
+    """Number of Jobs; JobSet's default is 1, and Trainer accepts only 1 for a step of a TrainJob."""
     group_name: pulumi.Input[str]
     depends_on: pulumi.Input[list[dict[str, Any]]]
     """`name` and `status` (`Ready`, `Complete`) of another Job that comes first."""
@@ -86,7 +86,7 @@ class ReplicatedJobArgs(TypedDict, total=False):
 
 
 class JobSetSpecArgs(TypedDict, total=False):
-    """All but `replicatedJobs` is the apiserver's to check."""
+    """The spec of the JobSet. Only `replicatedJobs` is validated here; the apiserver validates the rest."""
 
     replicated_jobs: pulumi.Input[list[pulumi.Input[ReplicatedJobArgs]]]
     network: pulumi.Input[dict[str, Any]]
@@ -107,14 +107,14 @@ class JobSetTemplateArgs(TypedDict, total=False):
 
 
 class PlacementArgs(TypedDict, total=False):
-    """Near which pods, and how near: `near` of a DataCache."""
+    """Pods near which a training is placed: `near` of a DataCache."""
 
     match_labels: pulumi.Input[dict[str, pulumi.Input[str]]]
     """Labels of those pods."""
     topology_key: pulumi.Input[str]
-    """Label of nodes: the same value is near."""
+    """Label of nodes; nodes with the same value are near each other."""
     required: pulumi.Input[bool]
-    """Whether pods stay pending where there is no room near the others; absent: they do."""
+    """Whether pods stay pending if there is no room near those pods; absent: true."""
 
 
 class ClusterTrainingRuntimeArgs(ObjectArgs, total=False):
@@ -126,7 +126,7 @@ class ClusterTrainingRuntimeArgs(ObjectArgs, total=False):
     pod_group_policy: pulumi.Input[PodGroupPolicyArgs]
     template: pulumi.Input[JobSetTemplateArgs]
     near: pulumi.Input[PlacementArgs]
-    """Pods that all of the training is to be near, such as a DataCache's."""
+    """Pods near which all pods of the training are placed, such as a DataCache's."""
     scheduler_name: pulumi.Input[str]
     """The name under which KAI schedules in the cluster."""
     kai_scheduler_field: pulumi.Input[bool]

@@ -1,4 +1,4 @@
-"""What capacity costs an hour: that of a cluster, its idle part, what a Plan adds, and what could be saved; pure.
+"""Hourly costs of capacity: of a cluster, of its idle part, of a Plan, and possible savings; pure.
 
 Prices are those of the catalog: the Environment's `catalog.prices`, in any one currency.
 """

@@ -1,4 +1,4 @@
-"""What the GPU nodes of a cluster cost an hour, and the idle part of it."""
+"""Hourly cost of the GPU nodes of a cluster, and its idle part."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from plimsoll.packing import GPU_MILLI
 
 @dataclass(frozen=True, slots=True)
 class NodeCost:
-    """Of one node, an hour."""
+    """Hourly cost of one node."""
 
     price: float
     idle: float
@@ -20,12 +20,12 @@ class NodeCost:
 
 @dataclass(frozen=True)
 class ClusterCost:
-    """Of all nodes with GPUs whose price is known, an hour."""
+    """Hourly cost of all nodes with GPUs whose price is known."""
 
     hourly: float = 0.0
     idle: float = 0.0
     nodes: int = 0
-    """Nodes that are counted."""
+    """Number of nodes with a known price."""
     unpriced: Mapping[str, int] = field(default_factory=dict)
     """Nodes without a price, by instance type; they are not counted."""
 

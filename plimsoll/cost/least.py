@@ -1,4 +1,4 @@
-"""A lower bound on what nodes are kept for, by an integer program: no packing of the pods onto these nodes has less."""
+"""A lower bound of the cost of nodes, by an integer program: no packing of the pods onto these nodes costs less."""
 
 import math
 from collections import Counter, defaultdict
@@ -32,9 +32,10 @@ class Alike:
 @dataclass(frozen=True, slots=True)
 class Least:
     weight: float
-    """Of the nodes that no packing can do without."""
+    """Total weight of the nodes that every packing needs."""
     counts: tuple[int, ...]
-    """Nodes of each group at the lowest weight, as if a pod's GPUs, CPU and memory might lie on different nodes."""
+    """Number of nodes of each group at the lowest weight, as if a pod's GPUs, CPU and memory could be on different
+    nodes."""
 
 
 _Item = tuple[tuple[tuple[str, Milli], ...], int, int, int]

@@ -1,4 +1,4 @@
-"""Savings: which nodes could go if pods moved, and what the same demand costs packed anew, beside a bound.
+"""Savings: which nodes could be removed if pods moved, and the cost of a new packing of the same demand, with a bound.
 
 Pods move to where their node selectors, affinities and tolerations allow. Nothing is changed.
 """
@@ -22,7 +22,7 @@ _TRIES: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A pod that would have to be started again on another node."""
+    """A pod that would have to move to another node."""
 
     pod: str
     """`namespace/name`"""
@@ -32,15 +32,15 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """What moving pods would take."""
+    """The pods that would have to move."""
 
     moves: tuple[Move, ...] = ()
     gpus: float = 0.0
-    """Of the pods that move."""
+    """GPUs of the pods that move."""
     gangs: int = 0
-    """PodGroups of which a pod moves: most frameworks then start all their pods again."""
+    """Number of PodGroups of which a pod moves; most frameworks then restart all their pods."""
     without_controller: int = 0
-    """Pods that nobody starts again."""
+    """Number of pods without a controller, which are not recreated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +51,32 @@ class GroupSavings:
     node_pool: str
     product: str
     price: float | None
-    """Of one node an hour; None if not known."""
+    """Hourly price of one node; None if not known."""
     nodes: int
     leaving: tuple[str, ...]
-    """Names of those that could go."""
+    """Names of the nodes that could be removed."""
     anew: int
-    """Nodes that are needed if all pods are packed anew."""
+    """Number of nodes in a new packing of all pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """What nodes cost an hour; where the price of a node is not known, GPUs stand in for prices throughout."""
+    """Hourly costs; if the price of a node is not known, all figures are GPUs instead of prices."""
 
     priced: bool
     """Whether figures are prices; otherwise they are GPUs."""
     now: float
-    """All usable nodes."""
+    """Cost of all usable nodes."""
     saved: float
-    """By the nodes that could go."""
+    """Cost of the nodes that could be removed."""
     anew: float
-    """If the pods of all nodes that may go are packed anew, onto any of these nodes."""
+    """Cost of a new packing of the pods of all removable nodes onto any of these nodes."""
     least: float
     """Lower bound of `anew`, for any packing."""
     groups: tuple[GroupSavings, ...]
     moving: Moving
     stays: Mapping[str, str]
-    """Why nodes cannot go, by name."""
+    """Why nodes cannot be removed, by name."""
 
 
 def savings(snapshot: Snapshot, prices: Prices, *, any_gpu: bool = False) -> Savings:
@@ -242,7 +242,7 @@ def _moving(nodes: Sequence[UsedNode], leaving: Collection[str], packing: NodePa
 def _reported(
     nodes: Sequence[UsedNode], movable: Sequence[Sequence[UsedNode]], anew: Sequence[int], leaving: Collection[str]
 ) -> tuple[GroupSavings, ...]:
-    """Those of which the most could go come first."""
+    """Groups with the most removable nodes first."""
     needed = Counter(_shown(node) for node in nodes if node.stays)
     for group, count in zip(movable, anew, strict=True):
         needed[_shown(group[0])] += count

@@ -1,4 +1,4 @@
-"""What a Plan adds to, and takes from, the hourly cost."""
+"""What a Plan adds to and removes from the hourly cost."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, NodePool
 from plimsoll.plan.requests import NodeRequest
 
 NODES: Final = ("NodeClaim", "NodePool", "Pod", "CapacityBuffer", "ProvisioningRequest")
-"""Kinds that stand for nodes."""
+"""Kinds of objects that represent nodes."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,8 @@ def planned_cost(plan: Plan, snapshot: Snapshot, prices: Prices) -> PlannedCost:
 
 
 def operation_price(operation: Change | Deletion, snapshot: Snapshot, prices: Prices) -> float | None:
-    """What one operation changes an hour, below 0 for a deletion; None if no price is known, or no node is concerned.
-
-    Of several instance types the cheapest counts, so that it is a lower bound of what is added.
-    """
+    """The change of the hourly cost by one operation, below 0 for a deletion; None if no price is known, or no node is
+    affected. Of several instance types the cheapest counts, so the result is a lower bound of what is added."""
     if isinstance(operation, Deletion):
         return _price_of_deleted(operation, snapshot, prices)
     nodes = _nodes_of(operation.manifest)

@@ -1,4 +1,4 @@
-"""The nodes that savings are sought on, and what the pods on them need, as packing has it."""
+"""Nodes that are examined for savings, and the needs of their pods for packing."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ class UsedNode:
     node_pool: str
     product: str
     price: float | None
-    """An hour; None if not known."""
+    """Hourly price; None if not known."""
     free: FreeNode
     """Its kind stands for the GPUs and for the pods that may be placed there."""
     needs: tuple[PodNeed, ...]
     pods: tuple[Pod, ...]
     """In the order of `needs`."""
     stays: str
-    """Why it cannot go; empty: it could."""
+    """Why the node cannot be removed; empty if it could be."""
     reserved: bool
-    """Whether its free GPUs are a Workspace's."""
+    """Whether its free GPUs are reserved for a Workspace."""
 
     @property
     def gpus(self) -> int:
@@ -90,7 +90,7 @@ def used_nodes(snapshot: Snapshot, prices: Prices, *, any_gpu: bool) -> tuple[Us
                 free=kinds.renamed(account),
                 needs=needs,
                 pods=tuple(each.pod for each in of.found),
-                stays=stays or ("a pod on it requests GPUs in a form that is not known" if of.refused else ""),
+                stays=stays or ("a pod on it has an unknown GPU request" if of.refused else ""),
                 reserved=_is_owned(account, owned),
             )
         )
@@ -103,11 +103,11 @@ def _stays(
     if _is_owned(account, owned):
         return "it belongs to a Workspace"
     if account.discrepancies:
-        return "what is used on it does not add up (`plimsoll gpus`)"
+        return "its GPU usage is inconsistent (`plimsoll gpus`)"
     if any(pod.annotations.get(DO_NOT_DISRUPT) == "true" for pod in pods):
         return f"a pod on it has {DO_NOT_DISRUPT}"
     if any(kind not in need.milli for need in needs):
-        return "a pod on it would not be placed there again"
+        return "a pod on it could not be placed there again"
     return ""
 
 

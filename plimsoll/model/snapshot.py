@@ -19,7 +19,7 @@ class InvalidWorkspace(Observed):
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
     replicas: int | None = None
-    """`inference.replicas`, where it is set to a number: fewer than run are applied."""
+    """`inference.replicas`, if it is a number; fewer replicas than run are applied."""
 
     @property
     def deleting(self) -> bool:
@@ -42,16 +42,16 @@ class Snapshot(Observed):
     pods: tuple[Pod, ...] = ()
     """Pods that request devices or shares of them, Plimsoll's own, and those of rival controllers."""
     host_loads: Mapping[str, HostLoad] = Field(default_factory=dict)
-    """What all other pods use of nodes, by node name."""
+    """CPU and memory that all other pods use, by node name."""
     daemon_sets: tuple[DaemonSet, ...] = ()
     queues: tuple[Queue, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()
     workloads: tuple[Workload, ...] = ()
-    """Objects with our ownership labels, other than NodeClaims."""
+    """Objects with Plimsoll's ownership labels, other than NodeClaims."""
     autoscalers: tuple[Autoscaler, ...] = ()
     gpu_demands: tuple[GPUDemand, ...] = ()
     pod_templates: tuple[PodTemplate, ...] = ()
-    """PodTemplates that our stacks own; the same holds for the next two fields."""
+    """PodTemplates that the capacity stacks own; the next two fields also have only objects of the stacks."""
     capacity_buffers: tuple[CapacityBuffer, ...] = ()
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     gone: frozenset[str] = frozenset()
@@ -61,7 +61,7 @@ class Snapshot(Observed):
     hub_models: tuple[DeclaredPreset, ...] = ()
     """Models that Workspaces name and the Environment's hub has."""
     hub_refusals: Mapping[str, str] = Field(default_factory=dict)
-    """Why such a model cannot be had, by its name."""
+    """Why such a model cannot be read, by its name."""
     missing_kinds: tuple[str, ...] = ()
     """Kinds that planning needs and that the cluster does not serve; empty if not known."""
     warnings: tuple[str, ...] = ()

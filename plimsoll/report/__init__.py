@@ -1,4 +1,4 @@
-"""Reports what the controller found and did: statuses, conditions, finalizers, events, metrics."""
+"""Reports the results of the controller: statuses, conditions, finalizers, events, metrics."""
 
 from plimsoll.report.conditions import ConditionReason, differs, refused_status, status_of
 from plimsoll.report.deltas import DeltaHistory, delta_record

@@ -1,4 +1,4 @@
-"""Writes GPUDemands beside the loop: made with their demand, written when it changes, deleted after it."""
+"""Writes GPUDemands in background threads: creates them with their demand, updates them, and deletes them after it."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,8 @@ log = structlog.get_logger(__name__)
 
 
 class DemandWriter(LatestWriter[tuple[DemandReport, bool], bool]):
-    """Takes reports and writes the latest of each; what fails is logged, and taken again the next time."""
+    """Writes the latest report of each GPUDemand; failures are logged, and the report is written again in the next
+    round."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(WRITERS, "demands")
@@ -30,7 +31,7 @@ class DemandWriter(LatestWriter[tuple[DemandReport, bool], bool]):
         """By name: what was written last, and when."""
 
     def write(self, reports: Iterable[DemandReport], known: Mapping[str, GPUDemandStatus]) -> None:
-        """Takes what differs from `known`, the statuses that the cluster shows, by name. Returns at once."""
+        """Queues reports that differ from `known`, the statuses in the cluster by name. Returns at once."""
         now = time.monotonic()
         with self._lock:
             self._written = {name: each for name, each in self._written.items() if now - each[1] < SHOWN_SECONDS}
@@ -38,7 +39,7 @@ class DemandWriter(LatestWriter[tuple[DemandReport, bool], bool]):
             self._take({each.name: (each, each.name not in known) for each in taken})
 
     def newest(self, known: Mapping[str, GPUDemandStatus]) -> Mapping[str, GPUDemandStatus]:
-        """`known`, with what was written and no watch has shown yet."""
+        """`known`, with written statuses that no watch has delivered yet."""
         with self._lock:
             written = {name: each[0] for name, each in self._written.items()}
         found = {**known, **written}
@@ -50,7 +51,7 @@ class DemandWriter(LatestWriter[tuple[DemandReport, bool], bool]):
         return known.get(report.name) != report.status
 
     def _write(self, item: tuple[DemandReport, bool]) -> bool:
-        """Whether it is written."""
+        """Whether the object was written."""
         report, new = item
         try:
             if report.status is None:

@@ -1,4 +1,4 @@
-"""Sets and removes our finalizer on Workspaces, beside the loop.
+"""Sets and removes Plimsoll's finalizer on Workspaces, in background threads.
 
 Set by server-side apply with a field manager of its own: finalizers are a set there, so nobody else's are touched.
 Removed by a merge patch at a known version. The UID makes sure that another object of the same name is left alone.
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 class FinalizerWriter(LatestWriter[Finalizing, bool]):
-    """Takes changes and writes each once; what fails is logged, and taken again when it is asked for again.
+    """Writes each change once; failures are logged, and the change is written again when it is requested again.
 
     `on_written` hears of each, on another thread: the object's UID, and its new resource version where it is known.
     """
@@ -43,7 +43,8 @@ class FinalizerWriter(LatestWriter[Finalizing, bool]):
         """By UID: what was written last, and when."""
 
     def due(self, changes: Iterable[Finalizing]) -> list[Finalizing]:
-        """Those that are not under way, nor written so lately that the watch may not show it yet."""
+        """Changes that are not in progress and were not written so recently that the watch may not have delivered
+        them."""
         now = time.monotonic()
         with self._lock:
             self._written = {uid: each for uid, each in self._written.items() if now - each[1] < SHOWN_SECONDS}
@@ -56,7 +57,7 @@ class FinalizerWriter(LatestWriter[Finalizing, bool]):
             ]
 
     def write(self, changes: Iterable[Finalizing]) -> None:
-        """Takes changes that are due; returns at once."""
+        """Queues changes that are due; returns at once."""
         self._take({each.ref.uid: each for each in changes})
 
     def _write(self, item: Finalizing) -> bool:

@@ -1,4 +1,4 @@
-"""What the writers beside the loop have in common: the latest of each object, several objects at a time."""
+"""Base of the background writers: writes the latest item of each object, several objects at a time."""
 
 import threading
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ class LatestWriter(Generic[T, R]):
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=name)
 
     def flush(self) -> None:
-        """Returns when nothing waits or is under way."""
+        """Returns when no item is queued or being written."""
         with self._lock:
             self._lock.wait_for(lambda: not self._waiting and not self._busy)
 
     def close(self) -> None:
-        """Returns when what was taken is written; nothing may be written afterwards."""
+        """Returns when all queued items are written; nothing may be written afterwards."""
         self._threads.shutdown(wait=True)
 
     def _write(self, item: T) -> R:
@@ -38,7 +38,7 @@ class LatestWriter(Generic[T, R]):
         raise NotImplementedError
 
     def _wrote(self, key: str, item: T, result: R) -> None:
-        """Hears what `_write` returned, with the lock held, before another item of the key is begun."""
+        """Called with the result of `_write`, with the lock held, before another item of the key is started."""
 
     def _may_begin(self, key: str) -> bool:
         """Whether the waiting item of that key may be written now; asked with the lock held."""
@@ -70,7 +70,7 @@ class LatestWriter(Generic[T, R]):
                     self._lock.notify_all()
 
     def _next(self) -> tuple[str, T] | None:
-        """One that no other thread is at."""
+        """The next item that no other thread is writing."""
         with self._lock:
             key = next((key for key in self._waiting if key not in self._busy and self._may_begin(key)), None)
             if key is None:

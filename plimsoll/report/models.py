@@ -1,4 +1,4 @@
-"""Writes the ConfigMap with the models that were read from a hub, beside the loop."""
+"""Writes the ConfigMap with the models that were read from a hub, in a background thread."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ log = structlog.get_logger(__name__)
 
 
 class ModelWriter(LatestWriter[tuple[DeclaredPreset, ...], bool]):
-    """Writes them once, and again when they change; models that no Workspace names any more go."""
+    """Writes the models when they change; models that no Workspace names any more are removed."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(1, "models")
@@ -23,7 +23,7 @@ class ModelWriter(LatestWriter[tuple[DeclaredPreset, ...], bool]):
         self._written: tuple[DeclaredPreset, ...] = ()
 
     def write(self, models: tuple[DeclaredPreset, ...]) -> None:
-        """Takes them where they differ from what was written. Returns at once."""
+        """Queues the models if they differ from those that were written. Returns at once."""
         ordered = tuple(sorted(models, key=lambda each: each.name))
         with self._lock:
             if ordered != self._written:

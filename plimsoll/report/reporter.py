@@ -49,7 +49,7 @@ class _Known(NamedTuple):
 
 
 class Reporter:
-    """Reports on each Workspace. What cannot be written is logged, and written again at the next report."""
+    """Reports on each Workspace. Failed writes are logged, and repeated with the next report."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class StatusWrite(NamedTuple):
-    """The status that an object of ours shall have."""
+    """The wanted status of one of Plimsoll's objects."""
 
     kind: str
     namespace: str
@@ -56,10 +56,10 @@ def path_of(kind: str, namespace: str, name: str) -> str:
 
 
 class StatusWriter(LatestWriter[StatusWrite, StatusWrite | None]):
-    """Takes statuses and writes the latest of each object; failures are logged, never raised.
+    """Writes the latest status of each object; failures are logged, never raised.
 
-    What our own writes made of an object's version is known at once, and not only when the watch shows it: the next
-    write would otherwise meet a conflict.
+    The version that a write returns is used at once, before the watch delivers it: the next write would otherwise
+    conflict.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -102,7 +102,7 @@ class StatusWriter(LatestWriter[StatusWrite, StatusWrite | None]):
         return write if write is not None and version in write.past else None
 
     def forget_all_but(self, uids: Collection[str]) -> None:
-        """Drops what is known of objects that are gone."""
+        """Forgets objects that no longer exist."""
         with self._lock:
             self._promised = {uid: write for uid, write in self._promised.items() if uid in uids}
 
@@ -133,7 +133,7 @@ class StatusWriter(LatestWriter[StatusWrite, StatusWrite | None]):
             self._promised[key] = self._waiting[key] = waiting._replace(version=result.version, past=past)
 
     def _give_up(self, error: ConnectionFailedError) -> None:
-        """Nobody there: the rest would fail as well, each after its time."""
+        """Drops the queued statuses: the apiserver is unreachable, so each would fail after its timeout."""
         with self._lock:
             dropped = len(self._waiting) + 1
             for uid in self._waiting:

@@ -1,7 +1,5 @@
-"""Pages of one cluster for a browser: read-only, live, without anything from other servers.
-
-What they show is computed from Snapshots (`plimsoll.ui.view`); who has a Snapshot publishes it to the Feed.
-"""
+"""Web pages that show one cluster: read-only, live, with nothing loaded from other servers. Their content is computed
+from Snapshots (`plimsoll.ui.view`), which are published to the Feed."""
 
 from plimsoll.ui.app import create_app
 from plimsoll.ui.feed import Feed

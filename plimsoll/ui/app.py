@@ -27,9 +27,9 @@ Events = Callable[[WorkspaceRef], list[dict[str, Any]]]
 """The Events about a Workspace, as `plimsoll.observe.cluster.events_about` gives them."""
 
 _ALIVE_SECONDS: Final = 15.0
-"""A comment is sent after so long without a change, so that proxies keep the connection."""
+"""A comment is sent after this many seconds without a change, so that proxies keep the connection open."""
 _CALM_SECONDS: Final = 0.2
-"""Changes that follow each other faster are announced together."""
+"""Changes within this many seconds are announced together."""
 _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -124,7 +124,7 @@ class _Announcements:
 
 
 class _Headers:
-    """What browsers may do with every answer: load from here alone, show in no frame, keep nothing."""
+    """Security headers of every response: load only from this server, no frames, no caching."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""The Feed: the newest Snapshot, and who waits for the next one."""
+"""The Feed: the newest Snapshot, and notifications of the next one."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ class Feed:
         return self._closed
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Takes a Snapshot; the same one again is no change."""
+        """Publishes a Snapshot; the same one again counts as no change."""
         with self._lock:
             if snapshot is self._snapshot:
                 return

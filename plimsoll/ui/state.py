@@ -1,4 +1,4 @@
-"""What the pages read of the newest Snapshot: each part computed once for each version, when a page needs it."""
+"""The data of the pages, computed from the newest Snapshot: each part once for each version, when a page needs it."""
 
 import threading
 from collections.abc import Callable
@@ -22,7 +22,8 @@ Clock = Callable[[], datetime]
 
 
 class _Workshop:
-    """What is kept from one version to the next, and a lock for each: a slow plan holds up no other page."""
+    """Caches that are kept from one version to the next, with a lock for each, so that a slow plan delays no other
+    page."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock: Final = clock

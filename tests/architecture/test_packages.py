@@ -34,7 +34,7 @@ def test_the_table_of_packages_is_what_they_import() -> None:
 
 def test_the_table_has_the_order_of_the_layers() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    layers = next(each["layers"] for each in contracts if each["name"] == "Imports go one way")
+    layers = next(each["layers"] for each in contracts if each["name"] == "Packages import in one direction")
     order = [name for layer in layers for name in layer.split(" | ")]
     listed = list(documented())
     assert sorted(listed, key=order.index) == listed

@@ -1,4 +1,4 @@
-"""Where a share goes: the node and the GPU groups that fit best, or why there are none."""
+"""Placement of a share: the node and the GPU groups with the best fit, or why there are none."""
 
 import uuid
 from collections import Counter
@@ -111,7 +111,7 @@ def new_groups(pod: Pod, node: str, count: int) -> list[str]:
 
 
 def keeps_away(account: GpuAccount, pod: Pod) -> str:
-    """What the node is that the pod may not go there; empty where it may."""
+    """Why the pod cannot run on the node; empty if it can."""
     node = account.node
     if not account.gpus:
         return "without GPUs"

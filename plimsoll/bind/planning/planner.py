@@ -1,4 +1,4 @@
-"""The share binder's mind: from nodes and pods to the next steps. What it remembers is only how long it has waited."""
+"""Plans the next steps of the share binder from nodes and pods. Its only memory is how long it has waited."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

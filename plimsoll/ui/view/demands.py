@@ -1,4 +1,4 @@
-"""Rows of demands: what pods ask for, why capacity is missing, and the bound."""
+"""Rows of demands: what pods request, why capacity is missing, and the bound."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class DemandRow:
     shares: tuple[tuple[str, int], ...]
     """(request, number of pods), most pods first, of the listed pods."""
     waiting: tuple[WaitingPod, ...]
-    """Those of its pods that are in the cluster now, oldest first."""
+    """Its pods that exist in the cluster, oldest first."""
     types: tuple[str, ...]
     """Instance types that are requested for it, sorted."""
     gpus: int
