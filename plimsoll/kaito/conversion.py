@@ -75,8 +75,8 @@ def _workspace(manifest: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
         )
     selector = losses.object(resource, "labelSelector", "resource.")
     spec = {"resource": _resource(resource, selector, _At(str(manifest["apiVersion"]), "resource."), losses)}
-    count = resource.get("count")
-    several = isinstance(count, int) and not isinstance(count, bool) and count > 1
+    count = losses.count(resource, "count", "resource.")
+    several = count > 1
     if manifest.get("inference") is None:
         if several:
             spec["resource"]["count"] = count

@@ -51,6 +51,15 @@ class Losses:
         self.refuse(f"{prefix}{key}", f"must be a list, not {value!r:.40}", "correct it in KAITO's manifest")
         return []
 
+    def count(self, parent: Mapping[str, Any], key: str, prefix: str = "") -> int:
+        """The number at the key, 1 if it is missing; refuses others than whole numbers from 1."""
+        value = parent.get(key)
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+            return value or 1
+        why = f"must be a whole number of at least 1, not {value!r:.40}"
+        self.refuse(f"{prefix}{key}", why, "correct it in KAITO's manifest")
+        return 1
+
     def unknown(self, given: Mapping[str, Any], known: Collection[str], prefix: str) -> None:
         """Refuses fields that KAITO's definitions do not have."""
         for field in sorted(set(given) - set(known)):

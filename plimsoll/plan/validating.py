@@ -125,10 +125,12 @@ def _limited(workspace: Workspace, found: Sizing | Refusal, limits: Limits) -> S
         ("limits.workspaceNodes of the Environment", limits.workspace_nodes),
     ):
         if limit is not None and found.target > limit:
+            lower = f"({workspace.replicas} x {found.per_replica}): lower inference.replicas"
+            if workspace.spec.inference is None:
+                lower = "(resource.count): lower it"
             return Refusal(
                 Reason.LIMIT_EXCEEDED,
-                f"{name} is {limit}, and {counted(found.target, 'node')} are needed ({workspace.replicas} x "
-                f"{found.per_replica}): lower inference.replicas, or raise the limit",
+                f"{name} is {limit}, and {counted(found.target, 'node')} are needed {lower}, or raise the limit",
             )
     return found
 

@@ -151,6 +151,9 @@ def test_each_loss_is_named(given: dict[str, Any], field: str) -> None:
         ({**of_kaito(), "kind": "RAGEngine"}, "kind"),
         ({**of_kaito(), "apiVersion": "kaito.sh/v2"}, "apiVersion"),
         (of_kaito({"labelSelector": {"matchLabels": {"a": "no value"}}}), ""),
+        (of_kaito({"count": 0}), "resource.count"),
+        (of_kaito({"count": "three"}, inference={"template": {"spec": {"containers": [CONTAINER]}}}), "resource.count"),
+        (of_kaito({"count": 1.5}), "resource.count"),
         (of_kaito(inference={"preset": {"name": "phi-4"}, "template": {"spec": {"containers": [CONTAINER]}}}), ""),
     ],
 )  # fmt: skip

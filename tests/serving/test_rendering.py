@@ -24,6 +24,11 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FLAGS = {row["flag"]: row["values"] for row in csv.DictReader((HERE / "vllm_flags.csv").open())}
 IMAGE = {"name": "law", "image": "registry/law:1", "imagePullSecrets": ["pull"]}
 CLAIM = {"name": "Qwen_Med.v2", "volumeSource": {"persistentVolumeClaim": {"claimName": "med"}}}
+STORAGE = {
+    "storageClassName": "fast",
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1.5Ti"}},
+}
 SECRET = {"modelAccessSecret": "hugging-face"}
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     # inference, node, Environment
@@ -47,7 +52,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "pipeline": (
         {"preset": {"name": "mistral-large-3-675b-instruct"}, "replicas": 2},
         {"count": 8, "memory": 81559, "product": "NVIDIA-H100-80GB-HBM3"},
-        {"weights": {"volumeSource": {"ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "fast"}}}}}},
+        {"weights": {"volumeSource": {"ephemeral": {"volumeClaimTemplate": {"spec": STORAGE}}}}},
     ),
 }
 

@@ -401,6 +401,11 @@ def test_an_instance_type_narrows_where_the_environment_allows_it() -> None:
     assert {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [P5]} in term["matchExpressions"]
 
 
+def test_kaitos_spelling_narrows_to_the_clouds_own_name() -> None:
+    brought = a_node("old", instance_type="Standard_ND96asr_v4")
+    assert judged(a_workspace(instance_type="standard_nd96asr_a100_v4"), brought, **NARROWED).accepted
+
+
 def test_an_instance_type_alone_narrows_all_nodes() -> None:
     brought = [a_node("old", instance_type=P4D), a_node("new", instance_type=P5)]
     assert judged(a_workspace(instance_type=P4D, selector={}), *brought, **NARROWED).node_names == ("old",)
@@ -445,6 +450,14 @@ def test_a_context_that_cannot_fit_is_refused_with_the_one_that_can() -> None:
         ({"name": "weights", "hostPath": {"path": "/x"}}, "'name' is not a type of volume"),
         ({"hostPath": {"path": "/x"}, "nfs": {}}, "hostPath, nfs"),
         ({"hostPath": "/x"}, "hostPath must be an object"),
+        ({"hostPath": {}}, "hostPath.path: None"),
+        ({"hostPath": {"path": "../x"}}, "hostPath.path: '../x'"),
+        ({"persistentVolumeClaim": {"claimName": "W_x"}}, "persistentVolumeClaim.claimName: 'W_x'"),
+        ({"persistentVolumeClaim": {}}, "persistentVolumeClaim.claimName: None"),
+        ({"emptyDir": {"sizeLimit": "-1Gi"}}, "emptyDir.sizeLimit: '-1Gi'"),
+        ({"emptyDir": {"sizeLimit": "1e3Gi"}}, "not a Kubernetes quantity"),
+        ({"ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}}, "requests.storage"),
+        ({"ephemeral": {}}, "accessModes"),
     ],
 )
 def test_a_volume_that_no_pod_can_have_is_refused(source: dict[str, Any], said: str) -> None:

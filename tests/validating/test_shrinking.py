@@ -172,6 +172,8 @@ def test_a_typo_never_plans_a_hundred_thousand_nodes() -> None:
         verdict.reason is Reason.LIMIT_EXCEEDED
         and "limits.workspaceNodes of the Environment is 1000" in verdict.message
     )
+    [verdict] = validate(a_snapshot(a_workspace(instance_type=NC24, count=2_000, inference=False), nap=True))
+    assert "2000 nodes are needed (resource.count)" in verdict.message
     many = [a_workspace(f"ws-{number}", instance_type=NC24, replicas=900) for number in range(6)]
     verdicts = validate(a_snapshot(*many, nap=True))
     assert sum(each.accepted for each in verdicts) == 5

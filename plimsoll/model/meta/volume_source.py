@@ -1,7 +1,11 @@
 """Volume sources (v1 Volume without its name): exactly one kind, with its fields."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, Final
+
+from plimsoll.model.meta.pod_template import dig
+from plimsoll.quantity import parse_quantity
 
 KINDS: Final = frozenset(
     {
@@ -53,3 +57,48 @@ def check_volume_source(source: Mapping[str, Any]) -> None:
     [(kind, fields)] = source.items()
     if not isinstance(fields, dict):
         raise ValueError(f"{kind} must be an object")
+    for path, check in _CHECKS.get(kind, {}).items():
+        try:
+            check(dig(fields, path))
+        except ValueError as error:
+            raise ValueError(f"{kind}.{path}: {error}") from None
+
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def _name(value: Any) -> None:
+    if not isinstance(value, str) or len(value) > 253 or not _NAME.fullmatch(value):
+        raise ValueError(f"{value!r} is no name: a-z 0-9 - and . are allowed")
+
+
+def _path(value: Any) -> None:
+    if not isinstance(value, str) or not value or ".." in value.split("/"):
+        raise ValueError(f"{value!r} is no path: give one without ..")
+
+
+def _size(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or parse_quantity(value) <= 0:
+        raise ValueError(f"{value!r} is no size above 0, such as 100Gi")
+
+
+def _size_or_none(value: Any) -> None:
+    if value is not None:
+        _size(value)
+
+
+def _modes(value: Any) -> None:
+    if not isinstance(value, list) or not value:
+        raise ValueError("give a list such as [ReadWriteOnce]")
+
+
+_CHECKS: Final[Mapping[str, Mapping[str, Callable[[Any], None]]]] = {
+    "emptyDir": {"sizeLimit": _size_or_none},
+    "ephemeral": {
+        "volumeClaimTemplate.spec.accessModes": _modes,
+        "volumeClaimTemplate.spec.resources.requests.storage": _size,
+    },
+    "hostPath": {"path": _path},
+    "persistentVolumeClaim": {"claimName": _name},
+}
+"""What the apiserver checks of the kinds that are used most, by the path of the field."""

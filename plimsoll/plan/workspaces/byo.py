@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from plimsoll.cluster.catalog import Catalog
 from plimsoll.cluster.nodes import (
     InvalidGpuLabel,
     NodeIndex,
@@ -98,9 +99,9 @@ class ByoNodes:
 
     def _narrowed(self, resource: Resource) -> LabelSelector:
         """The selector, with the instance type in the spellings that nodes have, where one is set."""
-        wanted = resource.instance_type
-        if wanted is None:
+        if resource.instance_type is None:
             return resource.label_selector
+        wanted = Catalog.builtin().real_name(resource.instance_type)
         spellings = {
             label for node in self._index.nodes if (label := node.instance_type).casefold() == wanted.casefold()
         }
