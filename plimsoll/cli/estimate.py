@@ -15,7 +15,7 @@ from plimsoll.cli.tables.estimate import Model, Ranking, ranked, show_candidates
 from plimsoll.cluster.catalog import Catalog, UnknownInstanceTypeError
 from plimsoll.cluster.nodes import mig_slice
 from plimsoll.errors import PlimsollError
-from plimsoll.estimating import ModelNeed, Settings, estimate, settings_of
+from plimsoll.estimating import Infeasible, ModelNeed, Settings, estimate, settings_of
 from plimsoll.model.api import EnvironmentSpec, ModelHub
 from plimsoll.model.cluster import MIB_PER_GIB, InstanceType, InvalidFigureError, NodeGpus
 from plimsoll.presets import ModelCatalog, catalog_of, declared_preset
@@ -111,15 +111,17 @@ def command(
     gpus = _explicit_gpus(gpu_memory_gib, gpus_per_node, mig_profile)
     if gpus is not None and instance_type is not None:
         raise PlimsollError("--instance-type and explicit GPUs exclude each other", "remove one of them")
-    warnings = _over_limit(subject, context_length)
+    over = _over_limit(subject, context_length)
+    warnings: list[str] = []
     kind: InstanceType | None = None
     if gpus is None:
         catalog, told = _catalog(environment, aws_region, prices)
         warnings += told
         if instance_type is None:
             clouds = _clouds(cloud or [], catalog)
-            candidates = catalog.feasible(subject.need, settings, asked=context_length, clouds=clouds)
-            show_candidates(subject, ranked(candidates, by), warnings, output, by=by)
+            found = catalog.feasible(subject.need, settings, asked=context_length, clouds=clouds)
+            candidates = () if over else ranked(found, by)
+            show_candidates(subject, candidates, warnings, output, by=by, why_none=over)
             return
         other = catalog.other_vendor(instance_type)
         if other:
@@ -129,6 +131,8 @@ def command(
             raise UnknownInstanceTypeError(instance_type, catalog.near(instance_type))
         gpus = kind.node_gpus
     outcome = estimate(subject.need, gpus, settings, context_length)
+    if over:
+        outcome = Infeasible(over, outcome.lines, outcome.min_gpus, outcome.nodes)
     show_estimate(subject, gpus, kind, outcome, warnings=warnings, output=output)
 
 
@@ -235,11 +239,12 @@ def _from_files(path: Path, size: float | None, token: float | None, one_node: b
     return Model(files.name, need, f"{files.shape}; size from {files.size_source or 'the option'}")
 
 
-def _over_limit(model: Model, context_length: int | None) -> list[str]:
+def _over_limit(model: Model, context_length: int | None) -> str:
+    """Why no server of the model serves that context; empty where one does."""
     limit = model.need.shape.context_limit if model.need.shape is not None else None
     if context_length is None or limit is None or context_length <= limit:
-        return []
-    return [f"{model.name} supports at most {limit} tokens, and the context length is {context_length}"]
+        return ""
+    return f"{model.name} supports at most {limit} tokens, and the context length is {context_length}"
 
 
 def _explicit_gpus(memory_gib: float | None, per_node: int | None, mig_profile: str | None) -> NodeGpus | None:

@@ -117,9 +117,12 @@ def test_utilization_in_general_and_by_product() -> None:
     assert told("--size-gib=76", "--bytes-per-token=0", *by_product)["nodes"] == 1
 
 
-def test_a_context_beyond_the_model_is_warned_of() -> None:
-    answer = told("phi-4", "-t", "Standard_NC24ads_A100_v4", "--context-length", "20000")
-    assert answer["warnings"] == ["phi-4 supports at most 16384 tokens, and the context length is 20000"]
+@pytest.mark.parametrize("nodes", [["-t", "Standard_NC24ads_A100_v4"], []])
+def test_no_type_serves_a_context_beyond_the_model(nodes: list[str]) -> None:
+    answer = told("phi-4", *nodes, "--context-length", "20000", exit_code=2)
+    assert answer["reason"] == "phi-4 supports at most 16384 tokens, and the context length is 20000"
+    assert not answer["feasible"] and not answer.get("candidates")
+    assert told("phi-4", *nodes, "--context-length", "16384")["feasible"]
 
 
 def test_mig_slices() -> None:

@@ -126,9 +126,10 @@ def show_candidates(
     output: Format,
     *,
     by: Ranking = Ranking.PRICE,
+    why_none: str = "",
 ) -> None:
     """Prints the instance types that one replica fits, cheapest first; raises Exit(2) if there is none."""
-    reason = None if candidates else "one replica fits no instance type of the catalog"
+    reason = None if candidates else why_none or "one replica fits no instance type of the catalog"
     if output.document:
         print_document(
             {
