@@ -67,10 +67,13 @@ def needs_of(pods: Iterable[TracePod], shapes: Sequence[NodeShape]) -> list[PodN
 
 
 def on_nodes(pods: Iterable[TracePod], shapes: Sequence[NodeShape]) -> OnNodes:
-    """Packs the pods; the time is that of packing alone. Models do not count where the shapes have none."""
+    """Packs the pods, as the planner does; the time is that of packing alone.
+
+    Models do not count where the shapes have none.
+    """
     needs = needs_of(pods, shapes)
     start = time.perf_counter()
-    packing = pack_nodes(needs, shapes, clock=time.perf_counter)
+    packing = pack_nodes(needs, shapes)
     seconds = time.perf_counter() - start
     return OnNodes(
         pods=len(needs),

@@ -170,3 +170,31 @@ def test_free_parts_without_new_nodes_leave_nobody_out() -> None:
     packing = pack_nodes(needs, [], free)
     check(packing, needs, [], free)
     assert packing.unplaced == ()
+
+
+PARTS = ((470, 530), (810, 190), (320, 320, 360), (1000,), (650, 350), (230, 230, 540))
+
+
+def _filled_nodes(generator: random.Random, shape: NodeShape, patterns: int) -> tuple[list[PodNeed], int]:
+    """Pods that take all GPUs and all CPU of some nodes, of each of some patterns."""
+    asked, nodes = [], 0
+    for _ in range(patterns):
+        count = generator.randint(1, 12)
+        nodes += count
+        milli = [part for _ in range(shape.gpus) for part in generator.choice(PARTS)]
+        cuts = [0, *sorted(generator.sample(range(1, shape.cpu_milli // 500), len(milli) - 1)), shape.cpu_milli // 500]
+        asked += [(count, part, 500 * (high - low), 1) for part, low, high in zip(milli, cuts, cuts[1:], strict=False)]
+    return needs_of(*asked), nodes
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 4, 8])
+@pytest.mark.parametrize("seed", range(6))
+def test_nodes_that_can_all_be_filled(gpus: int, seed: int) -> None:
+    """As many as the pods were cut from are enough: no bound is above it, and the packing is close."""
+    generator = random.Random(seed)
+    shape = NodeShape("filled", "T4", gpus, gpus * generator.choice((6_000, 9_000)), 2**20)
+    needs, nodes = _filled_nodes(generator, shape, 5)
+    packing = pack_nodes(needs, [shape])
+    check(packing, needs, [shape])
+    assert packing.least == gpus * nodes
+    assert packing.gap <= 2 * gpus

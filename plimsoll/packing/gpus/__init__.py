@@ -3,6 +3,7 @@
 from plimsoll.packing.gpus.dual_feasible import least_gpus
 from plimsoll.packing.gpus.effort import Clock, Effort
 from plimsoll.packing.gpus.integer_program import Program
+from plimsoll.packing.gpus.knapsack import Knapsack
 from plimsoll.packing.gpus.master import Master
 from plimsoll.packing.gpus.packing import ANY, Bin, FreeGPU, Item, Packing, pack, size_on
 from plimsoll.packing.gpus.problem import BinType, Pattern, Problem, ShareCounts
@@ -17,6 +18,7 @@ __all__ = [
     "Found",
     "FreeGPU",
     "Item",
+    "Knapsack",
     "Master",
     "Packing",
     "Pattern",

@@ -1,5 +1,6 @@
 """Few pods, placed by one integer program over pods and GPUs."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ _UNPLACED = 1000.0
 """What a pod without a place costs, beside one GPU."""
 _PRICE = 1e-3
 """What the dearest node costs, beside one GPU."""
+_ROUNDING = 1e-6
+"""Of the solver, which must not lift the bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +34,16 @@ class _Slot:
     shape: int = -1
 
 
-def exact_placing(stock: Stock, best: Placing) -> Iterator[Placing]:
-    """The pods placed better than in `best`, if that is found; nothing where there are too many pods and nodes."""
+def exact_placing(stock: Stock, best: Placing) -> tuple[int, list[Placing]]:
+    """GPUs of new nodes that all pods need at least, and the pods placed, better than in `best` if that is found.
+
+    0 and nothing where there are too many pods and nodes.
+    """
     slots = list(_slots(stock, best))
     columns = sum(len(slot.gpus) + 1 for slot in slots) * len(stock.items)
-    if slots and columns <= _MOST_COLUMNS:
-        placing = _Exact(stock, slots).placing()
-        if placing is not None:
-            yield placing
+    if not slots or columns > _MOST_COLUMNS:
+        return 0, []
+    return _Exact(stock, slots).solved()
 
 
 def _slots(stock: Stock, best: Placing) -> Iterator[_Slot]:
@@ -74,9 +79,16 @@ class _Exact:
             self._fill(at)
         self._limit()
 
-    def placing(self) -> Placing | None:
+    def solved(self) -> tuple[int, list[Placing]]:
         found = self._program.minimise(self._cost, _NODES)
-        return None if found is None else self._read(found[0])
+        if found is None:
+            return 0, []
+        columns, cost = found
+        placing = self._read(columns)
+        # What a GPU costs at most, as part of the cheapest and of the dearest node.
+        gpu = 1 + 1.1 * _PRICE
+        least = math.ceil(cost / gpu - _ROUNDING) if self._stock.grid.exact and 0 < cost < _UNPLACED else 0
+        return least, [] if placing is None else [placing]
 
     def _open_nodes(self) -> None:
         dearest = max((shape.price or 0.0 for shape in self._stock.shapes), default=0.0) or 1.0

@@ -1,31 +1,26 @@
 """Pods packed by patterns of whole nodes, for where CPU or memory is as scarce as GPUs.
 
-Column generation (Gilmore and Gomory, 1961) over what one node can hold. A node is priced by dynamic programming over
-its GPUs, in parts that are powers of two, so that what fits the node fits its GPUs one by one, and over the scarcer of
-CPU and memory. The other of them and the number of pods count when the nodes are filled.
+Column generation (Gilmore and Gomory, 1961) over what one node can hold of GPUs and of the scarcer of CPU and memory.
+The other of them and the number of pods count when the nodes are filled.
 """
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from plimsoll.packing.gpus import BinType, Effort, Master, Pattern, Problem
-from plimsoll.packing.nodes.node_pricing import Counts, NodeGrid, NodeKnapsack, Values, finest, sorted_items
+from plimsoll.packing.nodes.node_pricing import FEW_LABELS, MANY_LABELS, Counts, PricedItems, Room, Sizes, Values
 from plimsoll.packing.nodes.placing import Placing, Stock
-from plimsoll.packing.units import GPU_MILLI, Milli, exact_milli
+from plimsoll.packing.units import GPU_MILLI, Grid, Milli, exact_milli
 
-_PARTS = 8
-"""Of a GPU, on nodes of several."""
-_MOST_PARTS = 128
-"""Of a node."""
-_STEPS = np.arange(400, 1025)
-"""Of the CPU or memory of the largest node of a kind; the number that rounds the least is taken."""
+_MOST_UNITS = 1024
+"""Of a GPU; shares that are not whole then are rounded down, so that the bound holds."""
 _ROUNDS = 30
 """Rounds of pricing for which there must be time."""
-_GENERATION_SHARE = 0.6
+_GENERATION_SHARE = 0.75
 """Of the time, for the linear program; the rest is for whole nodes."""
 _SMOOTHING = 0.6
 """Weight of the duals of the best bound, beside those of the program, which jump (Wentges, 1997)."""
@@ -37,21 +32,16 @@ _GAIN = 1e-7
 _WHOLE = 1e-6
 
 
-def by_node_patterns(stock: Stock, effort: Effort) -> Iterator[Placing]:
-    """A way to place the pods; none where there is no time for it."""
-    search = _Search(stock, effort)
-    if search.work * _ROUNDS < effort.left:
-        search.generate()
-        yield search.filled(search.dive())
+def by_node_patterns(stock: Stock, best: Placing, effort: Effort) -> tuple[int, Iterator[Placing]]:
+    """GPUs of new nodes that no way to place all pods can do without, and a way to place them.
 
-
-def least_by_node_patterns(stock: Stock, effort: Effort) -> int:
-    """GPUs of new nodes that no way to place the pods can do without; 0 where there is no time for it."""
-    search = _Search(stock, effort, optimistic=True)
+    `best` is the best that is known; 0 and none where there is no time.
+    """
+    search = _Search(stock, best, effort)
     if search.work * _ROUNDS > effort.left:
-        return 0
+        return 0, iter(())
     search.generate()
-    return search.least()
+    return search.least(), (search.filled(search.dive()) for _ in range(1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,42 +62,47 @@ class _Nodes:
 class _Search:
     """The linear program over patterns of nodes, and whole nodes from it."""
 
-    def __init__(self, stock: Stock, effort: Effort, optimistic: bool = False) -> None:
+    def __init__(self, stock: Stock, best: Placing, effort: Effort) -> None:
         self._stock = stock
-        self._optimistic = optimistic
         self._effort = effort
         self._host = _scarcer(stock)
         self._base = Placing(stock.empty())
-        if not optimistic:
-            self._place_homeless()
+        self._place_homeless()
         self._nodes = list(self._all_nodes())
         kinds = sorted({each.kind for each in self._nodes})
-        grids = {kind: self._grid(kind, [each for each in self._nodes if each.kind == kind]) for kind in kinds}
-        self._rooms = [grids[each.kind].of_node(each.gpus, each.amount) for each in self._nodes]
+        grids = {kind: self._grid(kind) for kind in kinds}
+        self._rooms = [_room(each, grids[each.kind]) for each in self._nodes]
+        self._most: dict[tuple[int, int], int] = {}
+        """CPU or memory of the largest node of each kind and shape."""
+        for each in self._nodes:
+            self._most[each.kind, each.shape] = max(each.amount, self._most.get((each.kind, each.shape), 0))
         alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
         for number, fitting in enumerate(stock.fitting):
             alike[fitting, tuple(self._size(number, kind, grids[kind]) for kind in kinds)].append(number)
         self._items = list(alike.values())
         """Numbers of the stock's items that a node counts as the same."""
-        self._knapsacks: dict[int, NodeKnapsack] = {}
+        firsts = [stock.items[members[0]] for members in self._items]
+        self._parts = np.array([1 if item.whole else item.devices for item in firsts], dtype=np.int64)
+        """In how many each pod is counted: shares of several GPUs, as if they were pods of their own."""
+        self._sizes: dict[int, Sizes] = {}
         for kind in kinds:
-            sizes = np.array([self._size(members[0], kind, grids[kind]) for members in self._items], dtype=np.int64)
-            rooms = [room for room, nodes in zip(self._rooms, self._nodes, strict=True) if nodes.kind == kind]
-            self._knapsacks[kind] = NodeKnapsack(sizes, rooms)
+            table = np.array([self._size(members[0], kind, grids[kind]) for members in self._items], dtype=np.int64)
+            units, devices, amounts = table.reshape(-1, 3).T
+            self._sizes[kind] = Sizes(units, devices, amounts, grids[kind].gpu)
         counts = [
             sum(stock.items[number].count for number in members if stock.fitting[number]) for members in self._items
         ]
         self._problem = Problem(
             sizes=np.zeros((1, len(counts)), dtype=np.int64),
-            demand=np.array(counts, dtype=np.int64),
+            demand=np.array(counts, dtype=np.int64) * self._parts,
             bin_types=tuple(BinType(each.kind, 0, each.count, each.cost) for each in self._nodes),
         )
         self._demand = self._problem.demand
-        self._proven: Values = np.zeros(len(counts))
-        """The duals of the best bound."""
+        self._proven: tuple[Values, Values] = np.zeros(len(counts)), np.zeros(len(self._problem.supply))
+        """The duals of the best bound: of items, and of the nodes that are free."""
         self._bound = 0.0
         self._master = Master(self._problem)
-        self._master.add(sorted(self._alone()))
+        self._master.add(sorted({*self._alone(), *self._of_placing(best)}))
 
     def _place_homeless(self) -> None:
         """Best fit of the pods that no new node takes onto the free ones, which others can do without."""
@@ -115,15 +110,24 @@ class _Search:
             left = self._base.filling.place(self._stock.asks[number], self._stock.items[number].count)
             self._base.unplaced |= {number: left} if left else {}
 
-    def _size(self, number: int, kind: int, grid: NodeGrid) -> tuple[int, int]:
+    def _size(self, number: int, kind: int, grid: Grid) -> tuple[int, int, int]:
         item = self._stock.items[number]
         milli = dict(item.milli).get(self._stock.kinds[kind])
-        return (-1, -1) if milli is None else grid.of_item(milli, item.devices, getattr(item, self._host))
+        parts = 1 if item.whole else item.devices
+        units = 0 if milli is None else grid.size(milli)
+        return units, item.devices // parts, getattr(item, self._host) // parts
 
     @property
     def work(self) -> float:
-        """Seconds that a round of pricing takes, about."""
-        return sum(each.work for each in self._knapsacks.values()) + 1e-4 * len(self._nodes)
+        """Seconds that a round of pricing takes, about; endless where shares are too small to be counted."""
+        for number, item in enumerate(self._stock.items):
+            if self._stock.fitting[number] and not all(
+                self._sizes[self._stock.kind[kind]].whole * size >= GPU_MILLI
+                for kind, size in item.milli
+                if self._stock.kind[kind] in self._sizes
+            ):
+                return math.inf
+        return 1e-4 * len(self._items) * len(self._sizes) + 5e-4 * sum(len(room.gpus) for room in self._rooms)
 
     def _all_nodes(self) -> Iterator[_Nodes]:
         stock = self._stock
@@ -136,36 +140,41 @@ class _Search:
             free = tuple(exact_milli(units, stock.grid.gpu) for units in row.gpus)
             yield _Nodes(row.kind, free, getattr(row, self._host), row=at, count=row.count)
 
-    def _grid(self, kind: int, nodes: Sequence[_Nodes]) -> NodeGrid:
-        gpus, largest = max(len(each.gpus) for each in nodes), max(each.amount for each in nodes)
-        items = [item for item in self._stock.items if self._stock.kinds[kind] in dict(item.milli)]
-        counts = np.array([item.count for item in items])
-        parts = min(_PARTS, 1 << max(0, (_MOST_PARTS // gpus).bit_length() - 1))
-        if gpus == 1:
-            milli = np.array([float(dict(item.milli)[self._stock.kinds[kind]]) for item in items])
-            parts = finest(milli / GPU_MILLI, counts, np.arange(_MOST_PARTS // 2, _MOST_PARTS + 1), self._optimistic)
-        asked = np.array([getattr(item, self._host) for item in items])
-        steps = finest(asked / largest, counts, _STEPS, self._optimistic) if largest else 1
-        return NodeGrid(parts, gpus > 1, steps, largest or 1, self._optimistic)
+    def _grid(self, kind: int) -> Grid:
+        name = self._stock.kinds[kind]
+        sizes = (dict(item.milli)[name] for item in self._stock.items if name in dict(item.milli))
+        return Grid(sizes, _MOST_UNITS, optimistic=True)
 
     def _alone(self) -> Iterator[Pattern]:
-        """For each item a node with it alone, and one with as many as fit, so that the program has a solution."""
+        """For each item a node with it alone, so that the program has a solution."""
         for item, members in enumerate(self._items):
             if shapes := self._stock.fitting[members[0]]:
-                nodes = self._nodes[shapes[0]]
-                knapsack = self._knapsacks[nodes.kind]
-                room = self._rooms[shapes[0]]
-                sizes = knapsack.parts[item], knapsack.steps[item]
-                fitting = [int(there // size) for there, size in zip(room, sizes, strict=True) if size]
-                for copies in {1, max(1, min([int(self._demand[item]), *fitting]))}:
-                    yield shapes[0], ((item, copies),)
+                yield shapes[0], ((item, int(self._parts[item])),)
+
+    def _of_placing(self, best: Placing) -> Iterator[Pattern]:
+        """What the new nodes of a placing hold."""
+        item_of = {member: item for item, members in enumerate(self._items) for member in members}
+        number_of = {each.shape: number for number, each in enumerate(self._nodes) if each.shape >= 0}
+        for at, shape in best.shapes.items():
+            held: Counter[int] = Counter()
+            for number in (number for items in best.filling.row(at).held for number in items):
+                item = item_of[number]
+                if self._stock.fitting[number]:
+                    held[item] += 1
+            for item in held:
+                held[item] = held[item] * int(self._parts[item]) // self._stock.items[self._items[item][0]].devices
+            if held and best.filling.row(at).count:
+                yield number_of[shape], tuple(sorted(held.items()))
 
     def generate(self) -> None:
         """Adds patterns until none improves the program, or time is up."""
         reserve = self._effort.left * (1 - _GENERATION_SHARE)
         while self._solved() and self._effort.left > reserve:
-            duals = self._master.item_duals
-            if not self._add(_SMOOTHING * self._proven + (1 - _SMOOTHING) * duals) and not self._add(duals):
+            duals = self._master.item_duals, self._master.supply_duals
+            items, supply = (
+                _SMOOTHING * old + (1 - _SMOOTHING) * new for old, new in zip(self._proven, duals, strict=True)
+            )
+            if not (self._add(items, supply) or self._add(*duals) or self._add(*duals, labels=MANY_LABELS)):
                 return
 
     def _solved(self) -> bool:
@@ -173,38 +182,46 @@ class _Search:
         self._effort.spend(self._master.work)
         return solved
 
-    def _add(self, duals: Values, demand: Counts | None = None) -> bool:
-        """Adds the patterns that these duals find, of no more than is wanted; False where none improves the program."""
+    def _add(self, duals: Values, of_supply: Values, demand: Counts | None = None, labels: int = FEW_LABELS) -> bool:
+        """Adds the patterns that these duals find; False where none improves the program.
+
+        With a `demand`, of no more than is wanted. Without, what no node is worth more than proves a bound.
+        """
         found: list[Pattern] = []
         most, supplied = 1.0, 0.0
-        for kind, knapsack in self._knapsacks.items():
-            priced = knapsack.price(duals, self._demand if demand is None else demand)
-            self._effort.spend(knapsack.work)
-            for number, nodes in enumerate(self._nodes):
-                if nodes.kind != kind:
-                    continue
-                room = self._rooms[number]
-                found.append((number, sorted_items(priced.pattern(*room))))
-                if nodes.count is None:
-                    most = max(most, float(priced.values[room]) / nodes.cost)
-                    found += ((number, held) for held in knapsack.with_each(priced, duals, room))
-                else:
-                    supplied += float(priced.values[room]) * nodes.count
-        if demand is None:
-            # What no node can hold more worth of than it costs proves a bound.
+        priced: dict[tuple[int, int], PricedItems] = {}
+        worth_of = dict(zip(self._problem.supply_types, of_supply, strict=True))
+        strict = demand is not None
+        wanted = self._demand if demand is None else demand
+        for number, (nodes, room) in enumerate(zip(self._nodes, self._rooms, strict=True)):
+            worth = float(worth_of.get(number, nodes.cost))
+            key = nodes.kind, nodes.shape
+            if key not in priced:
+                largest = Room(room.gpus, self._most[key])
+                priced[key] = PricedItems(
+                    self._sizes[nodes.kind], duals, wanted, largest, worth, labels=labels, strict=strict
+                )
+            patterns, at_most = priced[key].patterns(room, worth)
+            found += ((number, held) for held in patterns)
+            if nodes.count is None:
+                most = max(most, at_most / nodes.cost)
+            else:
+                supplied += at_most * nodes.count
+        self._effort.spend(sum(each.work for each in priced.values()))
+        if not strict:
             bound = (float(self._demand @ duals) - supplied) / most
             if bound > self._bound:
-                self._bound, self._proven = bound, duals / most
-        wanted = self._demand if demand is None else demand
-        return self._master.add(
-            pattern
-            for pattern in found
-            if self._master.gain(pattern) > _GAIN and all(copies <= wanted[item] for item, copies in pattern[1])
-        )
+                self._bound, self._proven = bound, (duals / most, of_supply / most)
+        return self._master.add(pattern for pattern in found if self._master.gain(pattern) > _GAIN)
 
     def least(self) -> int:
-        """The bound that was proven; of a packing where the grids are optimistic."""
-        return max(0, math.ceil(self._bound / (1 + _PRICE_WEIGHT) - _WHOLE))
+        """The bound that was proven, in whole nodes; 0 where pods that only free nodes take were placed before."""
+        if not all(self._stock.fitting):
+            return 0
+        shapes = self._stock.shapes
+        step = math.gcd(*(shape.gpus for shape in shapes))
+        dearest = max((each.cost / shapes[each.shape].gpus for each in self._nodes if each.shape >= 0), default=1.0)
+        return max(0, math.ceil(self._bound / dearest / (step or 1) - _WHOLE) * step)
 
     def dive(self) -> Counter[Pattern]:
         """Whole nodes: fixes what is whole, or else the largest fraction, and solves again for the rest."""
@@ -214,7 +231,8 @@ class _Search:
         self._master.reduce(demand, supply)
         while demand.any() and self._solved():
             for _ in range(_ROUNDS_OF_A_STEP):
-                if self._effort.exhausted or not self._add(self._master.item_duals, demand) or not self._solved():
+                duals = self._master.item_duals, self._master.supply_duals
+                if self._effort.exhausted or not self._add(*duals, demand) or not self._solved():
                     break
             activity = self._master.activity
             whole = np.floor(activity + _WHOLE).astype(np.int64)
@@ -251,7 +269,7 @@ class _Search:
                 rows = [stock.add_new(placing, nodes.shape, 1) for _ in range(allowed)]
             for at in rows:
                 for item, copies in sorted(items, key=lambda each: order[each[0]]):
-                    there = copies
+                    there = copies // int(self._parts[item])
                     for member in self._items[item]:
                         put = placing.filling.put(at, stock.asks[member], min(there, left[member]))
                         left[member] -= put
@@ -259,6 +277,10 @@ class _Search:
         placing.left = dict(+left)
         placing.note_shapes()
         return placing
+
+
+def _room(nodes: _Nodes, grid: Grid) -> Room:
+    return Room(tuple(sorted((grid.free(free) for free in nodes.gpus), reverse=True)), nodes.amount)
 
 
 def _scarcer(stock: Stock) -> str:

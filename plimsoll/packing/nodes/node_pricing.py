@@ -1,131 +1,261 @@
-"""The most valuable pods for a node: bounded knapsack of two dimensions, by dynamic programming on grids.
+"""The most valuable pods for a node: labels over GPUs and over CPU or memory, with a bound on what was not looked at.
 
-GPUs are counted in parts, CPU or memory in steps.
+CPU (or memory) gets a price, by which a GPU at a time is worth the most of a knapsack; that is what no node can be
+worth more than (Lagrange). A label is a set of pods, on one GPU or on several, and its waste what it is worth less.
+Labels with more waste than would be of use are left out, so what is found is the best of all, for nodes as large as
+those of clouds; only where there are too many labels, those with the least waste go on, and the bound says so.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.packing.units import GPU_MILLI, Milli
-
-_BATCH = 40
-"""Patterns that one round of pricing finds for a node."""
+from plimsoll.packing.gpus import Knapsack
 
 Counts = NDArray[np.int64]
 Values = NDArray[np.float64]
 Held = tuple[tuple[int, int], ...]
 """(item, copies)"""
 
-
-@dataclass(frozen=True, slots=True)
-class NodeGrid:
-    """Units in which one kind of node is counted. An optimistic one is for bounds: it rounds the other way."""
-
-    parts: int
-    """Of a GPU."""
-    powers: bool
-    """Whether shares are rounded to powers of two."""
-    steps: int
-    """Of the largest CPU or memory."""
-    largest: int
-    optimistic: bool = False
-
-    def of_item(self, milli: Milli, devices: int, amount: int) -> tuple[int, int]:
-        """Parts and steps."""
-        if self.optimistic:
-            return devices * int(milli * self.parts // GPU_MILLI), amount * self.steps // self.largest
-        parts = int(-(-milli * self.parts // GPU_MILLI))
-        return devices * (1 << (parts - 1).bit_length() if self.powers else parts), -(
-            -amount * self.steps // self.largest
-        )
-
-    def of_node(self, gpus: Sequence[Milli], amount: int) -> tuple[int, int]:
-        """Parts and steps."""
-        if self.optimistic:
-            return sum(int(-(-free * self.parts // GPU_MILLI)) for free in gpus), -(
-                -amount * self.steps // self.largest
-            )
-        return sum(int(free * self.parts // GPU_MILLI) for free in gpus), amount * self.steps // self.largest
+FEW_LABELS: Final = 50
+"""Of a GPU, and of a number of GPUs: enough to find good patterns."""
+MANY_LABELS: Final = 1000
+"""As many as prove that there is none, for most traces."""
+_LAST: Final = 300
+"""Labels of all GPUs of a node from which patterns are taken."""
+_SECONDS: Final = 6e-5
+_SECONDS_OF_A_LABEL: Final = 1.5e-7
+"""That looking at labels takes, about."""
+_BISECTIONS: Final = 8
+_NOISE: Final = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
-class PricedNodes:
-    values: Values
-    """The most that a node with so many parts and steps can hold."""
-    _taken: Sequence[tuple[int, int, int, int, NDArray[np.bool_]]]
-
-    def pattern(self, parts: int, steps: int) -> Counter[int]:
-        """How many of each item reach the value."""
-        found: Counter[int] = Counter()
-        for item, copies, own_parts, own_steps, taken in reversed(self._taken):
-            if parts >= own_parts and steps >= own_steps and taken[parts - own_parts, steps - own_steps]:
-                found[item] += copies
-                parts, steps = parts - own_parts, steps - own_steps
-        return found
-
-
-class NodeKnapsack:
+class Sizes:
     """What items take of nodes of one kind."""
 
-    def __init__(self, sizes: NDArray[np.int64], rooms: Sequence[tuple[int, int]]) -> None:
-        """Parts and steps of items, -1 where one may not go there, and of nodes."""
-        self.parts, self.steps = sizes.T
-        self._shape = tuple(np.array(rooms).max(axis=0) + 1)
-
-    @property
-    def work(self) -> float:
-        """Seconds that pricing takes, about."""
-        return float(np.count_nonzero(self.parts >= 0) * np.prod(self._shape)) * 4e-9
-
-    def price(self, values: Values, limits: Counts) -> PricedNodes:
-        """Bounded, of two dimensions; items that are worth nothing are left out."""
-        best = np.zeros(self._shape)
-        taken = []
-        for item in np.flatnonzero((values > 0) & (self.parts >= 0) & (limits > 0)):
-            size = np.array([self.parts[item], self.steps[item]])
-            most = [(room - 1) // each for room, each in zip(self._shape, size, strict=True) if each]
-            left, copies = int(min([limits[item], *most])), 1
-            # Powers of two and a rest reach every number of copies up to the limit.
-            while left > 0:
-                copies = min(copies, left)
-                left -= copies
-                parts, steps = (int(each) for each in copies * size)
-                tail = best[parts:, steps:]
-                gained = best[: self._shape[0] - parts, : self._shape[1] - steps] + values[item] * copies
-                better = gained > tail + 1e-12
-                taken.append((int(item), copies, parts, steps, better))
-                np.copyto(tail, gained, where=better)
-                copies *= 2
-        return PricedNodes(best, taken)
-
-    def with_each(self, priced: PricedNodes, duals: Values, room: tuple[int, int]) -> Iterator[Held]:
-        """For one item after the other the best pattern that contains it; those that stand in one are passed over."""
-        items = np.flatnonzero((duals > 0) & (self.parts >= 0) & (self.parts <= room[0]) & (self.steps <= room[1]))
-        parts, steps = room[0] - self.parts[items], room[1] - self.steps[items]
-        covered: set[int] = set()
-        added = 0
-        for at in np.argsort(-(duals[items] + priced.values[parts, steps]), kind="stable"):
-            item = int(items[at])
-            if item not in covered:
-                held = priced.pattern(int(parts[at]), int(steps[at]))
-                held[item] += 1
-                covered |= held.keys()
-                yield sorted_items(held)
-                added += 1
-                if added == _BATCH:
-                    return
+    units: Counts
+    """Of one GPU; 0: not on this kind."""
+    devices: Counts
+    """GPUs that an item takes as a whole; 1: a share, or one GPU."""
+    amounts: Counts
+    """CPU or memory."""
+    whole: int
+    """Units of a GPU."""
 
 
-def finest(amounts: Values, counts: Counts, steps: Counts, optimistic: bool) -> int:
-    """The number of steps on which amounts, which are parts of 1, are rounded the least."""
-    scaled = np.round(amounts[:, None] * steps, 9)
-    rounded = np.floor(scaled) if optimistic else np.ceil(scaled)
-    return int(steps[np.argmin(counts @ (np.abs(rounded - scaled) / steps))])
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A node: free units of its GPUs, the most first, and its CPU or memory."""
+
+    gpus: tuple[int, ...]
+    amount: int
 
 
-def sorted_items(held: Counter[int]) -> Held:
-    return tuple(sorted(held.items()))
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    amount: Counts
+    waste: Values
+    held: NDArray[np.int16]
+    """Copies of each item."""
+    missed: float = np.inf
+    """No label that was left out for their number has less waste."""
+
+
+class PricedItems:
+    """Items at their values, for rooms of one kind of node."""
+
+    def __init__(
+        self, sizes: Sizes, values: Values, limits: Counts, room: Room, worth: float, *,
+        labels: int = FEW_LABELS, strict: bool = False,
+    ) -> None:  # fmt: skip
+        """CPU is priced for `room`, which has the most of it, and no pattern is looked for that is not worth more.
+
+        `labels` go on at most. `strict`: no pattern has more of an item than `limits`; the bound is then none.
+        """
+        self._sizes = sizes
+        self._values = values
+        self._limits = limits
+        self._labels = labels
+        self._strict = strict
+        self.work = 0.0
+        """Seconds that pricing took, about."""
+        able = (values > 0) & (limits > 0) & (sizes.units > 0) & (sizes.amounts <= room.amount)
+        self._shares = np.flatnonzero(able & (sizes.devices == 1))
+        self._blocks = np.flatnonzero(able & (sizes.devices > 1))
+        self._knapsack = Knapsack(
+            [int(each) for each in sizes.units[self._shares]], sizes.whole, [int(each) for each in limits[self._shares]]
+        )
+        self._price = self._price_for(room)
+        self._worth = values - self._price * sizes.amounts
+        """Of items, beside what their CPU costs."""
+        self._best = self._knapsack.price(self._worth[self._shares]).values
+        self._most = room.amount
+        self._slack = self._most_worth(room) - worth if labels > FEW_LABELS else np.inf
+        self._of_gpu: dict[int, _Labels] = {}
+        self._varied: dict[int, _Labels] = {}
+
+    def _price_for(self, room: Room) -> float:
+        """Of CPU or memory, such that GPUs which are worth the most take about what there is; 0 where it is ample."""
+        values, amounts = self._values[self._shares], self._sizes.amounts[self._shares]
+
+        def too_low(price: float) -> bool:
+            held = self._knapsack.price(values - price * amounts).pattern(room.gpus[0])
+            return len(room.gpus) * sum(int(amounts[item]) * copies for item, copies in held.items()) > room.amount
+
+        if not too_low(0.0):
+            return 0.0
+        low, high = 0.0, float(np.max(values / np.maximum(1, amounts), initial=0.0))
+        for _ in range(_BISECTIONS):
+            price = (low + high) / 2
+            low, high = (price, high) if too_low(price) else (low, price)
+        return high
+
+    def patterns(self, room: Room, worth: float) -> tuple[list[Held], float]:
+        """Sets of pods that are worth more than that, the best first, and what none is worth more than."""
+        most = self._most_worth(room)
+        slack = min(most - worth, self._slack) if self._labels > FEW_LABELS else np.inf
+        if slack <= _NOISE:
+            return [], max(worth, most - slack)
+        gpus = [self._gpu(units) for units in room.gpus]
+        nothing = np.zeros((1, len(self._values)), dtype=np.int16)
+        steps: list[list[_Labels]] = [[] for _ in range(len(gpus) + 1)]
+        steps[0].append(_Labels(np.zeros(1, dtype=np.int64), np.zeros(1), nothing))
+        missed = min(slack, *(each.missed for each in gpus))
+        for at, gpu in enumerate(gpus):
+            labels = self._best_of(steps[at])
+            missed = min(missed, labels.missed)
+            last = at + 1 == len(gpus)
+            steps[at + 1].append(self._joined(labels, gpu, room.amount, slack, last))
+            if last:
+                steps[at + 1].append(self._joined(labels, self._varied[room.gpus[at]], room.amount, slack, last))
+            for block in self._blocks:
+                devices = int(self._sizes.devices[block])
+                if at + devices <= len(gpus) and room.gpus[at + devices - 1] == self._sizes.whole:
+                    steps[at + devices].append(self._joined(labels, self._block(int(block)), room.amount, slack))
+        found = _all_of(steps[-1])
+        values = found.held @ self._values
+        return self._distinct(found, values), max(worth, float(values.max(initial=0.0)), most - missed)
+
+    def _distinct(self, labels: _Labels, values: Values) -> list[Held]:
+        """For each item the best pattern with it."""
+        if not len(values):
+            return []
+        best = np.argmax(np.where(labels.held > 0, values[:, None], -np.inf), axis=0)
+        found = dict.fromkeys(int(at) for at in best[np.argsort(-values[best], kind="stable")])
+        return [
+            tuple((int(item), int(labels.held[at, item])) for item in np.flatnonzero(labels.held[at])) for at in found
+        ]
+
+    def _most_worth(self, room: Room) -> float:
+        """What no set of pods on it is worth more than."""
+        return sum(self._gpu_worth(units) for units in room.gpus) + self._price * room.amount
+
+    def _gpu_worth(self, units: int) -> float:
+        """The most that a GPU is worth, the price of CPU taken off."""
+        blocks = self._worth[self._blocks] / self._sizes.devices[self._blocks]
+        return max(float(self._best[units]), float(blocks.max(initial=0.0)) if units == self._sizes.whole else 0.0)
+
+    def _block(self, item: int) -> _Labels:
+        devices = int(self._sizes.devices[item])
+        held = np.zeros((1, len(self._values)), dtype=np.int16)
+        held[0, item] = 1
+        waste = devices * self._gpu_worth(self._sizes.whole) - self._worth[item]
+        return _Labels(self._sizes.amounts[[item]], np.array([waste]), held)
+
+    def _gpu(self, units: int) -> _Labels:
+        """Shares on one GPU with so many free units."""
+        if units not in self._of_gpu:
+            self._of_gpu[units] = self._on_gpu(units)
+        return self._of_gpu[units]
+
+    def _on_gpu(self, units: int) -> _Labels:
+        # The waste of a label is what is missed even if the rest of the GPU is filled at best.
+        free = np.array([units])
+        amount = np.zeros(1, dtype=np.int64)
+        waste = np.array([self._gpu_worth(units) - self._best[units]])
+        held = np.zeros((1, len(self._values)), dtype=np.int16)
+        missed = self._slack
+        for item in sorted(self._shares, key=lambda each: (-self._sizes.units[each], each)):
+            size, taken = int(self._sizes.units[item]), int(self._sizes.amounts[item])
+            every = [(free, amount, waste, held)]
+            for _ in range(int(min(self._limits[item], units // size))):
+                free, amount, waste, held = every[-1]
+                fits = (free >= size) & (amount + taken <= self._most)
+                if not fits.any():
+                    break
+                free, amount, waste, held = free[fits], amount[fits], waste[fits], held[fits]
+                held[:, item] += 1
+                waste = waste + self._best[free] - self._best[free - size] - self._worth[item]
+                useful = waste < self._slack
+                every.append((free[useful] - size, amount[useful] + taken, waste[useful], held[useful]))
+            if len(every) > 1:
+                free, amount, waste, held = (np.concatenate(each) for each in zip(*every, strict=True))
+                if len(free) <= 2 * self._labels:
+                    continue
+                kept, least = self._undominated(free, amount, waste)
+                missed = min(missed, least)
+                free, amount, waste, held = free[kept], amount[kept], waste[kept], held[kept]
+            else:
+                free, amount, waste, held = every[0]
+        waste = waste + self._best[free]
+        kept, least = self._undominated(np.zeros_like(free), amount, waste)
+        best = np.argmin(np.where(held > 0, waste[:, None], np.inf), axis=0)
+        self._varied[units] = _Labels(amount[best], waste[best], held[best])
+        return _Labels(amount[kept], waste[kept], held[kept], min(missed, least))
+
+    def _undominated(self, free: Counts, amount: Counts, waste: Values) -> tuple[Counts, float]:
+        """The labels that are worth more than each that leaves as much free and takes no more of the amount."""
+        self.work += _SECONDS + _SECONDS_OF_A_LABEL * len(waste)
+        worth = self._price * amount - waste - self._best[free]
+        order = np.argsort(worth, kind="stable")
+        _, row = np.unique(-free[order], return_inverse=True)
+        _, column = np.unique(amount[order], return_inverse=True)
+        best = np.full((int(row.max(initial=0)) + 2, int(column.max(initial=0)) + 2), -np.inf)
+        owner = np.full(best.shape, -1)
+        best[row + 1, column + 1], owner[row + 1, column + 1] = worth[order], order
+        before = np.maximum.accumulate(np.maximum.accumulate(best, axis=0), axis=1)
+        better = best[1:, 1:] > np.maximum(before[:-1, 1:], before[1:, :-1]) + _NOISE
+        kept = np.sort(owner[1:, 1:][better])
+        if len(kept) <= self._labels:
+            return kept, np.inf
+        kept = kept[np.argsort(waste[kept], kind="stable")]
+        return np.sort(kept[: self._labels]), float(waste[kept[self._labels]])
+
+    def _joined(self, some: _Labels, others: _Labels, most: int, slack: float, last: bool = False) -> _Labels:
+        """Each of some with each of the others; of the last GPU those that are worth the most."""
+        amount = np.add.outer(some.amount, others.amount)
+        waste = np.add.outer(some.waste, others.waste)
+        first, second = np.nonzero((amount <= most) & (waste < slack))
+        amount, waste = amount[first, second], waste[first, second]
+        if last:
+            kept, missed = np.argsort(waste - self._price * amount, kind="stable")[:_LAST], np.inf
+        else:
+            kept, missed = self._undominated(np.zeros_like(amount), amount, waste)
+        held = some.held[first[kept]] + others.held[second[kept]]
+        return self._within(_Labels(amount[kept], waste[kept], held, missed))
+
+    def _within(self, labels: _Labels) -> _Labels:
+        if not self._strict:
+            return labels
+        kept = (labels.held <= self._limits).all(axis=1)
+        return _Labels(labels.amount[kept], labels.waste[kept], labels.held[kept], labels.missed)
+
+    def _best_of(self, labels: Sequence[_Labels]) -> _Labels:
+        if len(labels) == 1:
+            return labels[0]
+        every = _all_of(labels)
+        kept, missed = self._undominated(np.zeros_like(every.amount), every.amount, every.waste)
+        return _Labels(every.amount[kept], every.waste[kept], every.held[kept], min(missed, every.missed))
+
+
+def _all_of(labels: Sequence[_Labels]) -> _Labels:
+    return _Labels(
+        np.concatenate([each.amount for each in labels]),
+        np.concatenate([each.waste for each in labels]),
+        np.concatenate([each.held for each in labels]),
+        min(each.missed for each in labels),
+    )

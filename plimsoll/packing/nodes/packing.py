@@ -16,7 +16,7 @@ from plimsoll.packing.nodes.exact import exact_placing
 from plimsoll.packing.nodes.heuristic import Heuristic
 from plimsoll.packing.nodes.items import items_of, useful
 from plimsoll.packing.nodes.need import FreeNode, Item, Limit, NodePacking, NodeShape, PodNeed
-from plimsoll.packing.nodes.node_patterns import by_node_patterns, least_by_node_patterns
+from plimsoll.packing.nodes.node_patterns import by_node_patterns
 from plimsoll.packing.nodes.patterns import by_patterns
 from plimsoll.packing.nodes.placing import Cost, Placing, Stock
 
@@ -74,16 +74,17 @@ def _search(stock: Stock, effort: Effort, without: Collection[Heuristic]) -> tup
     best = _best_of(chain(early, islice(ways, _WAYS), late), bound, effort)
     if not bound.met_by(best):
         # CPU or memory binds, or the bound is not tight.
-        more = () if Heuristic.NODE_PATTERNS in without else by_node_patterns(stock, effort)
+        least, more = (0, ()) if Heuristic.NODE_PATTERNS in without else by_node_patterns(stock, best, effort)
+        bound = replace(bound, least=max(bound.least, least))
         best = _best_of(chain((best,), map(stock.opened, more), ways), bound, effort)
     if not bound.met_by(best) and Heuristic.EMPTYING not in without:
         best = emptied(stock, best)
     if not bound.met_by(best) and Heuristic.EXACT not in without:
-        best = min((best, *exact_placing(stock, best)), key=_cost)
+        least, exact = exact_placing(stock, best)
+        best = min((best, *exact), key=_cost)
+        bound = replace(bound, least=max(bound.least, least))
     if best.unplaced:
         return best, bounds(stock, best.unplaced, effort)
-    if best.cost[1] > bound.least and Heuristic.NODE_PATTERNS not in without:
-        bound = replace(bound, least=max(bound.least, least_by_node_patterns(stock, effort)))
     return best, bound
 
 
