@@ -1,5 +1,5 @@
-"""The share binder: `plimsoll bind` makes share pods run where no KAI does. Latency decides here, so it writes with
-the client itself rather than by stack updates; its state is the cluster."""
+"""The share binder: `plimsoll bind` binds share pods in clusters without KAI. Latency matters, so it writes directly to
+the apiserver instead of by stack updates. All of its state is in the cluster."""
 
 from plimsoll.bind.binder import ShareBinder
 from plimsoll.bind.cluster import Cluster

@@ -1,4 +1,4 @@
-"""Whether KAI's binder runs in the cluster: then reservations are its own, and Plimsoll makes none."""
+"""Whether KAI's binder runs in the cluster: then KAI owns the reservations, and Plimsoll creates none."""
 
 from typing import Any, Final
 

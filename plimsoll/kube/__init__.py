@@ -1,4 +1,4 @@
-"""One way to speak to an apiserver."""
+"""The client of one apiserver."""
 
 from plimsoll.kube.awaiting import SKIP_AWAIT, Interruption, Waiting
 from plimsoll.kube.connection import (

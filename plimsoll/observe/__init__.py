@@ -1,1 +1,1 @@
-"""The cluster to a Snapshot: list+watch of the few kinds that capacity is planned on; and manifests from files."""
+"""Reads the cluster, by list and watch, or manifests from files into a Snapshot."""

@@ -1,4 +1,4 @@
-"""One class while it is planned: what its pods may use, what they need, and who is left out why."""
+"""One class while it is planned: the nodes that its pods may use, their needs, and the refused pods with reasons."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field

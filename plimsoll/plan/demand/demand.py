@@ -54,7 +54,7 @@ class RequestedNode:
 
     name: str
     instance_types: tuple[str, ...]
-    """One of them is to come."""
+    """The node will have one of these types."""
     node_pool: str
     gpus: int
     kind: str
@@ -90,7 +90,7 @@ class Demand:
     blocked: str = ""
     """Why the queue would admit none of the pods; empty: it admits some."""
     spoken_for: Mapping[str, PodShare] = field(default_factory=dict)
-    """Pods that request whole GPUs, by UID: an autoscaler sees them by itself, so nothing is requested for them."""
+    """Pods that request whole GPUs, by UID. An autoscaler sees them, so nothing is requested for them."""
     kept_out: Mapping[str, str] = field(default_factory=dict)
     """The part of `spoken_for` that the queue does not admit, by UID, with the reason. An autoscaler would provide
     nodes for them, unless they have a scheduling gate."""
@@ -100,7 +100,7 @@ class Demand:
     beyond: Mapping[Milli, int] = field(default_factory=dict)
     """Shares on new and requested nodes: how many GPUs have one of each size, in thousandths of a GPU."""
     warnings: tuple[str, ...] = ()
-    """What had to be assumed."""
+    """Assumptions that the plan had to make."""
 
     @cached_property
     def name(self) -> str:

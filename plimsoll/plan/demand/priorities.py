@@ -1,4 +1,4 @@
-"""Who goes first where limits leave room for some of the pods only: the highest priority, then the oldest."""
+"""Order of pods if limits leave room for some of them only: the highest priority first, then the oldest."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""What is said on the waiting pods themselves: one note for each pod and state."""
+"""Events on pending pods: one for each pod and state."""
 
 from collections.abc import Iterator
 from typing import Final
