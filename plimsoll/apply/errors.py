@@ -1,6 +1,7 @@
 """Errors of applying a Plan. Only this module interprets the engine's output."""
 
 import re
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -79,6 +80,10 @@ class WriterStoppingError(UpdateInterruptedError):
         )
 
 
+class EngineKilledError(ApplyError):
+    """Another process killed the engine, for example the kernel for lack of memory."""
+
+
 class UpdateFailedError(ApplyError):
     """The engine failed for a reason that has no type of its own."""
 
@@ -145,6 +150,9 @@ class Failure:
 
 _LOCK: Final = re.compile(r"created by (?P<user>[^\s@]*)@(?P<host>\S+) \(pid (?P<pid>\d+)\) at (?P<since>\S+)")
 
+_KILLED: Final = re.compile(r"code: -(\d+)\b")
+"""How Pulumi's Automation API reports a process that a signal ended."""
+
 _Builder = Callable[[str, str], ApplyError]
 
 
@@ -153,6 +161,20 @@ def _locked(stack: str, text: str) -> ApplyError:
         LockHolder(found["user"], found["host"], int(found["pid"]), found["since"]) for found in _LOCK.finditer(text)
     )
     return LockedError(stack, tuple(holders))
+
+
+def _killed(stack: str, text: str) -> ApplyError:
+    found = _KILLED.search(text)
+    return killed_error(f"stack {stack}", int(found[1]) if found else signal.SIGKILL)
+
+
+def killed_error(what: str, number: int) -> EngineKilledError:
+    """The error for an engine that a signal ended. `what` it worked on."""
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    return EngineKilledError(
+        f"{what}: the engine was ended by {name}",
+        "it is started again; if this happens often, look whether the machine or the container lacks memory",
+    )
 
 
 def interrupted_error(stack: str) -> UpdateInterruptedError:
@@ -204,6 +226,7 @@ _ENGINE_ERRORS: Final[tuple[tuple[re.Pattern[str], _Builder], ...]] = (
         ),
         _as(BackendUnreachableError, "its backend is not reachable", "check the backend's address and credentials"),
     ),
+    (_KILLED, _killed),
 )
 
 _OBJECT_FAILURES: Final[tuple[tuple[re.Pattern[str], FailureKind], ...]] = (

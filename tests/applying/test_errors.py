@@ -4,6 +4,7 @@ import pytest
 
 from plimsoll.apply import (
     BackendUnreachableError,
+    EngineKilledError,
     FailureKind,
     LockedError,
     LockHolder,
@@ -42,6 +43,7 @@ def test_a_lock_names_its_holder() -> None:
         ("error: dial tcp: lookup bucket.example: no such host", BackendUnreachableError),
         ("error: update canceled", UpdateInterruptedError),
         ("\n code: -2\n stdout: \n stderr: ", UpdateInterruptedError),
+        ("\n code: -9\n stdout: \n stderr: ", EngineKilledError),
         ("error: something new", UpdateFailedError),
     ],
 )

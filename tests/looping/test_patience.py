@@ -4,7 +4,13 @@ import time
 
 import pytest
 
-from plimsoll.apply import BackendUnreachableError, LockedError, PassphraseError, StateFolderFullError
+from plimsoll.apply import (
+    BackendUnreachableError,
+    EngineKilledError,
+    LockedError,
+    PassphraseError,
+    StateFolderFullError,
+)
 from plimsoll.cli.controller import Stopping, waited_out
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import ConnectionFailedError, RequestError
@@ -32,6 +38,7 @@ class Failing:
         BackendUnreachableError("no bucket"),
         StateFolderFullError("no room"),
         LockedError("capacity-0", ()),
+        EngineKilledError("capacity-0"),
     ],
     ids=lambda error: f"{type(error).__name__} {getattr(error, 'code', '')}",
 )

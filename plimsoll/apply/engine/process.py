@@ -17,7 +17,7 @@ from pulumi.automation import CommandResult, PulumiCommand
 from pulumi.automation.errors import create_command_error
 from semver import VersionInfo
 
-from plimsoll.apply.errors import EngineMissingError
+from plimsoll.apply.errors import EngineMissingError, killed_error
 
 MINIMUM_VERSION: Final = VersionInfo(3, 200, 0)
 """The first with an event log over gRPC for inline programs."""
@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 def find_pulumi(path: Path | None) -> tuple[Path, VersionInfo]:
-    """The CLI and its version. Raises EngineMissingError."""
+    """The CLI and its version. Raises EngineMissingError, or EngineKilledError where a signal ended it."""
     found = shutil.which(str(path) if path is not None else "pulumi")
     if found is None:
         raise EngineMissingError(f"{path or 'pulumi'}: no such program", _INSTALL_HINT)
@@ -52,6 +52,8 @@ def find_pulumi(path: Path | None) -> tuple[Path, VersionInfo]:
         )
         version = VersionInfo.parse(answer.stdout.strip().removeprefix("v"))
     except (OSError, ValueError, subprocess.SubprocessError) as error:
+        if isinstance(error, subprocess.CalledProcessError) and error.returncode < 0:
+            raise killed_error(found, -error.returncode) from None
         raise EngineMissingError(f"{found} does not report its version: {error}", _INSTALL_HINT) from None
     if version < MINIMUM_VERSION:
         raise EngineMissingError(

@@ -8,7 +8,13 @@ from typing import Final, TypeVar
 import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
 
-from plimsoll.apply import BackendUnreachableError, ClusterUnreachableError, LockedError, StateFolderFullError
+from plimsoll.apply import (
+    BackendUnreachableError,
+    ClusterUnreachableError,
+    EngineKilledError,
+    LockedError,
+    StateFolderFullError,
+)
 from plimsoll.cli.controller.stopping import Stopping
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import ConnectionFailedError, RequestError
@@ -21,6 +27,7 @@ _PASSING: Final = (
     BackendUnreachableError,
     ClusterUnreachableError,
     ConnectionFailedError,
+    EngineKilledError,
     LockedError,
     StateFolderFullError,
 )
