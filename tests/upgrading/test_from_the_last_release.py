@@ -64,5 +64,5 @@ def test_what_a_newer_format_says_is_refused_with_both_formats(checkpoint: dict[
         "inputs": {"uid": "uid", "server": "https://one.example", "format": 7},
     }
     checkpoint["checkpoint"]["latest"]["resources"].append(record)
-    with pytest.raises(StateUnreadableError, match=r"format 7; this one knows 1"):
+    with pytest.raises(StateUnreadableError, match=r"format 7; this release supports 1"):
         read(checkpoint)
