@@ -1,6 +1,7 @@
 """What exists in a cluster as the settings of a stack that takes it over without a change."""
 
 from collections.abc import Iterable, Mapping
+from itertools import chain, count
 from typing import Any, Final, NamedTuple
 
 from plimsoll.model.kai import QueueSpec
@@ -31,6 +32,9 @@ def adopt(manifests: Iterable[Mapping[str, Any]]) -> Adoption:
     left_out: list[str] = []
     for manifest in sorted(manifests, key=_place):
         section, convert = _CONVERSIONS[manifest["kind"]]
+        if "deletionTimestamp" in manifest["metadata"]:
+            left_out.append(f"{manifest['kind']} {_place(manifest)}: metadata.deletionTimestamp: is being deleted")
+            continue
         fields, unknown = convert(manifest)
         if unknown:
             left_out.append(f"{manifest['kind']} {_place(manifest)}: {', '.join(unknown)}: not a field of the stack's")
@@ -78,9 +82,11 @@ _CONVERSIONS: Final = {
 
 
 def _key(manifest: Mapping[str, Any], taken: Mapping[str, Any]) -> str:
-    """The name; with the namespace where another namespace has the same."""
+    """The name; with the namespace where another has the same, and a number where that is taken, too."""
     name: str = manifest["metadata"]["name"]
-    return name if name not in taken else f"{manifest['metadata']['namespace']}-{name}"
+    longer = f"{dig(manifest, 'metadata.namespace')}-{name}"
+    numbered = (f"{longer}-{number}" for number in count(2))
+    return next(key for key in chain((name, longer), numbered) if key not in taken)
 
 
 def _place(manifest: Mapping[str, Any]) -> str:

@@ -39,6 +39,9 @@ def template_files(kind: ClusterKind) -> dict[str, str]:
 
 def write_project(folder: Path, project: Mapping[str, str], *, replace: bool = False) -> list[Path]:
     """Writes the files and returns their paths. Raises PlimsollError where one is there already, unless `replace`."""
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise PlimsollError(f"{place}: is not a folder", "use another folder")
     present = [path for path in project if (folder / path).exists()]
     if present and not replace:
         raise PlimsollError(

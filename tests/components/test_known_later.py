@@ -49,6 +49,21 @@ def test_a_whole_part_that_is_known_is_converted_as_if_it_was_given() -> None:
     assert of("Queue", lambda: Queue("q", {"resources": late})) == plain
 
 
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"gpu": {"quota": 2, "limit": pulumi.Output.from_input(None)}},
+        pulumi.Output.from_input({"gpu": {"quota": 2, "limit": None}, "cpu": None}),
+        {"gpu": {"quota": 2, "limit": None}, "cpu": pulumi.Output.from_input(None)},
+        {"gpu": {"quota": 2, "limit": None}},
+    ],
+)
+def test_nothing_in_the_place_of_a_value_is_an_absent_one(resources: Any) -> None:
+    plain = of("Queue", lambda: Queue("q", {"resources": {"gpu": {"quota": 2}}}))
+    made = of("Queue", lambda: Queue("q", {"resources": resources, "display_name": pulumi.Output.from_input(None)}))
+    assert {key: value for key, value in made["spec"].items() if value is not None} == plain["spec"]
+
+
 def test_unknown_places_within_lists_and_texts() -> None:
     pool = of(
         "NodePool",

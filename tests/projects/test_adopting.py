@@ -35,6 +35,20 @@ def test_the_settings_are_those_of_a_stack() -> None:
     assert all(each.import_ for each in every)
 
 
+def test_no_workspace_takes_the_place_of_another() -> None:
+    joined = kaito("a")
+    joined["metadata"]["name"] = "b-phi"
+    found = adopt([kaito("a"), kaito("b"), joined])
+    places = [(each["namespace"], each["name"]) for each in found.settings["kaitoWorkspaces"].values()]
+    assert sorted(places) == [("a", "b-phi"), ("a", "phi"), ("b", "phi")]
+
+
+def test_an_object_that_is_being_deleted_is_left_out() -> None:
+    leaving = pool()
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert adopt([leaving]) == ({}, ["NodePool gpu: metadata.deletionTimestamp: is being deleted"])
+
+
 def test_an_object_with_a_field_that_the_stack_has_not_is_left_out_by_name() -> None:
     found = adopt([pool(novelty=1), {"kind": "Queue", "metadata": {"name": "q"}, "spec": {"share": 1}}])
     assert found.settings == {}

@@ -53,6 +53,21 @@ def test_a_name_that_pulumi_or_kubernetes_would_refuse_is_refused(name: str) -> 
         project_files(ClusterKind.BYO, name)
 
 
+@pytest.mark.parametrize("name", ["true", "123", "1e3", "null"])
+def test_a_name_that_yaml_would_read_as_something_else_stays_a_name(name: str) -> None:
+    files = project_files(ClusterKind.BYO, name)
+    assert yaml.safe_load(files["Pulumi.yaml"])["name"] == name
+    assert yaml.safe_load(files["policies/PulumiPolicy.yaml"])["name"] == name
+    assert settings_of(config(files)).environment.name == name
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "within"):
+        with pytest.raises(PlimsollError, match="file: is not a folder"):
+            write_project(folder, {"a": "1"})
+
+
 def test_the_committed_template_is_the_one_that_is_written() -> None:
     """`plimsoll init templates/byo --on byo --template --force` writes it anew."""
     folder = CHECKOUT / "templates" / "byo"

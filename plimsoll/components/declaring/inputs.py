@@ -74,14 +74,14 @@ def object_of(
     later: list[pulumi.Output[Any]] = []
     numbered = _numbered(fields, later)
     if not later:
-        return convert(fields)
+        return convert(numbered)
     try:
         with warnings.catch_warnings():
             # Of pydantic: a text in the place of a number.
             warnings.simplefilter("ignore", UserWarning)
             skeleton = convert(numbered)
     except (AttributeError, TypeError):
-        return pulumi.Output.from_input(dict(fields)).apply(convert)
+        return pulumi.Output.from_input(dict(fields)).apply(lambda known: convert(_given(known)))
 
     async def settle() -> tuple[list[_Settled], dict[str, Any]]:
         settled = [
@@ -142,7 +142,7 @@ def _numbered(value: Any, later: list[pulumi.Output[Any]]) -> Any:
         later.append(pulumi.Output.from_input(value))
         return Later.number(len(later) - 1)
     if isinstance(value, Mapping):
-        return {key: _numbered(item, later) for key, item in value.items()}
+        return {key: _numbered(item, later) for key, item in value.items() if item is not None}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_numbered(item, later) for item in value]
     return value
@@ -152,10 +152,18 @@ def _replaced(value: Any, settled: list[_Settled]) -> Any:
     """With the values that are known now in place of their numbers."""
     if isinstance(value, Later):
         (number,) = _numbers(value)
-        return settled[number].value if settled[number].known else value
+        return _given(settled[number].value) if settled[number].known else value
     if isinstance(value, dict):
-        return {key: _replaced(item, settled) for key, item in value.items()}
+        replaced = {key: _replaced(item, settled) for key, item in value.items()}
+        return {key: item for key, item in replaced.items() if item is not None}
     return [_replaced(item, settled) for item in value] if isinstance(value, list) else value
+
+
+def _given(value: Any) -> Any:
+    """Without the fields that are None: to Pulumi, such a field is absent."""
+    if isinstance(value, Mapping):
+        return {key: _given(item) for key, item in value.items() if item is not None}
+    return [_given(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _with_places(value: Any, path: Path, place: Callable[[Path, Sequence[int]], Any]) -> Any:
