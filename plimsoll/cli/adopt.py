@@ -51,7 +51,7 @@ def adopt(
         raise PlimsollError("nothing to adopt", "the cluster has no other NodePools, Queues or KAITO Workspaces")
     adoption = settings_of(found)
     config = {"layer": "objects", **adoption.settings}
-    text = yaml.safe_dump({"config": config}, sort_keys=False)
+    text = yaml.dump({"config": config}, Dumper=_StackFile, sort_keys=False)
     path = f"{stacks}Pulumi.{stack}.yaml"
     write_project(folder, {path: text}, replace=force)
     counts = ", ".join(f"{counted(len(objects), 'object')} under {name}" for name, objects in adoption.settings.items())
@@ -59,6 +59,18 @@ def adopt(
     for line in adoption.left_out:
         ERR.print(f"omitted: {line}", style="yellow", markup=False, soft_wrap=True)
     raise typer.Exit(REFUSED if adoption.left_out else SETTLED)
+
+
+class _StackFile(yaml.SafeDumper):
+    """Quotes texts such as `1e3`, which are numbers to Pulumi's reader of YAML 1.2, and none to that of YAML 1.1."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    looks_like_number = text.lstrip("+-.")[:1].isdigit()
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if looks_like_number else None)
+
+
+_StackFile.add_representer(str, _text)
 
 
 def _stack_folder(folder: Path) -> str:

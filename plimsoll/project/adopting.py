@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, count
 from typing import Any, Final, NamedTuple
 
+from pydantic import ValidationError
+
 from plimsoll.model.kai import QueueSpec
-from plimsoll.model.meta import dig
+from plimsoll.model.meta import describe_errors, dig
 
 _POOL_FIELDS: Final = ("disruption", "limits", "weight", "replicas")
 _NODE_FIELDS: Final = (
@@ -39,6 +41,9 @@ def adopt(manifests: Iterable[Mapping[str, Any]]) -> Adoption:
         if unknown:
             left_out.append(f"{manifest['kind']} {_place(manifest)}: {', '.join(unknown)}: not a field of the stack's")
             continue
+        if manifest["kind"] == "Queue" and (wrong := _refused_fields(manifest)):
+            left_out.append(f"Queue {_place(manifest)}: {wrong}")
+            continue
         settings[section][_key(manifest, settings[section])] = {**fields, "import": True}
     return Adoption({name: objects for name, objects in settings.items() if objects}, left_out)
 
@@ -58,6 +63,17 @@ def _node_pool(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 def _queue(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     spec = manifest.get("spec") or {}
     return {**spec, "writeAllAmounts": False}, [f"spec.{name}" for name in spec if name not in _QUEUE_FIELDS]
+
+
+def _refused_fields(queue: Mapping[str, Any]) -> str:
+    """What a stack would refuse of the Queue, or change; empty: nothing."""
+    if "spec" not in queue:
+        return "spec: is absent, and a stack would add it"
+    try:
+        QueueSpec.model_validate(queue["spec"])
+    except ValidationError as error:
+        return describe_errors(error)
+    return ""
 
 
 def _kaito(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

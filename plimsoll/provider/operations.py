@@ -203,6 +203,7 @@ def _update_live(call: Call, old: Properties, obj: Object, manager: str, ignored
         return objects.replace(whole, manager, dry_run=call.preview)
     for path in ignored:
         _keep(obj, live, path)
+    obj["metadata"].pop("managedFields", None)  # an ignored one: the apiserver refuses an apply that has it
     if not call.preview:
         take_over(objects, live, former, manager)
     updated = _apply(call, obj, manager)

@@ -1,9 +1,15 @@
 """What a cluster has becomes the settings of a stack, or is left out by name."""
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
+from plimsoll.cli import adopt as command
+from plimsoll.kube import Connection
 from plimsoll.project import adopt
 from plimsoll.stacks import settings_of
 from tests.components.declaring import declared, manifest
@@ -47,6 +53,26 @@ def test_an_object_that_is_being_deleted_is_left_out() -> None:
     leaving = pool()
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert adopt([leaving]) == ({}, ["NodePool gpu: metadata.deletionTimestamp: is being deleted"])
+
+
+@pytest.mark.parametrize("content", [{}, {"spec": {"reclaimMinRuntime": ""}}, {"spec": {"resources": {"tpu": {}}}}])
+def test_a_queue_that_a_stack_would_refuse_or_change_is_left_out(content: dict[str, Any]) -> None:
+    found = adopt([{"kind": "Queue", "metadata": {"name": "q"}, **content}])
+    assert found.settings == {}
+    assert len(found.left_out) == 1
+
+
+@pytest.mark.parametrize("text", ["1e3", "16e0", "0o7", "1000m", ".5", "-1", "text", "true", ""])
+def test_texts_stay_texts_to_readers_of_either_yaml(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = {"metadata": {"name": "q"}, "spec": {"displayName": text}}
+    monkeypatch.setattr(command, "_listed", lambda _, group, plural, kind: [queue | {"kind": kind}][: kind == "Queue"])
+    monkeypatch.setattr(Connection, "open", lambda *_: SimpleNamespace(close=lambda: None))
+    (tmp_path / "Pulumi.yaml").write_text("name: gpu-capacity")
+    done = CliRunner().invoke(command.app, [str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    written = (tmp_path / "Pulumi.objects.yaml").read_text()
+    assert yaml.safe_load(written)["config"]["queues"]["q"]["displayName"] == text
+    assert (f"displayName: '{text}'" in written) == (text != "text")
 
 
 def test_an_object_with_a_field_that_the_stack_has_not_is_left_out_by_name() -> None:

@@ -85,6 +85,8 @@ class Apiserver:
         if wanted is not None and wanted != (live or {"metadata": {}})["metadata"].get("uid"):
             return _status(409, "uid mismatch: the provided object specified another uid")
         if method == "PATCH" and isinstance(body, dict):
+            if body["metadata"].get("managedFields"):
+                return _status(400, "metadata.managedFields must be nil")
             self.applied_by.append(query["fieldManager"])
         if method in ("POST", "PATCH") and not query.get("dryRun"):
             known = live["metadata"] if live else {"uid": str(uuid.uuid4())}

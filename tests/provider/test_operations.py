@@ -85,6 +85,14 @@ def test_an_object_that_was_made_anew_is_updated_all_the_same(call: Call, cluste
     assert update(call, made.properties, a_config_map(a="3"), []).id == "default/one"
 
 
+def test_managed_fields_that_are_ignored_are_not_applied(call: Call, cluster: Apiserver) -> None:
+    made = create(call, a_config_map(a="1"))
+    inputs = a_config_map(a="2")
+    inputs["metadata"]["managedFields"] = [{"manager": "kubectl"}]
+    applied = update(call, made.properties, inputs, [("metadata", "managedFields")])
+    assert applied.properties["data"] == {"a": "2"}
+
+
 def test_an_object_that_has_gone_is_not_brought_back_by_an_update(call: Call, cluster: Apiserver) -> None:
     made = create(call, a_config_map(a="1"))
     made = update(call, made.properties, a_config_map(a="2"), [])
