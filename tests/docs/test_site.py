@@ -62,7 +62,7 @@ def test_the_fields_of_each_kind_are_those_of_its_definition(site: Path) -> None
 
 def test_the_api_has_what_the_fronts_offer(site: Path) -> None:
     text = text_of(site / "api" / "components" / "index.html")
-    assert "Where the alerts stand" in text
+    assert "Namespace and thresholds of the alerts" in text
     assert "validate" in text_of(site / "api" / "plan" / "index.html")
 
 
