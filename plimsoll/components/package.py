@@ -1,7 +1,10 @@
 """The component package `plimsoll`: its provider, for programs in any language, and its schema."""
 
+import os
 import re
 import sys
+import threading
+import time
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -16,18 +19,27 @@ from plimsoll.components.declaring import is_later
 from plimsoll.errors import PlimsollError
 
 NAME: Final = "plimsoll"
+_LOOK_SECONDS: Final = 1.0
 
 Components = list[type[pulumi.ComponentResource]]
 
 
 def serve(components: Components) -> None:
-    """Serves the components to an engine, which has started this process as a plugin."""
+    """Serves the components to an engine, which has started this process as a plugin, until the engine ends."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     main(_Provider(components), sys.argv[1:])
 
 
 def schema(components: Components) -> str:
     """The schema of the package, as Pulumi's code generators read it."""
     return str(_Provider(components).schema)
+
+
+def _end_with(parent: int) -> None:
+    """The language host that started this process may be killed before it has ended its plugins."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_SECONDS)
+    os._exit(0)
 
 
 class _Provider(ComponentProvider):

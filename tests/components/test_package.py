@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import grpc
+import psutil
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from plimsoll.components import PACKAGED
+from tests.awaiting import await_condition
 
 ENTRY = Path(__file__).resolve().parents[2] / "components"
 
@@ -30,3 +32,23 @@ def test_its_schema_has_every_packaged_component() -> None:
     assert set(schema["resources"]) == {f"plimsoll:index:{each.__name__}" for each in PACKAGED}
     assert all(each["isComponent"] for each in schema["resources"].values())
     assert not any(name.endswith("Args") for name in schema["types"]), "generators add it"
+
+
+def test_the_plugin_ends_with_what_has_started_it() -> None:
+    """As the language host, which the engine may kill before its plugins have ended."""
+    starting = "import subprocess, sys; print(subprocess.Popen(sys.argv[1:]).pid, flush=True); sys.stdin.read()"
+    plugin = [sys.executable, str(ENTRY), "127.0.0.1:1"]
+    command = [sys.executable, "-c", starting, *plugin]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as host:
+        assert host.stdout is not None
+        process = psutil.Process(int(host.stdout.readline()))
+        assert host.stdout.readline().strip().isdigit(), "the plugin serves, and has printed its port"
+        host.kill()
+    await_condition(lambda: has_ended(process), message="the plugin has ended")
+
+
+def has_ended(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
