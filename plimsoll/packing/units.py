@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 GPU_MILLI: Final = 1000
@@ -12,9 +13,10 @@ Milli = int | Fraction
 """Thousandths of a GPU, exact: a third of a GPU is `Fraction(1000, 3)`."""
 
 
+@lru_cache(maxsize=16_384)
 def exact_milli(numerator: int | Fraction, denominator: int = 1) -> Milli:
     """`numerator / denominator` of a GPU in thousandths; an int where it is whole."""
-    found = Fraction(numerator) * GPU_MILLI / denominator
+    found = Fraction(numerator * GPU_MILLI, denominator)
     return found.numerator if found.denominator == 1 else found
 
 

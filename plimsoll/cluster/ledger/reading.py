@@ -1,10 +1,8 @@
 """Reads the account of one node's GPUs from the node and its pods."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 from plimsoll.cluster.ledger.account import Discrepancy, DiscrepancyReason, GpuAccount, GpuGroup
 from plimsoll.cluster.nodes import GpuLabels, InvalidGpuLabel, parse_gpu_labels, single_profile
@@ -24,30 +22,55 @@ _Request = tuple[object, ...]
 
 
 @dataclass(slots=True)
+class _Sum:
+    """What shares add up to."""
+
+    milli: Milli = 0
+    mib: int = 0
+    """MiB of those that request MiB."""
+    other_milli: Milli = 0
+    """Thousandths of those that do not."""
+    unreadable: bool = False
+    """Whether one of them cannot be read."""
+
+    def add(self, milli: Milli, mib: int | None, readable: bool) -> None:
+        self.unreadable = self.unreadable or not readable
+        self.milli += milli
+        if mib is None:
+            self.other_milli += milli
+        else:
+            self.mib += mib
+
+    def mib_on(self, memory_mib: int | None) -> int | None:
+        """MiB on a GPU with that shareable memory, rounded up; None where a share cannot be converted."""
+        if self.unreadable:
+            return None
+        if memory_mib is None:
+            return None if self.other_milli else self.mib
+        return self.mib + int(-(-(self.other_milli * memory_mib) // GPU_MILLI))
+
+
+@dataclass(slots=True)
 class _Group:
     """A group while the pods of its node are read."""
 
     pods: list[str] = field(default_factory=list)
     reservations: list[Pod] = field(default_factory=list)
-    milli: Milli = 0
-    releasing_milli: Milli = 0
-    mib: Milli | None = 0
-    """MiB, exactly; None where a share cannot be converted."""
-    releasing_mib: Milli | None = 0
+    allocated: _Sum = field(default_factory=_Sum)
+    releasing: _Sum = field(default_factory=_Sum)
+    """The part of it whose pods are terminating."""
     bound: bool = False
     """Whether a pod of it is bound already."""
     unreserved: bool = False
     """Whether its pods are TensorFusion's, which needs no reservations."""
 
-    def add(self, pod: Pod, milli: Milli, mib: Milli | None) -> None:
+    def add(self, pod: Pod, milli: Milli, mib: int | None = None, readable: bool = True) -> None:
         self.pods.append(_name(pod))
         self.bound = self.bound or bool(pod.node_name)
         self.unreserved = self.unreserved or GPU_IDS in pod.annotations
-        self.milli += milli
-        self.mib = None if mib is None or self.mib is None else self.mib + mib
+        self.allocated.add(milli, mib, readable)
         if pod.deletion_timestamp is not None:
-            self.releasing_milli += milli
-            self.releasing_mib = None if mib is None or self.releasing_mib is None else self.releasing_mib + mib
+            self.releasing.add(milli, mib, readable)
 
 
 class Accounting:
@@ -180,9 +203,6 @@ class _Reading:
         known = (share.memory_mib is None or memory) and (share.tflops_milli is None or speed)
         # If the GPU's memory or TFLOPS are not known, the share may be all of it.
         milli = share.milli_of(memory or 0, speed or 0) if known else GPU_MILLI
-        mib: Milli | None = share.memory_mib
-        if mib is None and memory is not None:
-            mib = Fraction(milli) * memory / GPU_MILLI
         if len(groups) != share.devices:
             reason = DiscrepancyReason.WRONG_GROUPS if groups else DiscrepancyReason.NO_GROUP
             self._report(reason, f"Pod {_name(pod)} requests {share}, but is in {len(groups)} GPU groups")
@@ -190,12 +210,12 @@ class _Reading:
                 self._take_whole(pod, loose)
                 self._loose.append((min(milli, GPU_MILLI), loose))
         for name in groups:
-            self._groups.setdefault(name, _Group()).add(pod, milli, mib)
+            self._groups.setdefault(name, _Group()).add(pod, milli, share.memory_mib)
 
     def _take_unreadable(self, pod: Pod, groups: tuple[str, ...]) -> None:
         """A pod whose request cannot be read gets the GPUs of its groups, at least one GPU."""
         for name in groups:
-            self._groups.setdefault(name, _Group()).add(pod, GPU_MILLI, None)
+            self._groups.setdefault(name, _Group()).add(pod, GPU_MILLI, readable=False)
         if not groups:
             self._take_whole(pod, 1)
 
@@ -208,10 +228,10 @@ class _Reading:
                 DiscrepancyReason.SEVERAL_RESERVATIONS, f"{len(held)} reservation pods hold GPUs for group {name}"
             )
             self._whole += len(held) - 1
-        if group.milli > GPU_MILLI:
+        if group.allocated.milli > GPU_MILLI:
             self._report(
                 DiscrepancyReason.OVERBOOKED,
-                f"the shares of group {name} are {float(group.milli) / GPU_MILLI:g} of one GPU",
+                f"the shares of group {name} are {float(group.allocated.milli) / GPU_MILLI:g} of one GPU",
             )
         uuids = {uuid for pod in held if (uuid := pod.annotations.get(RESERVED_GPU, "")) not in ("", UNKNOWN_GPU)}
         return GpuGroup(
@@ -219,10 +239,10 @@ class _Reading:
             reservations=tuple(sorted(map(_name, held))),
             gpu=name if group.unreserved else uuids.pop() if len(uuids) == 1 else "",
             pods=tuple(sorted(group.pods)),
-            allocated_milli=group.milli,
-            releasing_milli=group.releasing_milli,
-            allocated_mib=_rounded_up(group.mib),
-            releasing_mib=_rounded_up(group.releasing_mib),
+            allocated_milli=group.allocated.milli,
+            releasing_milli=group.releasing.milli,
+            allocated_mib=group.allocated.mib_on(self._memory),
+            releasing_mib=group.releasing.mib_on(self._memory),
             joinable=_joinable(group) and _shareable(self._labels),
         )
 
@@ -251,10 +271,6 @@ class _Reading:
 
     def _report(self, reason: DiscrepancyReason, message: str) -> None:
         self._discrepancies.append(Discrepancy(self._node.name, reason, message))
-
-
-def _rounded_up(mib: Milli | None) -> int | None:
-    return None if mib is None else math.ceil(mib)
 
 
 def _allocatable(node: Node, resource: str) -> int:
