@@ -262,4 +262,5 @@ def test_status_shows_what_was_reported(admin: Kube, connection: Connection, san
 def test_status_without_the_foundation_names_it(byo_sandbox: Sandbox) -> None:
     result = CliRunner().invoke(status_app, ["--kubeconfig", str(byo_sandbox.kubeconfig)])
     assert isinstance(result.exception, PlimsollError)
-    assert "apply the foundation stack" in str(result.exception)
+    assert "Workspace" in str(result.exception)
+    assert "foundation" in str(result.exception)

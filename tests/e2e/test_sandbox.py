@@ -247,7 +247,7 @@ def test_a_sandbox_whose_supervisor_was_killed_comes_back_with_its_data(sandbox:
     psutil.Process(state.supervisor).kill()
     await_condition(lambda: not processes_of(sandbox), message="its processes die with it")
     assert not sandbox.is_up()
-    with pytest.raises(PlimsollError, match="not up"):
+    with pytest.raises(PlimsollError, match="sandbox up"):
         sandbox.environ()
 
     assert sandbox.up(karpenter=False) is True
