@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import grpc
-import psutil
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
+from plimsoll.apply.engine import is_running
 from plimsoll.components import PACKAGED
 from tests.awaiting import await_condition
 
@@ -41,14 +41,7 @@ def test_the_plugin_ends_with_what_has_started_it() -> None:
     command = [sys.executable, "-c", starting, *plugin]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as host:
         assert host.stdout is not None
-        process = psutil.Process(int(host.stdout.readline()))
+        plugin_id = int(host.stdout.readline())
         assert host.stdout.readline().strip().isdigit(), "the plugin serves, and has printed its port"
         host.kill()
-    await_condition(lambda: has_ended(process), message="the plugin has ended")
-
-
-def has_ended(process: psutil.Process) -> bool:
-    try:
-        return process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
+    await_condition(lambda: not is_running(plugin_id), message="the plugin has ended")

@@ -14,6 +14,7 @@ from plimsoll.kube import Connection
 from plimsoll.model import Change, Deletion, ObjectKey, Plan
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
 
 NODE_CLAIM = ("karpenter.sh/v1", "NodeClaim")
 QUICK = LeaseSettings(namespace="kube-system", duration=4.0, renew_deadline=3.0, retry_period=1.0)
@@ -136,3 +137,7 @@ def locks(settings: ApplySettings) -> list[Path]:
 
 def names(keys: Iterable[ObjectKey]) -> list[str]:
     return sorted(key.name for key in keys)
+
+
+def pre_started(writer: Applier) -> None:
+    await_condition(lambda: writer.pre_started, message="a pre-started update")

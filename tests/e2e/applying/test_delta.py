@@ -21,6 +21,7 @@ from tests.e2e.applying.capacity import (
     deleting,
     key_of,
     names,
+    pre_started,
     settings_for,
     updating,
 )
@@ -44,10 +45,6 @@ def writer(settings: ApplySettings) -> Iterator[Applier]:
 @pytest.fixture
 def cluster(claims_sandbox: Sandbox, kube: Callable[..., Kube]) -> Kube:
     return kube(claims_sandbox)
-
-
-def pre_started(writer: Applier) -> None:
-    await_condition(lambda: writer.pre_started, message="a pre-started update")
 
 
 def uid(cluster: Kube, name: str) -> str:

@@ -8,12 +8,12 @@ import boto3
 import orjson
 import pytest
 import yaml
-from moto.server import ThreadedMotoServer
 
 from plimsoll.apply import ApplySettings
 from plimsoll.apply.engine import CapacityStack, Engine, check_passphrase, engine_environment, find_pulumi
 from plimsoll.apply.state import State
 from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
+from tests.e2e.cluster.aws import KEYS, REGION, serving_aws
 
 pytestmark = pytest.mark.e2e
 
@@ -23,19 +23,15 @@ STACK = "capacity-prod-0"
 @pytest.fixture
 def key(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of a key."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE", raising=False)
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE_FILE", raising=False)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", endpoint)
-    client = boto3.client("kms", endpoint_url=endpoint, region_name="us-east-1")
-    key_id = client.create_key()["KeyMetadata"]["KeyId"]
-    yield f"awskms:///{key_id}?region=us-east-1"
-    server.stop()
+    with serving_aws() as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", endpoint)
+        client = boto3.client("kms", endpoint_url=endpoint, region_name=REGION)
+        key_id = client.create_key()["KeyMetadata"]["KeyId"]
+        yield f"awskms:///{key_id}?region={REGION}"
 
 
 def settings(key: str, folder: Path, host: str) -> ApplySettings:

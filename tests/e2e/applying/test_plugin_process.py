@@ -15,7 +15,17 @@ from plimsoll.apply import Applier, ApplySettings, LeaseLostError, Outcome, Upda
 from plimsoll.apply.engine import is_running
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
-from tests.e2e.applying.capacity import NODE_CLAIM, QUICK, a_claim, a_writer, creating, locks, names, settings_for
+from tests.e2e.applying.capacity import (
+    NODE_CLAIM,
+    QUICK,
+    a_claim,
+    a_writer,
+    creating,
+    locks,
+    names,
+    pre_started,
+    settings_for,
+)
 from tests.e2e.applying.plugin import HOLDS_FROM, install_plugin
 from tests.e2e.applying.writer import writer_process
 from tests.e2e.cluster.kube import Kube
@@ -40,10 +50,6 @@ def cluster(claims_sandbox: Sandbox, kube: Callable[..., Kube]) -> Iterator[Kube
 def claims(cluster: Kube, prefix: str) -> set[str]:
     found = {each["metadata"]["name"] for each in cluster.list(*NODE_CLAIM)}
     return {name for name in found if name.startswith(prefix)}
-
-
-def pre_started(writer: Applier) -> None:
-    await_condition(lambda: writer.pre_started, message="a pre-started update")
 
 
 def plugin_of(engine: int) -> int:

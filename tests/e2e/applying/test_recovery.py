@@ -12,7 +12,6 @@ import psutil
 import pytest
 
 from plimsoll.apply import (
-    Applier,
     ApplyError,
     ApplySettings,
     LeaseHeldError,
@@ -32,6 +31,7 @@ from tests.e2e.applying.capacity import (
     creating,
     locks,
     names,
+    pre_started,
     settings_for,
 )
 from tests.e2e.applying.writer import writer_process
@@ -67,10 +67,6 @@ def engines_of(settings: ApplySettings) -> list[psutil.Process]:
             if process.name() == "pulumi" and process.environ().get("PULUMI_BACKEND_URL") == settings.backend_url:
                 found.append(process)
     return found
-
-
-def pre_started(writer: Applier) -> None:
-    await_condition(lambda: writer.pre_started, message="a pre-started update")
 
 
 @pytest.mark.parametrize("engine_too", [False, True], ids=["writer", "writer and engine"])

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from plimsoll.apply import ApplySettings, BackendUnreachableError
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.applying.capacity import a_claim, a_writer, creating, names, settings_for
+from tests.e2e.cluster.aws import KEYS, REGION, bucket_url, serving_bucket
 
 pytestmark = pytest.mark.e2e
 BUCKET = "states"
@@ -18,28 +18,21 @@ BUCKET = "states"
 
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    url = f"http://{host}:{port}"
-    boto3.client("s3", endpoint_url=url, region_name="us-east-1").create_bucket(Bucket=BUCKET)
-    yield url
-    server.stop()
-
-
-def bucket_url(endpoint: str, bucket: str = BUCKET) -> str:
-    return f"s3://{bucket}/plimsoll?endpoint={endpoint}&s3ForcePathStyle=true&region=us-east-1"
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    with serving_bucket(BUCKET) as url:
+        yield url
 
 
 @pytest.fixture
 def settings(claims_sandbox: Sandbox, tmp_path: Path, endpoint: str) -> ApplySettings:
-    return settings_for(claims_sandbox, tmp_path, backend=bucket_url(endpoint), history=2, shards=2)
+    return settings_for(
+        claims_sandbox, tmp_path, backend=bucket_url(endpoint, f"{BUCKET}/plimsoll"), history=2, shards=2
+    )
 
 
 def keys(endpoint: str) -> list[str]:
-    listed = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").list_objects_v2(Bucket=BUCKET)
+    listed = boto3.client("s3", endpoint_url=endpoint, region_name=REGION).list_objects_v2(Bucket=BUCKET)
     return [each["Key"] for each in listed.get("Contents", [])]
 
 
@@ -67,6 +60,6 @@ def test_states_lie_in_the_bucket_and_another_host_goes_on_with_them(
 def test_a_bucket_that_is_not_there(settings: ApplySettings, endpoint: str) -> None:
     with (
         pytest.raises(BackendUnreachableError, match="nobucket"),
-        a_writer(settings.model_copy(update={"backend": bucket_url(endpoint, "nobucket")})),
+        a_writer(settings.model_copy(update={"backend": bucket_url(endpoint, "nobucket/plimsoll")})),
     ):
         pass

@@ -9,15 +9,14 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 import yaml
-from moto.server import ThreadedMotoServer
 
 from plimsoll.apply import ApplySettings, LeaseSettings, OtherClusterError
 from plimsoll.sandbox import Sandbox
 from tests.e2e.admission.objects import prepare_admission
 from tests.e2e.applying.capacity import a_deployment, a_writer, creating, settings_for
+from tests.e2e.cluster.aws import KEYS, bucket_url, serving_bucket
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.sandboxes import up_sandbox
 
@@ -31,15 +30,10 @@ LEASE = LeaseSettings(duration=4.0, renew_deadline=3.0, retry_period=1.0)
 @pytest.fixture(scope="module")
 def backend() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patch.setenv(name, "test")
-        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        server.start()
-        host, port = server.get_host_and_port()
-        endpoint = f"http://{host}:{port}"
-        boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(Bucket=BUCKET)
-        yield f"s3://{BUCKET}/plimsoll?endpoint={endpoint}&s3ForcePathStyle=true&region=us-east-1"
-        server.stop()
+        for name, value in KEYS.items():
+            patch.setenv(name, value)
+        with serving_bucket(BUCKET) as endpoint:
+            yield bucket_url(endpoint, f"{BUCKET}/plimsoll")
 
 
 @pytest.fixture(scope="module")

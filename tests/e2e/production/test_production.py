@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
+from tests.e2e.cluster.aws import bucket_url, serving_bucket
 from tests.e2e.cluster.conditions import condition
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.kubelet import NAMESPACE, SELECTOR, Kubelet, a_kubelet
@@ -70,14 +69,8 @@ class Reader:
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1", **keys)
-    client.create_bucket(Bucket="states")
-    yield f"s3://states/prod?endpoint=http://{host}:{port}&s3ForcePathStyle=true&region=us-east-1"
-    server.stop()
+    with serving_bucket("states") as endpoint:
+        yield bucket_url(endpoint, "states/prod")
 
 
 @pytest.fixture(scope="module")
