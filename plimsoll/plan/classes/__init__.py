@@ -4,7 +4,7 @@ from plimsoll.plan.classes.admission import refused_by_queues
 from plimsoll.plan.classes.demand_class import DemandClass
 from plimsoll.plan.classes.gang import Gang, gangs
 from plimsoll.plan.classes.members import Classes, ClassMembers
-from plimsoll.plan.classes.needs import Kinds, KnownNeeds, class_needs, milli_of, queue_milli
+from plimsoll.plan.classes.needs import Kinds, KnownNeeds, class_needs, milli_of, queue_milli, share_milli
 from plimsoll.plan.classes.pods import gated, is_ours, just_lifted, uid_of, waits
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "milli_of",
     "queue_milli",
     "refused_by_queues",
+    "share_milli",
     "uid_of",
     "waits",
 ]

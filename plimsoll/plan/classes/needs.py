@@ -100,9 +100,14 @@ def class_needs(
     return found
 
 
+def share_milli(need: PodNeed) -> Milli:
+    """Thousandths of each of its GPUs that a pod takes, on the kind where that is the least."""
+    return min(need.milli.values())
+
+
 def milli_of(need: PodNeed) -> Milli:
-    """Thousandths of GPUs that a pod takes, on the kind where that is the least."""
-    return need.devices * min(need.milli.values())
+    """The same for all of its GPUs."""
+    return need.devices * share_milli(need)
 
 
 def queue_milli(pod: PodShare, need: PodNeed) -> Milli:

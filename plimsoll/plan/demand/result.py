@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import FreeNode, PodNeed
-from plimsoll.plan.classes import milli_of
+from plimsoll.plan.classes import milli_of, share_milli
 from plimsoll.plan.demand.class_plan import ClassPlan
 from plimsoll.plan.demand.demand import Demand, DemandPlan, PlannedNode
 from plimsoll.plan.demand.joint import Part, filled
@@ -160,7 +160,7 @@ def _sizes(needs: Iterable[PodNeed]) -> Mapping[Milli, int]:
     """How many GPUs the pods have a share of, by its size on the kind where that is the least."""
     found = Counter[Milli]()
     for need in needs:
-        found[min(need.milli.values())] += need.devices
+        found[share_milli(need)] += need.devices
     return found
 
 
