@@ -10,7 +10,8 @@ one pod more, one less, or one bound, in the class that chooses first or in the 
 and ends, and `update` the plan after it by the same planner. All changes are made twice: before anything is asked for,
 and while what was planned is on its way, as it is in a loop. Of the last state `gpusAfterUpdates` are on their way, a
 planner that knows of nothing asked for would ask for `gpusAnew`, and one that is started anew asks for `askedByRestart`
-nodes more. The aim for an update is 50 ms.
+nodes more. The aim for an update is 50 ms. Garbage is
+collected as rarely as in a controller.
 """
 
 import gc
@@ -32,6 +33,7 @@ from bench.command import command
 from bench.large_cluster import PRODUCTS, Situation, a_cluster, queue_name, waiting_pod
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.errors import PlimsollError
+from plimsoll.loop import collect_rarely
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.demand import DemandPlan, DemandPlanner, RequestedNode
@@ -95,6 +97,7 @@ def main(
     """Demand of a large cluster: time to a plan, memory, and time to the next plan after one pod changed."""
     situation = Situation(classes, products, free, queue_limit)
     snapshot = a_cluster(nodes, pods, waiting, situation)
+    collect_rarely()
     gc.collect()
     gc.freeze()
     before = _mb()

@@ -73,10 +73,11 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.cli.controller import Controller, Stopping, serving
     from plimsoll.cli.plan import render
     from plimsoll.cli.writing import Settling, WriterOptions, check_options
-    from plimsoll.loop import LOOK_AGAIN_SECONDS
+    from plimsoll.loop import LOOK_AGAIN_SECONDS, collect_rarely
     from plimsoll.observe.cluster import open_observer
 
     log_to_stderr()
+    collect_rarely()
     options = WriterOptions(
         environment=environment,
         kubeconfig=kubeconfig,

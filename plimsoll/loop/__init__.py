@@ -3,6 +3,7 @@
 from plimsoll.loop.burst import BURST
 from plimsoll.loop.environments import EnvironmentChangedError
 from plimsoll.loop.expectations import DEADLINE, Expectations
+from plimsoll.loop.garbage import collect_rarely
 from plimsoll.loop.loop import LOOK_AGAIN_SECONDS, Loop, Tick
 from plimsoll.loop.outlook import with_claims
 
@@ -14,5 +15,6 @@ __all__ = [
     "Expectations",
     "Loop",
     "Tick",
+    "collect_rarely",
     "with_claims",
 ]

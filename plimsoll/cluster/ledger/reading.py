@@ -1,8 +1,9 @@
 """Reads the account of one node's GPUs from the node and its pods."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from plimsoll.cluster.ledger.account import Discrepancy, DiscrepancyReason, GpuAccount, GpuGroup
 from plimsoll.cluster.nodes import GpuLabels, InvalidGpuLabel, parse_gpu_labels, single_profile
@@ -21,56 +22,24 @@ _MOST_KINDS = 4096
 _Request = tuple[object, ...]
 
 
-@dataclass(slots=True)
-class _Sum:
-    """What shares add up to."""
+class _Member(NamedTuple):
+    """A pod with a share of a group's GPU."""
 
-    milli: Milli = 0
-    mib: int = 0
-    """MiB of those that request MiB."""
-    other_milli: Milli = 0
-    """Thousandths of those that do not."""
-    unreadable: bool = False
-    """Whether one of them cannot be read."""
-
-    def add(self, milli: Milli, mib: int | None, readable: bool) -> None:
-        self.unreadable = self.unreadable or not readable
-        self.milli += milli
-        if mib is None:
-            self.other_milli += milli
-        else:
-            self.mib += mib
-
-    def mib_on(self, memory_mib: int | None) -> int | None:
-        """MiB on a GPU with that shareable memory, rounded up; None where a share cannot be converted."""
-        if self.unreadable:
-            return None
-        if memory_mib is None:
-            return None if self.other_milli else self.mib
-        return self.mib + int(-(-(self.other_milli * memory_mib) // GPU_MILLI))
+    pod: Pod
+    milli: Milli
+    """Thousandths of the GPU."""
+    mib: int | None = None
+    """MiB of the GPU, where it requests MiB."""
+    readable: bool = True
+    """Whether its request can be read."""
 
 
 @dataclass(slots=True)
 class _Group:
     """A group while the pods of its node are read."""
 
-    pods: list[str] = field(default_factory=list)
+    members: list[_Member] = field(default_factory=list)
     reservations: list[Pod] = field(default_factory=list)
-    allocated: _Sum = field(default_factory=_Sum)
-    releasing: _Sum = field(default_factory=_Sum)
-    """The part of it whose pods are terminating."""
-    bound: bool = False
-    """Whether a pod of it is bound already."""
-    unreserved: bool = False
-    """Whether its pods are TensorFusion's, which needs no reservations."""
-
-    def add(self, pod: Pod, milli: Milli, mib: int | None = None, readable: bool = True) -> None:
-        self.pods.append(_name(pod))
-        self.bound = self.bound or bool(pod.node_name)
-        self.unreserved = self.unreserved or GPU_IDS in pod.annotations
-        self.allocated.add(milli, mib, readable)
-        if pod.deletion_timestamp is not None:
-            self.releasing.add(milli, mib, readable)
 
 
 class Accounting:
@@ -116,6 +85,7 @@ class _Reading:
         self._memory = (
             None if isinstance(self._labels, InvalidGpuLabel) else shareable_memory_mib(self._labels.memory_mib)
         )
+        self._shareable = _shareable(self._labels)
         self._groups: dict[str, _Group] = {}
         self._whole = 0
         self._loose: list[tuple[Milli, int]] = []
@@ -131,13 +101,12 @@ class _Reading:
         for pod in pods:
             self._read(pod)
         gpus = self._gpus()
-        shareable = _shareable(self._labels)
-        if self._groups and not shareable:
+        if self._groups and not self._shareable:
             self._report(
                 DiscrepancyReason.NOT_SHAREABLE,
                 "its devices are shared or partitioned, and pods with GPU shares run on them",
             )
-        groups = tuple(self._group(name, group) for name, group in sorted(self._groups.items()))
+        groups = tuple(self._read_group(name, group) for name, group in sorted(self._groups.items()))
         for gpu, several in Counter(group.gpu for group in groups if group.gpu).items():
             if several > 1:
                 names = ", ".join(group.name for group in groups if group.gpu == gpu)
@@ -156,7 +125,7 @@ class _Reading:
             whole=self._whole,
             loose=tuple(sorted(self._loose, reverse=True)),
             releasing_whole=self._releasing_whole,
-            shareable=shareable,
+            shareable=self._shareable,
             free_devices=tuple((name, max(0, free)) for name, free in self._devices.items()),
             cpu_milli=max(0, self._host("cpu", parse_cpu_milli) - self._cpu),
             host_memory_mib=max(0, self._host("memory", parse_memory_mib) - self._host_memory),
@@ -188,8 +157,7 @@ class _Reading:
             self._take_share(pod, share, groups)
 
     def _reserve(self, pod: Pod) -> None:
-        name = gpu_groups(pod)[0]
-        self._groups.setdefault(name, _Group()).reservations.append(pod)
+        self._group(gpu_groups(pod)[0]).reservations.append(pod)
 
     def _take_whole(self, pod: Pod, devices: int) -> None:
         self._whole += devices
@@ -210,40 +178,52 @@ class _Reading:
                 self._take_whole(pod, loose)
                 self._loose.append((min(milli, GPU_MILLI), loose))
         for name in groups:
-            self._groups.setdefault(name, _Group()).add(pod, milli, share.memory_mib)
+            self._group(name).members.append(_Member(pod, milli, share.memory_mib))
 
     def _take_unreadable(self, pod: Pod, groups: tuple[str, ...]) -> None:
         """A pod whose request cannot be read gets the GPUs of its groups, at least one GPU."""
         for name in groups:
-            self._groups.setdefault(name, _Group()).add(pod, GPU_MILLI, readable=False)
+            self._group(name).members.append(_Member(pod, GPU_MILLI, readable=False))
         if not groups:
             self._take_whole(pod, 1)
 
-    def _group(self, name: str, group: _Group) -> GpuGroup:
-        held = group.reservations
-        if not held and group.bound and not group.unreserved:
+    def _group(self, name: str) -> _Group:
+        found = self._groups.get(name)
+        if found is None:
+            found = self._groups[name] = _Group()
+        return found
+
+    def _read_group(self, name: str, group: _Group) -> GpuGroup:
+        held, members = group.reservations, group.members
+        pods = [member.pod for member in members]
+        bound = any(pod.node_name for pod in pods)
+        # TensorFusion needs no reservations.
+        unreserved = any(GPU_IDS in pod.annotations for pod in pods)
+        if not held and bound and not unreserved:
             self._report(DiscrepancyReason.NO_RESERVATION, f"no reservation pod holds the GPU of group {name}")
         elif len(held) > 1:
             self._report(
                 DiscrepancyReason.SEVERAL_RESERVATIONS, f"{len(held)} reservation pods hold GPUs for group {name}"
             )
             self._whole += len(held) - 1
-        if group.allocated.milli > GPU_MILLI:
+        releasing = [member for member in members if member.pod.deletion_timestamp is not None]
+        allocated_milli = _milli(members)
+        if allocated_milli > GPU_MILLI:
             self._report(
                 DiscrepancyReason.OVERBOOKED,
-                f"the shares of group {name} are {float(group.allocated.milli) / GPU_MILLI:g} of one GPU",
+                f"the shares of group {name} are {float(allocated_milli) / GPU_MILLI:g} of one GPU",
             )
         uuids = {uuid for pod in held if (uuid := pod.annotations.get(RESERVED_GPU, "")) not in ("", UNKNOWN_GPU)}
         return GpuGroup(
             name=name,
             reservations=tuple(sorted(map(_name, held))),
-            gpu=name if group.unreserved else uuids.pop() if len(uuids) == 1 else "",
-            pods=tuple(sorted(group.pods)),
-            allocated_milli=group.allocated.milli,
-            releasing_milli=group.releasing.milli,
-            allocated_mib=group.allocated.mib_on(self._memory),
-            releasing_mib=group.releasing.mib_on(self._memory),
-            joinable=_joinable(group) and _shareable(self._labels),
+            gpu=name if unreserved else uuids.pop() if len(uuids) == 1 else "",
+            pods=tuple(sorted(map(_name, pods))),
+            allocated_milli=allocated_milli,
+            releasing_milli=_milli(releasing),
+            allocated_mib=_mib(members, self._memory),
+            releasing_mib=_mib(releasing, self._memory),
+            joinable=self._shareable and _joinable(held, bound),
         )
 
     def _gpus(self) -> int:
@@ -288,13 +268,40 @@ def _devices(pod: Pod, resource: str) -> int | None:
         return None
 
 
-def _joinable(group: _Group) -> bool:
+def _milli(members: Iterable[_Member]) -> Milli:
+    """Thousandths of the GPU that they have together."""
+    found: Milli = 0
+    for member in members:
+        # Most GPUs have one pod, and to add a fraction to zero costs as much as to add it to another.
+        found = found + member.milli if found else member.milli
+    return found
+
+
+def _mib(members: Iterable[_Member], memory_mib: int | None) -> int | None:
+    """MiB that they have together of a GPU with that shareable memory, rounded up; None if one cannot be converted."""
+    mib, converted = 0, list[_Member]()
+    for member in members:
+        if not member.readable:
+            return None
+        if member.mib is None:
+            converted.append(member)
+        else:
+            mib += member.mib
+    if not converted:
+        return mib
+    if memory_mib is None:
+        return None
+    milli = _milli(converted)
+    return mib - (-milli.numerator * memory_mib // (milli.denominator * GPU_MILLI))
+
+
+def _joinable(reservations: Sequence[Pod], bound: bool) -> bool:
     """Exactly one reservation holds it and stays, with a known or pending GPU; or the reservation will be created."""
-    if not group.reservations:
-        return not group.bound
-    only = group.reservations[0]
+    if not reservations:
+        return not bound
+    only = reservations[0]
     going = only.deletion_timestamp is not None or only.annotations.get(RESERVED_GPU) == UNKNOWN_GPU
-    return len(group.reservations) == 1 and not going
+    return len(reservations) == 1 and not going
 
 
 def _shareable(labels: GpuLabels | InvalidGpuLabel) -> bool:

@@ -16,7 +16,9 @@ def gpu_groups(pod: Pod) -> tuple[str, ...]:
     if chosen := pod.annotations.get(GPU_IDS):
         return tuple(sorted({*chosen.split(",")} - {""}))
     single = labels.get(GPU_GROUP, "")
-    several = [value or key.removeprefix(GPU_GROUP_PREFIX) for key, value in labels.items() if _names_group(key)]
+    several = [
+        value or key.removeprefix(GPU_GROUP_PREFIX) for key, value in labels.items() if key.startswith(GPU_GROUP_PREFIX)
+    ]
     if not several:
         return (single,) if single else ()
     return tuple(sorted({*several, single} - {""}))
@@ -36,7 +38,3 @@ def selected_node(pod: Pod) -> str:
 def node_of(pod: Pod) -> str:
     """The node that a pod is bound to, or is being bound to; empty if there is none."""
     return pod.node_name or selected_node(pod)
-
-
-def _names_group(key: str) -> bool:
-    return key.startswith(GPU_GROUP_PREFIX)

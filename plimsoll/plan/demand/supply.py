@@ -73,7 +73,7 @@ def _of_node(account: GpuAccount | None, settings: DemandSettings) -> FreeHost |
     milli = account.likely_free_milli
     if not (account.shareable and account.kind and any(milli)):
         return None
-    return FreeHost(free_node(account, milli), account.node, account.memory_mib, int(max(milli)))
+    return FreeHost(free_node(account, milli), account.node, account.memory_mib, max(map(int, milli)))
 
 
 def _of_shared(account: GpuAccount, sharing: DeviceSharing) -> FreeHost | None:
