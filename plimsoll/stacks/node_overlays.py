@@ -2,11 +2,11 @@
 
 Karpenter launches no node for a resource that an instance type does not list, such as `nvidia.com/gpu.shared` or
 `nvidia.com/mig-1g.10gb` (its issue 729). A NodeOverlay (karpenter.sh/v1alpha1, feature gate `NodeOverlay`) lists it.
-What it promises is what the declared configuration gives: a NodeClaim is initialized only when the node has it.
+It must be what the configuration gives: a NodeClaim is initialized only once the node has it.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import pulumi
@@ -22,9 +22,13 @@ PLUGIN_CONFIG: Final = "nvidia.com/device-plugin.config"
 """Label of nodes that chooses one of the device plugin's configurations."""
 MIG_CONFIG: Final = "nvidia.com/mig.config"
 """Label of nodes by which NVIDIA's MIG manager partitions their GPUs, such as `all-1g.10gb`."""
-_MIG: Final = re.compile(r"all-(([1-7])g\.([1-9][0-9]{0,3})gb(?:\.(?:me|gfx))?)")
+_MIG: Final = re.compile(r"all-(([1-7])g\.([1-9][0-9]{0,3})gb(?:\.(me|gfx))?)")
 _SMALL_GIB: Final = 24
 """Nominal memory of an A30, which has 4 slices; larger GPUs have 7 compute and 8 memory slices."""
+_SAME_NAME: Final = (
+    f"parts of GPUs are announced as {GPU_RESOURCE}, which Karpenter counts as whole GPUs: give them another name "
+    "(renameByDefault of the device plugin, or migStrategy: mixed)"
+)
 
 
 class Overlays(NamedTuple):
@@ -38,7 +42,8 @@ def node_overlays(
 ) -> Overlays:
     """The NodeOverlays of the pools, by NodePool name: one for each number of GPUs among its instance types.
 
-    Sharing that keeps the name `nvidia.com/gpu` gives none: an overlay cannot change what a type lists.
+    Sharing that keeps the name `nvidia.com/gpu` gives none: Karpenter would plan new nodes with the overlay's amount,
+    count the type's own while they start, and launch one node after the other for the same pod.
     """
     known = catalog or Catalog.builtin()
     specs: dict[str, dict[str, Any]] = {}
@@ -97,44 +102,50 @@ def _capacity(
 def per_gpu(
     discovery: GpuDiscoverySpec, pool: NodePoolSpec, found: InstanceType | None
 ) -> tuple[dict[str, int], list[str]]:
-    """Devices that one GPU is announced as, by resource; and what is left out."""
-    devices, told = _shared(discovery, pool)
-    mig = _MIG.fullmatch(pool.labels.get(MIG_CONFIG, "")) if discovery.mig_strategy == "mixed" else None
+    """Devices that one GPU is announced as, by resource, where these are not whole GPUs; and what is left out."""
+    devices, told = {GPU_RESOURCE: 1}, list[str]()
+    strategy = discovery.mig_strategy
+    mig = _MIG.fullmatch(pool.labels.get(MIG_CONFIG, "")) if strategy in ("mixed", "single") else None
     if mig is not None:
-        slices = _slices(int(mig[2]), int(mig[3]), found.gpu_memory_mib / 1024) if found is not None else 0
+        slices = _slices(mig, found.gpu_memory_mib / 1024) if found is not None else 0
         if slices:
-            devices[f"nvidia.com/mig-{mig[1]}"] = slices
+            devices = {f"nvidia.com/mig-{mig[1]}" if strategy == "mixed" else GPU_RESOURCE: slices}
         elif found is None:
             told.append("an instance type is not in the catalog, so its MIG slices are not declared")
+    for way, each in _replicated(discovery, pool):
+        name = str(each.get("name"))
+        if each.get("devices", "all") != "all":
+            told.append(f"{way} of {name} is for some devices of a node only, so its replicas are not declared")
+        elif name in devices:
+            devices[_announced(name, each)] = devices.pop(name) * int(each.get("replicas") or 1)
+    whole = devices.pop(GPU_RESOURCE, 1)
+    if whole > 1:
+        told.append(_SAME_NAME)
     return devices, told
 
 
-def _shared(discovery: GpuDiscoverySpec, pool: NodePoolSpec) -> tuple[dict[str, int], list[str]]:
-    """Replicas of each GPU by the resource that the device plugin announces; those under another name."""
+def _replicated(discovery: GpuDiscoverySpec, pool: NodePoolSpec) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The resources of which the device plugin announces replicas on the pool's nodes, each with the way of sharing."""
     chosen = pool.labels.get(PLUGIN_CONFIG, discovery.config.default or "")
     text = discovery.config.map.get(chosen)
     sharing = (yaml.safe_load(text) or {}).get("sharing") or {} if text else {}
-    found: dict[str, int] = {}
-    told = []
     for way in ("timeSlicing", "mps"):
         section = sharing.get(way) or {}
         for each in section.get("resources") or ():
-            name = str(each.get("name"))
-            renamed = each.get("rename") or (f"{name}.shared" if section.get("renameByDefault") else name)
-            if name != GPU_RESOURCE or renamed == name:
-                told.append(
-                    f"{way} of {name} keeps a name that instance types list, so Karpenter counts whole GPUs: set "
-                    "renameByDefault"
-                )
-            else:
-                found[renamed] = int(each.get("replicas") or 1)
-    return found, told
+            yield way, {"renameByDefault": section.get("renameByDefault"), **each}
 
 
-def _slices(compute: int, gib: int, gpu_gib: float) -> int:
+def _announced(name: str, replicated: Mapping[str, Any]) -> str:
+    """The resource that the replicas of one are announced as."""
+    return replicated.get("rename") or (f"{name}.shared" if replicated["renameByDefault"] else name)
+
+
+def _slices(profile: re.Match[str], gpu_gib: float) -> int:
     """Instances of a MIG profile on one GPU (NVIDIA's MIG user guide: supported profiles)."""
     if not gpu_gib:
         return 0
+    if profile[4] == "me":
+        return 1  # the media engines of a GPU are those of one instance
     most, parts = (4, 4) if gpu_gib <= _SMALL_GIB else (7, 8)
-    memory_slices = max(1, round(gib / (gpu_gib / parts)))
-    return min(most // compute, parts // memory_slices)
+    memory_slices = max(1, round(int(profile[3]) / (gpu_gib / parts)))
+    return min(most // int(profile[2]), parts // memory_slices)

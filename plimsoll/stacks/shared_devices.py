@@ -29,8 +29,7 @@ def shared_devices(
         for type_name in types_of(pool) if pool.replicas is None else ():
             devices, told = per_gpu(discovery, pool, known.lookup(type_name))
             warnings += (f"NodePool {name}: {each}" for each in told)
-            # Slices of partitioned GPUs sort behind shared ones, of which there are none then.
-            for each in sorted(devices.items())[-1:]:
+            for each in devices.items():
                 alike.setdefault(each, []).append(type_name)
         entries += (
             {"nodePool": name, "instanceTypes": sorted(types), "resource": resource, "perGpu": count}

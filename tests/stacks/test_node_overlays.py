@@ -48,10 +48,32 @@ def test_a_name_of_its_own_counts() -> None:
     assert spec["capacity"] == {"nvidia.com/slice": "2"}
 
 
-def test_replicas_under_the_same_name_are_told() -> None:
-    found = node_overlays(a_discovery(resources=gpu(4)), {"pool": a_pool(ONE)})
+@pytest.mark.parametrize(
+    ("discovery", "labels"),
+    [
+        (a_discovery(resources=gpu(4)), {}),
+        (GpuDiscoverySpec(mig_strategy="single"), {"nvidia.com/mig.config": "all-1g.5gb"}),
+    ],
+    ids=["replicas", "slices"],
+)
+def test_parts_under_the_name_of_whole_gpus_are_told(discovery: GpuDiscoverySpec, labels: dict[str, str]) -> None:
+    found = node_overlays(discovery, {"pool": a_pool(EIGHT, **labels)})
     assert not found.specs
-    assert "renameByDefault" in found.warnings[0]
+    assert "nvidia.com/gpu" in found.warnings[0]
+
+
+def test_replicas_of_slices() -> None:
+    discovery = a_discovery("mixed", renameByDefault=True, resources=[{"name": "nvidia.com/mig-1g.5gb", "replicas": 2}])
+    pool = a_pool(EIGHT, **{"nvidia.com/mig.config": "all-1g.5gb"})
+    [spec] = node_overlays(discovery, {"pool": pool}).specs.values()
+    assert spec["capacity"] == {"nvidia.com/mig-1g.5gb.shared": "112"}
+
+
+@pytest.mark.parametrize("devices", [2, [0, 1]])
+def test_replicas_of_some_devices_of_a_node_are_told(devices: Any) -> None:
+    found = node_overlays(a_discovery(resources=gpu(4, devices=devices)), {"pool": a_pool(FOUR)})
+    assert not found.specs
+    assert "some devices" in found.warnings[0]
 
 
 def test_a_pool_chooses_its_configuration() -> None:
@@ -74,7 +96,7 @@ def test_a_type_that_is_not_known_is_told() -> None:
         ("p4de.24xlarge", "2g.20gb", "mig-2g.20gb", 24),
         ("p4de.24xlarge", "1g.20gb", "mig-1g.20gb", 32),
         ("p5.48xlarge", "7g.80gb", "mig-7g.80gb", 8),
-        ("p4de.24xlarge", "1g.10gb.me", "mig-1g.10gb.me", 56),
+        ("p4de.24xlarge", "1g.10gb.me", "mig-1g.10gb.me", 8),
     ],
 )
 def test_mig_profiles_of_a_pool(instance_type: str, profile: str, resource: str, count: int) -> None:
@@ -82,6 +104,7 @@ def test_mig_profiles_of_a_pool(instance_type: str, profile: str, resource: str,
     [spec] = node_overlays(GpuDiscoverySpec(mig_strategy="mixed"), {"pool": pool}).specs.values()
     assert spec["capacity"] == {f"nvidia.com/{resource}": str(count)}
     assert not node_overlays(GpuDiscoverySpec(mig_strategy="single"), {"pool": pool}).specs
+    assert not node_overlays(GpuDiscoverySpec(mig_strategy="none"), {"pool": pool}).specs
 
 
 def test_the_stack_declares_them_unless_it_is_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def test_slices_depend_on_the_memory_of_the_type() -> None:
 def test_replicas_under_the_same_name_are_told() -> None:
     found = shared_devices(a_discovery(resources=gpu(4)), {"pool": a_pool(ONE)})
     assert not found.entries
-    assert "renameByDefault" in found.warnings[0]
+    assert "nvidia.com/gpu" in found.warnings[0]
 
 
 @pytest.mark.parametrize(

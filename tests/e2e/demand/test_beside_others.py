@@ -182,7 +182,7 @@ def test_karpenter_makes_nodes_for_shared_devices_and_mig_slices(
     declared = {name: template["spec"][name] for name in ("nodeClassRef", "requirements")} | {"labels": labels}
     [(name, spec)] = node_overlays(discovery, {devices: NodePoolSpec.model_validate(declared)}).specs.items()
     asking = pod_spec("1", **{"karpenter.sh/nodepool": devices})
-    asking["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "limits": {resource: "2"}}
+    asking["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "limits": {resource: "8"}}
     cluster.create(
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "batch", "namespace": "default"}, "spec": asking}
     )
