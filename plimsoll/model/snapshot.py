@@ -19,7 +19,9 @@ class InvalidWorkspace(Observed):
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
     replicas: int | None = None
-    """`inference.replicas`, if it is a number; fewer replicas than run are applied."""
+    """`inference.replicas`, 1 if `inference` has none, None if it is no number; fewer replicas than run are applied."""
+    per_replica_node_count: int | None = None
+    """Nodes of one replica, by its status."""
 
     @property
     def deleting(self) -> bool:

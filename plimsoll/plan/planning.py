@@ -148,19 +148,23 @@ class _Round:
     def _shrink_refused(self) -> None:
         """Applies fewer replicas of what is refused or cannot be read, unless an autoscaler sets them."""
         accepted = {verdict.workspace for _, verdict in self._accepted}
-        wanted = {each.ref: each.replicas for each in self._snapshot.invalid_workspaces if not each.deleting}
+        wanted = {
+            each.ref: (each.replicas, each.per_replica_node_count)
+            for each in self._snapshot.invalid_workspaces
+            if not each.deleting
+        }
         wanted |= {
-            each.ref: each.replicas
+            each.ref: (each.replicas, each.status.per_replica_node_count)
             for each in self._snapshot.workspaces
             if not each.deleting and each.spec.inference is not None and each.ref not in accepted
         }
-        for ref, replicas in wanted.items():
+        for ref, (replicas, size) in wanted.items():
             if replicas is None or not self._autoscaled.isdisjoint(
                 each.target for each in self._ownership.workloads_of(ref)
             ):
                 continue
             if replicas:
-                shrink(self._view, ref, replicas, self._delta)
+                shrink(self._view, ref, replicas, size, self._delta)
             else:
                 self._empty(ref)
 

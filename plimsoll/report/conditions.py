@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from plimsoll.model import Verdict
-from plimsoll.model.api import ConditionType, Provisioning, Workspace, WorkspaceStatus
+from plimsoll.model.api import ConditionType, Provisioning, Workspace, WorkspaceRef, WorkspaceStatus
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import condition_of
 from plimsoll.plan.owned import Attempts, Failed, alive, as_status, ownership_labels, words_of
@@ -138,7 +138,7 @@ def status_of(
     previous = previous if previous is not None else workspace.status
     workload = _workload(workspace, verdict, holdings)
     if not verdict.accepted:
-        scale = scale_status(workspace, holdings)
+        scale = scale_status(workspace.ref, holdings) if workspace.spec.inference is not None else {}
         return refused_status(verdict, workspace.generation, now, previous, workload=workload, scale=scale)
     pending = _room(workspace, holdings) or "the workload is created when its nodes are ready"
     workload = workload or Finding(False, ConditionReason.WORKLOAD_PENDING, pending)
@@ -177,14 +177,12 @@ def status_of(
         serving=str(verdict.serving) if verdict.serving is not None else None,
         workerNodes=workers,
         provisioning=as_status(provisioning),
-        **scale_status(workspace, holdings),
+        **(scale_status(workspace.ref, holdings) if workspace.spec.inference is not None else {}),
     )
 
 
-def scale_status(workspace: Workspace, holdings: WorkspaceNodes) -> dict[str, Any]:
+def scale_status(workspace: WorkspaceRef, holdings: WorkspaceNodes) -> dict[str, Any]:
     """The fields that the scale subresource reads: the replicas that exist, and how their pods are found."""
-    if workspace.spec.inference is None:
-        return {}
     workloads = [each for each in holdings.ownership.workloads_of(workspace) if not each.deleting]
     selector = ",".join(f"{key}={value}" for key, value in ownership_labels(workspace).items())
     return {"replicas": sum(each.replicas for each in workloads), "selector": selector}
@@ -215,6 +213,8 @@ def refused_status(
         generation,
         now,
         previous,
+        # To shrink it, the nodes of a replica must still be known.
+        perReplicaNodeCount=previous.per_replica_node_count,
         provisioning=as_status(previous.provisioning),
         **(scale or {}),
     )

@@ -11,7 +11,7 @@ from plimsoll.model import ObjectKey, Plan, Snapshot, Withheld
 from plimsoll.model.api import Environment, WorkspaceRef, WorkspaceStatus
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import AppliedClaims, WorkspaceNodes
-from plimsoll.report.conditions import differs, environment_status, refused_status, status_of
+from plimsoll.report.conditions import differs, environment_status, refused_status, scale_status, status_of
 from plimsoll.report.deltas import DeltaHistory, recorded
 from plimsoll.report.demands import KIND as DEMAND
 from plimsoll.report.demands import DemandWriter
@@ -190,7 +190,7 @@ def _workspaces(
             continue
         workspace = workspaces.get((ref.namespace, ref.name))
         if workspace is None:
-            status = refused_status(verdict, None, now, before.status)
+            status = refused_status(verdict, None, now, before.status, scale=scale_status(ref, holdings))
         else:
             status = status_of(workspace, verdict, holdings, now, before.status)
         if differs(before.status, status):

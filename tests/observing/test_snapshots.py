@@ -62,7 +62,9 @@ def test_a_workspace_that_cannot_be_read_is_kept_by_name(stores: Stores) -> None
     [
         ({"resorce": {}, "inference": {"replicas": 2}}, 2),
         ({"resorce": {}, "inference": {"replicas": 0}}, 0),
-        ({"resorce": {}, "inference": {}}, None),
+        ({"resorce": {}, "inference": {}}, 1),
+        ({"resorce": {}, "inference": {"replicas": None}}, None),
+        ({"resorce": {}}, None),
         ({"inference": {"replicas": -1}}, None),
         ({"inference": {"replicas": "some"}}, None),
         ({"resorce": {}, "inference": {"replicas": True}}, None),

@@ -215,6 +215,8 @@ def test_one_that_cannot_be_read_is_refused_in_its_status(connection: Recording,
     reporter.flush()
     (written,) = connection.statuses().values()
     assert written["status"]["conditions"][0]["reason"] == "InvalidSpec"
+    scale = {key: written["status"][key] for key in ("replicas", "selector")}
+    assert scale == {"replicas": 0, "selector": "plimsoll.dev/workspace=bad,plimsoll.dev/workspace-namespace=default"}
     reporter.report(snapshot, Plan(verdicts=(verdict,)), NOW)
     reporter.flush()
     assert not connection.statuses()

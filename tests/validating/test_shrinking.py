@@ -127,6 +127,24 @@ def test_its_replicas_on_several_nodes_take_all_of_them_along() -> None:
     assert operations(found) == scaled(1, update=["LeaderWorkerSet 1"], delete=["NodeClaim"] * 4)
 
 
+@pytest.mark.parametrize(("replicas", "left"), [(1, 2), (2, 4), (3, 6), (9, 6)])
+def test_it_shrinks_before_its_workload_exists(replicas: int, left: int) -> None:
+    environment = an_environment(nap=True, provisioner="nodeclaim")
+    wanted = a_workspace(uid="u", instance_type=NC24, selector={}, replicas=3, per_replica=2)
+    seen = a_snapshot(wanted, environment=environment)
+    seen = after(seen, plan(seen, validate(seen), NOW))
+    assert (len(seen.node_claims), seen.workloads) == (6, ())
+    invalid = InvalidWorkspace(ref=wanted.ref, message="x", replicas=replicas, per_replica_node_count=2)
+    broken = seen.model_copy(update={"workspaces": (), "invalid_workspaces": (invalid,)})
+    shrunk = after(broken, plan(broken, validate(broken), NOW))
+    assert len(shrunk.node_claims) == left
+    assert plan(shrunk, validate(shrunk), NOW).empty
+    refused = a_workspace(uid="u", instance_type="unknown", selector={}, replicas=replicas)
+    status = refused.status.model_copy(update={"per_replica_node_count": 2})
+    broken = seen.model_copy(update={"workspaces": (refused.model_copy(update={"status": status}),)})
+    assert len(after(broken, plan(broken, validate(broken), NOW)).node_claims) == left
+
+
 def test_its_static_node_pool_shrinks_too() -> None:
     environment = "static-nodepool"
     wanted = cluster_of(environment, replicas=4)

@@ -73,6 +73,7 @@ class Stores:
                     deletion_timestamp=item.deletion_timestamp,
                     finalizers=item.finalizers,
                     replicas=item.replicas,
+                    per_replica_node_count=item.per_replica_node_count,
                 )
                 for item in self.workspaces.unreadable()
             ),

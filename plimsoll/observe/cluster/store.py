@@ -27,7 +27,9 @@ class Unreadable(NamedTuple):
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
     replicas: int | None = None
-    """`spec.inference.replicas` of a Workspace, where that is a number."""
+    """`spec.inference.replicas` of a Workspace, where that is a number; 1 where its `inference` has none."""
+    per_replica_node_count: int | None = None
+    """`status.perReplicaNodeCount` of a Workspace."""
 
 
 class Store(Generic[T]):
@@ -75,7 +77,10 @@ class Store(Generic[T]):
             message = f"{identify(raw)}: its fields do not have the types of a {self.kind.name} ({error})"
         ref = WorkspaceRef(namespace=key[0], name=key[1], uid=str(metadata.get("uid") or ""))
         finalizers = tuple(map(str, metadata.get("finalizers") or ()))
-        return key, Unreadable(ref, message, metadata.get("deletionTimestamp"), finalizers, _replicas(raw))
+        per_replica = _number(dig(raw, "status.perReplicaNodeCount"))
+        return key, Unreadable(
+            ref, message, metadata.get("deletionTimestamp"), finalizers, _replicas(raw), per_replica
+        )
 
     def empty(self) -> dict[Key, T | Unreadable]:
         """What the objects of a list are gathered in, for `replace`."""
@@ -176,5 +181,11 @@ class Store(Generic[T]):
 
 
 def _replicas(raw: Mapping[str, Any]) -> int | None:
-    found = dig(raw, "spec.inference.replicas")
+    inference = dig(raw, "spec.inference")
+    if not isinstance(inference, dict):
+        return None
+    return _number(inference.get("replicas", 1))
+
+
+def _number(found: Any) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None

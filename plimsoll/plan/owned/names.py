@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterator
 from itertools import count
 
 from plimsoll.labels import ENVIRONMENT, MANAGED_BY, WORKSPACE, WORKSPACE_NAMESPACE, WORKSPACE_UID, as_label_value
-from plimsoll.model.api import Environment, Workspace
+from plimsoll.model.api import Environment, Workspace, WorkspaceRef
 
 NAME_LENGTH = 63
 """A NodeClaim's name is also the value of its node's hostname label."""
 
 
-def ownership_labels(workspace: Workspace) -> dict[str, str]:
+def ownership_labels(workspace: Workspace | WorkspaceRef) -> dict[str, str]:
     """Labels that identify the Workspace's objects, nodes and pods; the same after the Workspace is created again."""
     return {
         WORKSPACE: as_label_value(workspace.name),

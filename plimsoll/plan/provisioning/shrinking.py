@@ -1,4 +1,4 @@
-"""Refused Workspaces, and those that cannot be read: where fewer replicas are wanted than run, these go all the same.
+"""Refused Workspaces, and those that cannot be read: where fewer replicas are wanted than exist, these go all the same.
 
 How such a Workspace would be declared now is not known, so its workload is scaled and not declared anew, and nothing is
 created.
@@ -12,20 +12,24 @@ from plimsoll.plan.view import ClusterView
 from plimsoll.text import counted
 
 
-def shrink(view: ClusterView, owner: WorkspaceRef, replicas: int, delta: Delta) -> None:
-    """Adds what brings the Workspace to so many replicas, at least 1, where at least as many run."""
-    workloads = [each for each in view.ownership.workloads_of(owner) if not each.deleting]
-    if len(workloads) != 1 or workloads[0].replicas < replicas:
-        return
-    [workload] = workloads
-    if workload.replicas > replicas:
-        delta.scale(workload, replicas, owner)
-        delta.warnings.append(
-            f"Workspace {owner}: it is refused, and inference.replicas alone is applied, because fewer are wanted than "
-            f"run: {workload.replicas} -> {replicas}"
-        )
-    if view.observed.environment.spec.auto_provisioning:
-        _release(view, owner, replicas, workload.size, delta)
+def shrink(view: ClusterView, owner: WorkspaceRef, replicas: int, size: int | None, delta: Delta) -> None:
+    """Adds what brings the Workspace down to so many replicas, at least 1.
+
+    `size` is the number of nodes that one replica takes by its status; that of a workload takes precedence. Without
+    either, no nodes are released, because it is not known how many replicas they would serve.
+    """
+    for workload in view.ownership.workloads_of(owner):
+        if workload.deleting:
+            continue
+        size = workload.size
+        if workload.replicas > replicas:
+            delta.scale(workload, replicas, owner)
+            delta.warnings.append(
+                f"Workspace {owner}: it is refused, and inference.replicas alone is applied, because fewer are wanted "
+                f"than run: {workload.replicas} -> {replicas}"
+            )
+    if size is not None and view.observed.environment.spec.auto_provisioning:
+        _release(view, owner, replicas, size, delta)
 
 
 def _release(view: ClusterView, owner: WorkspaceRef, replicas: int, size: int, delta: Delta) -> None:
