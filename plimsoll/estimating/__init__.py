@@ -9,6 +9,7 @@ from plimsoll.estimating.estimator import (
     ModelNeed,
     Need,
     estimate,
+    unknown_context,
 )
 from plimsoll.estimating.settings import BYTES_PER_GIB, Settings
 from plimsoll.estimating.sizing import (
@@ -19,6 +20,7 @@ from plimsoll.estimating.sizing import (
     nodes_per_replica,
     preset_of,
     replica_need,
+    short_cache,
     too_long_context,
 )
 
@@ -41,5 +43,7 @@ __all__ = [
     "preset_of",
     "replica_need",
     "settings_of",
+    "short_cache",
     "too_long_context",
+    "unknown_context",
 ]

@@ -129,6 +129,15 @@ def serving_on(need: Need, gpus: NodeGpus, nodes: int, settings: Settings, asked
     )
 
 
+def unknown_context(need: Need, asked: int | None) -> str:
+    """Why no longer context than the one that was counted is served; empty where the model's own maximum is known, or
+    the Workspace sets its context."""
+    model = need.model if isinstance(need, MemoryNeed) else need
+    if asked is not None or model is None or model.shape is None or model.shape.context_limit is not None:
+        return ""
+    return "as counted: the model's own maximum is not known, as its config.json has no max_position_embeddings"
+
+
 def _fit(need: Need, gpus: NodeGpus, settings: Settings) -> Fit | None:
     """None where the model's shape is not known."""
     model = need.model if isinstance(need, MemoryNeed) else need
@@ -184,9 +193,12 @@ def _by_nodes(
 ) -> Estimate | Infeasible:
     """The result, from the minimum of GPUs and the lines that lead to it."""
     min_gpus, lines = found
-    nodes = -(-min_gpus // gpus.count)
-    lines = (*lines, Line("nodes", nodes, "nodes", f"{_gpus(min_gpus)} / {gpus.count} of a node, rounded up"))
-    fit = _fit(need, gpus, settings) if isinstance(need, ModelNeed) else None
+    fit = _fit(need, gpus, settings)
+    # Declared memory is that of the GPUs that the server uses; KAITO's formula counts all GPUs of a node.
+    usable = fit.largest if isinstance(need, MemoryNeed) and fit is not None else gpus.count
+    nodes = -(-min_gpus // usable)
+    lines = (*lines, Line("nodes", nodes, "nodes", f"{_gpus(min_gpus)} / {usable} of a node, rounded up"))
+    fit = fit if isinstance(need, ModelNeed) else None
     spread = fit.nodes(nodes) if fit is not None else nodes
     needs = f"one replica needs {_gpus(min_gpus)} of {_g(gpus.memory_gib)} GiB"
     reason = ""
@@ -197,8 +209,8 @@ def _by_nodes(
         )
     elif nodes > 1 and not need.spans_nodes:
         reason = (
-            f"{needs}, that is {nodes} nodes of {_gpus(gpus.count)}, and this model runs on one node only: use nodes "
-            "with more GPU memory"
+            f"{needs}, that is {nodes} nodes of {_gpus(usable)}, and this model runs on one node only: use nodes with "
+            "more GPU memory"
         )
     elif fit is not None and (spread is None or (spread > 1 and not need.spans_nodes)):
         reason = f"{needs}, and {fit.bound}: use GPUs with more memory"
@@ -208,7 +220,8 @@ def _by_nodes(
     if spread > nodes and fit is not None:
         lines = (*lines, Line("nodes for its heads", spread, "nodes", fit.bound))
     serving = serving_on(need, gpus, spread, settings, asked)
-    why = "as requested" if asked is not None else "the longest that fits, at most the model's own"
+    unknown = unknown_context(need, asked)
+    why = "as requested" if asked is not None else unknown or "the longest that fits, at most the model's own"
     lines = (*lines, Line("context served", serving.context_length, "tokens", why))
     return Estimate(min_gpus, spread, lines, serving)
 

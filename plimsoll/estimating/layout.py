@@ -63,7 +63,8 @@ class Fit:
     def serving(self, nodes: int, asked: int | None = None) -> Serving:
         """How the server runs on that many nodes. `asked` is the context that the Workspace sets.
 
-        Without it, the context is the longest that fits, at least the one that was counted.
+        Without it, the context is the longest that fits, at least the one that was counted; and no longer than that
+        where the model's own maximum is not known.
         """
         small = self._size < DATA_SHARE * self._gpus.memory_gib
         if nodes == 1 and small and self._gpus.count > 1 and self.tokens(1) >= self.counted:
@@ -73,9 +74,7 @@ class Fit:
     def _serving(self, tier: Tier, tensor: int, data: int, pipeline: int, asked: int | None) -> Serving:
         tokens = max(self.tokens(tensor, pipeline), 0)
         limit = self._shape.context_limit
-        longest = tokens // ALIGNMENT * ALIGNMENT
-        if limit is not None and tokens >= limit:
-            longest = limit
+        longest = 0 if limit is None else limit if tokens >= limit else tokens // ALIGNMENT * ALIGNMENT
         return Serving(
             tier=tier,
             data=data,

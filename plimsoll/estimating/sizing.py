@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from plimsoll.estimating.estimates import Estimates
-from plimsoll.estimating.estimator import Infeasible, MemoryNeed, ModelNeed
+from plimsoll.estimating.estimator import Infeasible, MemoryNeed, ModelNeed, unknown_context
 from plimsoll.model import Reason, Refusal, Serving
 from plimsoll.model.api import Inference, Workspace
 from plimsoll.model.cluster import MIB_PER_GIB, NodeGpus
@@ -48,6 +48,12 @@ class ReplicaNeed(NamedTuple):
         if usable == gpus.count:
             return ""
         return f", of which the server can use {counted(usable, 'GPU')} of a node, because of the model's heads"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is not known of the model, and what to set."""
+        unknown = unknown_context(self.need, self.context_length) if self.need is not None else ""
+        return (f"the context is {unknown}: set inference.contextLength, or complete the config",) if unknown else ()
 
     def serving(self, gpus: NodeGpus, nodes: int, estimates: Estimates) -> Serving | None:
         """How the server of a preset runs a replica on that many nodes; None for a template."""
@@ -183,6 +189,13 @@ def _not_servable(inference: Inference, known: ModelPreset | None) -> Refusal | 
             Reason.INVALID_SPEC,
             f"inference.contextLength is {asked}, and preset {known.name!r} supports at most {limit} tokens: lower it",
         )
+    per_replica = inference.per_replica_node_count
+    if known is not None and per_replica is not None and per_replica > known.shape.layers:
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"inference.perReplicaNodeCount is {per_replica}, and preset {known.name!r} has {known.shape.layers} "
+            "layers, of which each node of a replica needs one: lower it",
+        )
     return None
 
 
@@ -212,7 +225,9 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: E
             return Refusal(
                 Reason.INSUFFICIENT_GPU_MEMORY, f"Insufficient total GPU memory: {has}, {requires}; {outcome.reason}"
             )
-        return ReplicaSize(outcome.nodes, "", need.serving(gpus, outcome.nodes, estimates))
+        serving = need.serving(gpus, outcome.nodes, estimates)
+        too_long = too_long_context(need, serving, node)
+        return too_long or ReplicaSize(outcome.nodes, short_cache(need, serving), serving)
     if need.per_replica * math.floor(need.usable_gpus(gpus) * gpus.memory_mib) < need.least_mib:
         return Refusal(
             Reason.INSUFFICIENT_GPU_MEMORY,
@@ -231,22 +246,31 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: E
             + (f"is {needed}" if needed else f"says: {outcome.reason}" if isinstance(outcome, Infeasible) else "")
             + "; it may run out of GPU memory"
         )
-    return ReplicaSize(need.per_replica, warning, serving)
+    return ReplicaSize(need.per_replica, warning or short_cache(need, serving), serving)
 
 
 def too_long_context(need: ReplicaNeed, serving: Serving | None, node: str) -> Refusal | None:
     """A refusal of the context that the Workspace sets, where its KV cache does not fit: the server would not start."""
     asked = need.context_length
-    if asked is None or serving is None or serving.cache_tokens is None:
-        return None
-    fits = serving.cache_tokens // serving.data
-    if fits >= asked:
+    fits = None if serving is None else serving.longest
+    if asked is None or serving is None or fits is None or fits >= asked:
         return None
     return Refusal(
         Reason.INSUFFICIENT_GPU_MEMORY,
         f"inference.contextLength is {asked}, and beside the weights of {need.subject} the KV cache of "
         f"{counted(fits, 'token')} fits {node} ({serving.tier.value} parallelism): lower it, or use nodes with "
         "more GPU memory",
+    )
+
+
+def short_cache(need: ReplicaNeed, serving: Serving | None) -> str:
+    """A warning where the memory that is declared for a model leaves too little for the context that is served."""
+    fits = None if serving is None else serving.longest
+    if serving is None or fits is None or fits >= serving.context_length:
+        return ""
+    return (
+        f"{need.subject} may run out of GPU memory: beside its weights the KV cache of {counted(fits, 'token')} fits, "
+        f"and the context is {serving.context_length}: raise inference.gpuMemoryGiB or perReplicaNodeCount"
     )
 
 

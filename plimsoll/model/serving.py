@@ -36,6 +36,11 @@ class Serving(Observed):
         """GPUs of one node that the server uses."""
         return self.data * self.tensor
 
+    @property
+    def longest(self) -> int | None:
+        """Tokens of the longest sequence whose KV cache fits; None where the model's shape is not known."""
+        return None if self.cache_tokens is None else self.cache_tokens // self.data
+
     def __str__(self) -> str:
         sizes = {"data": self.data, "tensor": self.tensor, "pipeline": self.pipeline}
         shown = {name: size for name, size in sizes.items() if size > 1 or name == self.tier}

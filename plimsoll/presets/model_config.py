@@ -14,7 +14,11 @@ _HEADS: Final = ("num_attention_heads", "n_head", "n_heads")
 _KV_HEADS: Final = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num")
 _HEAD_DIM: Final = ("head_dim", "kv_channels", "attention_head_dim")
 _HIDDEN: Final = ("hidden_size", "n_embd", "d_model")
-_CONTEXT: Final = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
+_CONTEXT: Final = (
+    *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"),
+    *("max_target_positions", "max_sequence_length", "max_seq_length", "seq_len"),
+)
+"""Those of which vLLM reads a model's maximum length."""
 _READ: Final = (
     *_LAYERS,
     *_HEADS,

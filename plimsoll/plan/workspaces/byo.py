@@ -267,7 +267,7 @@ def _size(
         if isinstance(sized, Refusal):
             return sized
         replica = sized
-        warnings = (*warnings, *replica.warnings)
+        warnings = (*warnings, *replica.warnings, *need.warnings)
     target, deprecated = nodes_in_all(workspace, replica.nodes)
     takes = f"one replica takes {replica}"
     gpus = offer.gpu_count

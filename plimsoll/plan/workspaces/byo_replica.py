@@ -9,7 +9,7 @@ number of nodes where a replica may span them.
 import math
 
 from plimsoll.cluster.nodes import Offer
-from plimsoll.estimating import Estimate, Estimates, ReplicaNeed, ReplicaSize, too_long_context
+from plimsoll.estimating import Estimate, Estimates, ReplicaNeed, ReplicaSize, short_cache, too_long_context
 from plimsoll.model import Reason, Refusal
 from plimsoll.text import counted, shortlist
 
@@ -40,11 +40,11 @@ def nodes_of_replica(
         least = math.ceil(need.least_mib / _usable_mib(need, offer))
         per_replica = max(least, min(wanted if wanted is not None else least, len(names)))
     serving = need.serving(offer.gpus, per_replica, estimates)
-    if isinstance(outcome, Estimate) and outcome.nodes <= per_replica:
-        return ReplicaSize(per_replica, "", serving)
     too_long = too_long_context(need, serving, f"{counted(per_replica, 'node')} like {names[0]}")
     if too_long is not None:
         return too_long
+    if isinstance(outcome, Estimate) and outcome.nodes <= per_replica:
+        return ReplicaSize(per_replica, short_cache(need, serving), serving)
     said = (
         f"the estimate says {counted(outcome.min_gpus, 'GPU')}, {counted(wanted, 'node')} for one replica"
         if outcome.min_gpus is not None and wanted is not None

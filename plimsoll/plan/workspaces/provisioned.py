@@ -189,7 +189,7 @@ class ProvisionedNodes:
             if isinstance(sized, Refusal):
                 return sized
             replica = sized
-            warnings = (*warnings, *replica.warnings)
+            warnings = (*warnings, *replica.warnings, *need.warnings)
         elif need is not None:
             if need.per_replica is None and need.need is not None and not unlisted_azure(offered.name):
                 return Refusal(

@@ -1,0 +1,69 @@
+"""The context that is served, and the memory that is declared for a model, are judged by what the server can use."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.model import Reason, Verdict
+from plimsoll.model.api import Workspace
+from plimsoll.plan import validate
+from tests.builders import a_node, a_snapshot
+
+TYPE = "g5.12xlarge"
+"""4 x A10G of 24 GiB, in the built-in catalog."""
+CONFIG = {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_size": 4096}
+
+
+def judged(preset: dict[str, Any], *, nap: bool = False, **inference: Any) -> Verdict:
+    """The verdict on existing nodes with 4 GPUs of 24 GiB, or on an instance type with the same."""
+    resource = {"instanceType": TYPE} if nap else {"labelSelector": {"matchLabels": {"pool": "a"}}}
+    spec = {"resource": resource, "inference": {"preset": preset, **inference}}
+    workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec})
+    nodes = [] if nap else [a_node(f"n{number}", count=4, memory=24576) for number in range(2)]
+    [verdict] = validate(a_snapshot(workspace, *nodes, nap=nap))
+    return verdict
+
+
+def unlisted(**config: Any) -> dict[str, Any]:
+    return {"name": "own/model", "parameters": {"sizeGiB": 14, "config": {**CONFIG, **config}}}
+
+
+@pytest.mark.parametrize("nap", [False, True])
+def test_without_a_known_maximum_only_the_counted_context_is_served_and_that_is_told(nap: bool) -> None:
+    verdict = judged(unlisted(), nap=nap)
+    assert verdict.serving is not None and verdict.serving.context_length == 2048
+    assert any("max_position_embeddings" in warning for warning in verdict.warnings)
+    for told in (judged(unlisted(max_seq_len=8192), nap=nap), judged(unlisted(), nap=nap, contextLength=8192)):
+        assert told.serving is not None and told.serving.context_length == 8192
+        assert not any("max_position_embeddings" in warning for warning in told.warnings)
+
+
+@pytest.mark.parametrize("nap", [False, True])
+def test_declared_memory_is_that_of_the_gpus_that_the_heads_allow(nap: bool) -> None:
+    # 40 heads and 10 KV heads: of 4 GPUs, 2 are used.
+    assert judged({"name": "phi-4"}, nap=nap, gpuMemoryGiB=48).accepted
+    refused = judged({"name": "phi-4"}, nap=nap, gpuMemoryGiB=64)
+    assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY
+    spread = judged({"name": "microsoft/phi-4"}, nap=nap, gpuMemoryGiB=64)
+    assert (spread.accepted, spread.per_replica_node_count) == (True, 2)
+
+
+@pytest.mark.parametrize("nap", [False, True])
+def test_declared_memory_that_cannot_hold_the_model_is_told(nap: bool) -> None:
+    verdict = judged({"name": "qwen2.5-coder-32b"}, nap=nap, gpuMemoryGiB=24)
+    assert verdict.accepted and not any("run out" in warning for warning in verdict.warnings)
+    verdict = judged({"name": "deepseek-r1-0528"}, nap=nap, gpuMemoryGiB=24)
+    assert any("may run out of GPU memory" in warning for warning in verdict.warnings)
+
+
+@pytest.mark.parametrize("nap", [False, True])
+def test_a_context_is_judged_with_declared_memory_too(nap: bool) -> None:
+    assert judged({"name": "phi-4"}, nap=nap, gpuMemoryGiB=40, contextLength=4096).accepted
+    refused = judged({"name": "qwen3.6-27b"}, nap=nap, gpuMemoryGiB=60, contextLength=262144)
+    assert refused.reason is Reason.INSUFFICIENT_GPU_MEMORY and "contextLength" in refused.message
+
+
+@pytest.mark.parametrize("nap", [False, True])
+def test_each_node_of_a_replica_needs_a_layer(nap: bool) -> None:
+    refused = judged({"name": "microsoft/phi-4"}, nap=nap, perReplicaNodeCount=41)
+    assert refused.reason is Reason.INVALID_SPEC and "layers" in refused.message
