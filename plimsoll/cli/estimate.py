@@ -11,7 +11,7 @@ import typer
 from pydantic import ValidationError
 
 from plimsoll.cli.shared import Format, Output, log_to_stderr
-from plimsoll.cli.tables.estimate import Model, Ranking, ranked, show_candidates, show_estimate
+from plimsoll.cli.tables.estimate import Model, Ranking, ranked, show_candidates, show_estimate, unranked
 from plimsoll.cluster.catalog import Catalog, UnknownInstanceTypeError
 from plimsoll.cluster.nodes import mig_slice
 from plimsoll.errors import PlimsollError
@@ -108,6 +108,8 @@ def command(
     subject = _model(models, model, size_gib, bytes_per_token, one_node)
     if context_length is not None:
         settings = replace(settings, context_length=context_length)
+    if by is Ranking.KV_CACHE and (instance_type, gpu_memory_gib, mig_profile) != (None, None, None):
+        raise PlimsollError("--by kv-cache orders the table of instance types, and one is given", "remove one of them")
     gpus = _explicit_gpus(gpu_memory_gib, gpus_per_node, mig_profile)
     if gpus is not None and instance_type is not None:
         raise PlimsollError("--instance-type and explicit GPUs exclude each other", "remove one of them")
@@ -121,6 +123,7 @@ def command(
             clouds = _clouds(cloud or [], catalog)
             found = catalog.feasible(subject.need, settings, asked=context_length, clouds=clouds)
             candidates = () if over else ranked(found, by)
+            warnings += [each for each in (unranked(subject, candidates, by), subject.unknown(context_length)) if each]
             show_candidates(subject, candidates, warnings, output, by=by, why_none=over)
             return
         other = catalog.other_vendor(instance_type)

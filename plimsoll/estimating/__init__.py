@@ -20,7 +20,7 @@ from plimsoll.estimating.sizing import (
     nodes_per_replica,
     preset_of,
     replica_need,
-    short_cache,
+    start_doubt,
     too_long_context,
 )
 
@@ -43,7 +43,7 @@ __all__ = [
     "preset_of",
     "replica_need",
     "settings_of",
-    "short_cache",
+    "start_doubt",
     "too_long_context",
     "unknown_context",
 ]

@@ -227,7 +227,7 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: E
             )
         serving = need.serving(gpus, outcome.nodes, estimates)
         too_long = too_long_context(need, serving, node)
-        return too_long or ReplicaSize(outcome.nodes, short_cache(need, serving), serving)
+        return too_long or ReplicaSize(outcome.nodes, start_doubt(need, serving), serving)
     if need.per_replica * math.floor(need.usable_gpus(gpus) * gpus.memory_mib) < need.least_mib:
         return Refusal(
             Reason.INSUFFICIENT_GPU_MEMORY,
@@ -246,7 +246,7 @@ def nodes_per_replica(need: ReplicaNeed, gpus: NodeGpus, node: str, estimates: E
             + (f"is {needed}" if needed else f"says: {outcome.reason}" if isinstance(outcome, Infeasible) else "")
             + "; it may run out of GPU memory"
         )
-    return ReplicaSize(need.per_replica, warning or short_cache(need, serving), serving)
+    return ReplicaSize(need.per_replica, warning or start_doubt(need, serving), serving)
 
 
 def too_long_context(need: ReplicaNeed, serving: Serving | None, node: str) -> Refusal | None:
@@ -263,10 +263,19 @@ def too_long_context(need: ReplicaNeed, serving: Serving | None, node: str) -> R
     )
 
 
-def short_cache(need: ReplicaNeed, serving: Serving | None) -> str:
-    """A warning where the memory that is declared for a model leaves too little for the context that is served."""
-    fits = None if serving is None else serving.longest
-    if serving is None or fits is None or fits >= serving.context_length:
+def start_doubt(need: ReplicaNeed, serving: Serving | None) -> str:
+    """A warning where a model of declared memory may not start: its figures are not known, or say that it is too little
+    for the context that is served."""
+    if serving is None:
+        return ""
+    fits = serving.longest
+    if fits is None and (serving.gpus > 1 or serving.pipeline > 1 or need.context_length is not None):
+        return (
+            f"the layers and heads of {need.subject} are not known, so it is not checked that vLLM can split it over "
+            f"{counted(serving.gpus * serving.pipeline, 'GPU')} nor that a context of {serving.context_length} tokens "
+            "fits: set inference.preset.parameters"
+        )
+    if fits is None or fits >= serving.context_length:
         return ""
     return (
         f"{need.subject} may run out of GPU memory: beside its weights the KV cache of {counted(fits, 'token')} fits, "

@@ -179,6 +179,33 @@ def test_types_are_ordered_by_the_price_of_their_kv_cache(tmp_path: Path) -> Non
     assert found == sorted(found)
 
 
+def test_an_order_that_cannot_be_had_is_told() -> None:
+    [warning] = told("phi-4", "--cloud", "azure", "--by", "kv-cache")["warnings"]
+    assert "--by kv-cache" in warning and "--prices" in warning
+    assert not told("phi-4", "--cloud", "azure")["warnings"]
+    assert "--by kv-cache" in str(refused("phi-4", "-t", "g5.xlarge", "--by", "kv-cache"))
+
+
+def test_figures_without_layers_have_no_price_of_a_token(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.csv"
+    prices.write_text("name,price_per_hour\ng5.xlarge,1\n")
+    figures = ("--size-gib", "14", "--bytes-per-token", "131072", "--prices", str(prices))
+    [warning] = told(*figures, "--by", "kv-cache")["warnings"]
+    assert "config.json" in warning
+
+
+def test_a_config_without_a_maximum_context_serves_what_was_counted(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(
+        '{"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_size": 4096}'
+    )
+    given = (str(config), "--size-gib", "14")
+    assert told(*given, "-t", "g5.xlarge")["serving"]["context_length"] == 2048
+    assert told(*given, "-t", "g5.xlarge", "--context-length", "8192")["serving"]["context_length"] == 8192
+    [warning] = told(*given)["warnings"]
+    assert "max_position_embeddings" in warning and "--context-length" in warning
+
+
 def test_other_vendors_are_refused_by_name() -> None:
     assert "Trainium" in str(refused("phi-4", "-t", "trn1.32xlarge"))
 

@@ -67,3 +67,10 @@ def test_a_context_is_judged_with_declared_memory_too(nap: bool) -> None:
 def test_each_node_of_a_replica_needs_a_layer(nap: bool) -> None:
     refused = judged({"name": "microsoft/phi-4"}, nap=nap, perReplicaNodeCount=41)
     assert refused.reason is Reason.INVALID_SPEC and "layers" in refused.message
+
+
+@pytest.mark.parametrize("nap", [False, True])
+def test_a_model_without_figures_is_not_split_in_silence(nap: bool) -> None:
+    verdict = judged({"name": "own/model"}, nap=nap, gpuMemoryGiB=48)
+    assert verdict.accepted
+    assert any("layers and heads" in warning and "parameters" in warning for warning in verdict.warnings)

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from plimsoll.cli.shared import ERR, OUT, REFUSED, Format, print_document
 from plimsoll.cluster.catalog import Candidate
-from plimsoll.estimating import Estimate, Infeasible, ModelNeed
+from plimsoll.estimating import Estimate, Infeasible, ModelNeed, unknown_context
 from plimsoll.model.cluster import InstanceType, NodeGpus
 from plimsoll.presets import DISK_HEADROOM_GIB
 
@@ -30,6 +30,11 @@ class Model(NamedTuple):
     need: ModelNeed
     origin: str
     """Where the figures come from."""
+
+    def unknown(self, asked: int | None) -> str:
+        """A warning where the model's own maximum context is not known; `asked` is the one that is given."""
+        why = unknown_context(self.need, asked)
+        return why and f"the context is {why}: set --context-length"
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -109,6 +114,17 @@ def ranked(candidates: tuple[Candidate, ...], by: Ranking) -> tuple[Candidate, .
     return tuple(sorted(candidates, key=lambda each: (_cache_price(each) is None, _cache_price(each) or 0)))
 
 
+def unranked(model: Model, candidates: tuple[Candidate, ...], by: Ranking) -> str:
+    """Why the candidates cannot be ordered as asked; empty where at least one can, or there are none."""
+    if by is Ranking.PRICE or not candidates or any(_cache_price(each) is not None for each in candidates):
+        return ""
+    if all(each.price_per_hour is None for each in candidates):
+        missing = "no prices are known: set --prices, or catalog.prices of the Environment"
+    else:
+        missing = f"the layers and heads of {model.name} are not known: give its config.json"
+    return f"--by kv-cache has no effect, because {missing}"
+
+
 def _cache_price(candidate: Candidate) -> float | None:
     """Price of an hour for each million tokens of KV cache; None where one of them is not known."""
     price, tokens = candidate.price_per_hour, candidate.estimate.serving.cache_tokens
@@ -172,7 +188,7 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 def _print_candidates(model: Model, candidates: tuple[Candidate, ...], by: Ranking) -> None:
     priced = any(each.price_per_hour is not None for each in candidates)
     order = "price, then GPUs, GPU memory, nodes" if priced else "fewest GPUs, then GPU memory, nodes, vCPUs"
-    if priced and by is Ranking.KV_CACHE:
+    if by is Ranking.KV_CACHE and not unranked(model, candidates, by):
         order = "price of a million tokens of KV cache"
     title = f"Instance types for one replica of {model.name}, cheapest first"
     table = _table(title, f"ordered by {order}; {model.origin}")

@@ -9,7 +9,7 @@ number of nodes where a replica may span them.
 import math
 
 from plimsoll.cluster.nodes import Offer
-from plimsoll.estimating import Estimate, Estimates, ReplicaNeed, ReplicaSize, short_cache, too_long_context
+from plimsoll.estimating import Estimate, Estimates, ReplicaNeed, ReplicaSize, start_doubt, too_long_context
 from plimsoll.model import Reason, Refusal
 from plimsoll.text import counted, shortlist
 
@@ -44,7 +44,7 @@ def nodes_of_replica(
     if too_long is not None:
         return too_long
     if isinstance(outcome, Estimate) and outcome.nodes <= per_replica:
-        return ReplicaSize(per_replica, short_cache(need, serving), serving)
+        return ReplicaSize(per_replica, start_doubt(need, serving), serving)
     said = (
         f"the estimate says {counted(outcome.min_gpus, 'GPU')}, {counted(wanted, 'node')} for one replica"
         if outcome.min_gpus is not None and wanted is not None
