@@ -16,6 +16,8 @@ from plimsoll.plan.workspaces import (
     existing_nodes,
     gated,
     name_conflicts,
+    refused_volume,
+    shared_volumes,
     unread,
     unsupported,
     workload_kind,
@@ -38,7 +40,8 @@ def validate(seen: Snapshot | ClusterView) -> tuple[Verdict, ...]:
     if not snapshot.environment.spec.auto_provisioning:
         sizings = {key: each for key, each in found.items() if isinstance(each, Sizing)}
         found |= allocate(view, sizings)
-    verdicts = [_verdict(workspace, found[workspace.key]) for workspace in snapshot.workspaces]
+    environment = snapshot.environment.spec
+    verdicts = [_verdict(workspace, found[workspace.key], environment) for workspace in snapshot.workspaces]
     verdicts += [
         Verdict(workspace=invalid.ref, accepted=False, reason=Reason.INVALID_SPEC, message=invalid.message)
         for invalid in snapshot.invalid_workspaces
@@ -57,6 +60,7 @@ def _judge(view: ClusterView) -> Found:
         workspace.key: forbidden(workspace, environment)
         or _reserved(workspace, environment)
         or unsupported(workspace, environment)
+        or refused_volume(workspace, environment, view.models)
         or gated(workspace, environment, view.models)
         or _limited(workspace, _served(workspace, of_mode.judge(workspace), snapshot), environment.limits)
         for workspace in snapshot.workspaces
@@ -187,7 +191,7 @@ def _bounds_gpus(environment: EnvironmentSpec, namespace: str) -> bool:
     return environment.limits.gpus is not None or (access is not None and access.gpus is not None)
 
 
-def _verdict(workspace: Workspace, found: Sizing | Refusal) -> Verdict:
+def _verdict(workspace: Workspace, found: Sizing | Refusal, environment: EnvironmentSpec) -> Verdict:
     # Built from checked parts and not validated again, because there are many, with thousands of node names.
     if isinstance(found, Refusal):
         return Verdict.model_construct(
@@ -195,7 +199,7 @@ def _verdict(workspace: Workspace, found: Sizing | Refusal) -> Verdict:
             accepted=False,
             reason=found.reason,
             message=found.message,
-            warnings=tuple(unread(workspace)),
+            warnings=tuple(unread(workspace, environment)),
         )
     return Verdict.model_construct(
         workspace=workspace.ref,
@@ -211,5 +215,9 @@ def _verdict(workspace: Workspace, found: Sizing | Refusal) -> Verdict:
         device_resource=found.resource or None,
         serving=found.serving,
         gpu_labels=found.gpu_labels,
-        warnings=(*found.warnings, *unread(workspace)),
+        warnings=(
+            *found.warnings,
+            *shared_volumes(workspace, environment, found.target),
+            *unread(workspace, environment),
+        ),
     )

@@ -7,6 +7,7 @@ from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
 from plimsoll.plan.workspaces.refused_fields import gated, unread, unsupported
 from plimsoll.plan.workspaces.replicas import startable, whole_replicas
 from plimsoll.plan.workspaces.taken_names import name_conflicts
+from plimsoll.plan.workspaces.volumes import refused_volume, shared_volumes
 from plimsoll.plan.workspaces.workload import LEADER_WORKER_SET, Scale, spec_hash, workload_kind, workload_manifest
 from plimsoll.plan.workspaces.workspace_nodes import AppliedClaims, NodeUsers, WorkspaceNodes
 
@@ -22,6 +23,8 @@ __all__ = [
     "existing_nodes",
     "gated",
     "name_conflicts",
+    "refused_volume",
+    "shared_volumes",
     "spec_hash",
     "startable",
     "unread",

@@ -1,13 +1,13 @@
 """Fields of a Workspace that are refused by name, or cause a warning."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from plimsoll.cluster.nodes import may_be_spot
 from plimsoll.estimating import preset_of
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import PARTITION_FORBIDDEN, EnvironmentSpec, Workspace
 from plimsoll.model.cluster import Pod
-from plimsoll.model.meta import check_volume_source, dig
+from plimsoll.model.meta import dig
 from plimsoll.presets import ModelCatalog, ModelPreset
 from plimsoll.text import shortlist
 
@@ -49,11 +49,6 @@ def unsupported(workspace: Workspace, environment: EnvironmentSpec) -> Refusal |
         )
     if spec.resource.partition is not None and auto_provisioning:
         return Refusal(Reason.INVALID_SPEC, PARTITION_FORBIDDEN)
-    for path, source in _volumes(workspace, environment):
-        try:
-            check_volume_source(source)
-        except ValueError as error:
-            return Refusal(Reason.INVALID_SPEC, f"{path}: {error}")
     for adapter in spec.inference.adapters if spec.inference is not None else ():
         where = f"inference.adapters: adapter {adapter.source.name!r}"
         if adapter.source.urls:
@@ -88,22 +83,15 @@ def gated(workspace: Workspace, environment: EnvironmentSpec, models: ModelCatal
     )
 
 
-def _volumes(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The volume sources that its pods get, with the path of each."""
-    inference = workspace.spec.inference
-    if inference is None or inference.preset is None:
-        return
-    if inference.weights is not None:
-        yield "inference.weights.volumeSource", inference.weights.volume_source
-    elif environment.weights is not None:
-        yield "weights.volumeSource of the Environment", environment.weights.volume_source
-    for adapter in inference.adapters:
-        if adapter.source.volume_source is not None:
-            yield f"inference.adapters: adapter {adapter.source.name!r}: volumeSource", adapter.source.volume_source
-
-
-def unread(workspace: Workspace) -> Iterator[str]:
-    """Warnings on deprecated fields that have no effect."""
+def unread(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[str]:
+    """Warnings on fields that have no effect: deprecated ones, and those that are for nodes that are provisioned."""
+    paid = workspace.spec.resource.capacity_type
+    if paid is not None and not environment.auto_provisioning:
+        tolerated = " it only lets pods tolerate the taint of spot nodes," if may_be_spot(workspace, environment) else ""
+        yield (
+            f"resource.capacityType is {paid!r}, and existing nodes (BYO) are not chosen by it:{tolerated} so select "
+            "the nodes by resource.labelSelector, or remove it"
+        )
     preferred = workspace.spec.resource.preferred_nodes
     if preferred:
         yield (

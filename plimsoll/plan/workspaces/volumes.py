@@ -1,0 +1,106 @@
+"""The volumes of a preset's pods: which are refused, and which not every pod can have."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from plimsoll.estimating import BYTES_PER_GIB, preset_of
+from plimsoll.model import Reason, Refusal
+from plimsoll.model.api import EnvironmentSpec, Workspace
+from plimsoll.model.meta import check_volume_source, dig
+from plimsoll.presets import ModelCatalog, ModelPreset
+from plimsoll.quantity import parse_quantity
+from plimsoll.text import counted
+
+_CLAIM: Final = "persistentVolumeClaim"
+_SIZES: Final = {"emptyDir": "sizeLimit", "ephemeral": "volumeClaimTemplate.spec.resources.requests.storage"}
+"""The field with the size of a volume that starts empty, by its type."""
+_READ_ONLY: Final = frozenset({"configMap", "downwardAPI", "image", "projected", "secret"})
+"""Types of which pods can write none."""
+_DATA: Final = ("dataSource", "dataSourceRef")
+"""Fields of a claim that starts with the data of another one, or of a snapshot."""
+_ONE_NODE: Final = frozenset(
+    {"awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "photonPersistentDisk", "vsphereVolume"}
+)
+"""Disks that are attached to one node at a time
+(https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes)."""
+
+
+class _Volume(NamedTuple):
+    field: str
+    source: Mapping[str, Any]
+    read_only: bool = False
+
+
+def refused_volume(workspace: Workspace, environment: EnvironmentSpec, models: ModelCatalog) -> Refusal | None:
+    """A refusal of the first volume with which the pods could not be created, or the server could not start."""
+    inference = workspace.spec.inference
+    for volume in _volumes(workspace, environment):
+        try:
+            check_volume_source(volume.source)
+        except ValueError as error:
+            return Refusal(Reason.INVALID_SPEC, f"{volume.field}: {error}")
+    weights = _weights(workspace, environment)
+    if weights is None or inference is None:
+        return None
+    known = preset_of(inference, models)
+    problem = _unfit(weights, known if isinstance(known, ModelPreset) else None)
+    return Refusal(Reason.INVALID_SPEC, f"{weights.field}.{problem}") if problem else None
+
+
+def _unfit(weights: _Volume, known: ModelPreset | None) -> str:
+    """Why the server could not start with its model's files on the volume; empty where nothing says so."""
+    [(kind, fields)] = weights.source.items()
+    if not weights.read_only:
+        if kind in _READ_ONLY or fields.get("readOnly") is True:
+            return f"{kind} can only be read, and the server would download the model there: set weights.readOnly"
+    elif kind in _SIZES and not any(dig(fields, f"volumeClaimTemplate.spec.{name}") for name in _DATA):
+        return f"{kind} is empty when a pod starts, and weights.readOnly downloads nothing: remove weights.readOnly"
+    size = dig(fields, _SIZES[kind]) if kind in _SIZES else None
+    if size is None or known is None or parse_quantity(size) >= known.size_gib * BYTES_PER_GIB:
+        return ""
+    return (
+        f"{kind}.{_SIZES[kind]} is {size}, and the files of preset {known.name!r} take {known.size_gib:g} GiB: raise it"
+    )
+
+
+def shared_volumes(workspace: Workspace, environment: EnvironmentSpec, nodes: int) -> Iterator[str]:
+    """Warnings on volumes that the pods share on several nodes: not every claim or disk can be on more than one."""
+    if nodes < 2:
+        return
+    for volume in _volumes(workspace, environment):
+        [(kind, fields)] = volume.source.items()
+        read_only = volume.read_only or fields.get("readOnly") is True
+        own = "use ephemeral.volumeClaimTemplate, which makes a claim for each pod"
+        if kind == _CLAIM:
+            modes = "ReadOnlyMany or ReadWriteMany" if read_only else "ReadWriteMany"
+            yield (
+                f"{volume.field}: the pods of {counted(nodes, 'node')} mount claim {fields['claimName']!r}, which needs "
+                f"access mode {modes}; with ReadWriteOnce, only those of one node start: {own}"
+            )
+        elif kind in _ONE_NODE and not read_only:
+            yield f"{volume.field}: the pods of {counted(nodes, 'node')} mount it, but {kind} is attached to one: {own}"
+
+
+def _volumes(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[_Volume]:
+    """The volumes that a preset's pods get; adapters are for presets alone."""
+    weights, inference = _weights(workspace, environment), workspace.spec.inference
+    if weights is not None:
+        yield weights
+    for adapter in inference.adapters if inference is not None else ():
+        if adapter.source.volume_source is not None:
+            yield _Volume(
+                f"inference.adapters: adapter {adapter.source.name!r}: volumeSource", adapter.source.volume_source
+            )
+
+
+def _weights(workspace: Workspace, environment: EnvironmentSpec) -> _Volume | None:
+    """The volume with a preset's files; None where it is the default, or there is no preset."""
+    inference = workspace.spec.inference
+    if inference is None or inference.preset is None:
+        return None
+    if inference.weights is not None:
+        return _Volume("inference.weights.volumeSource", inference.weights.volume_source, inference.weights.read_only)
+    if environment.weights is not None:
+        declared = environment.weights
+        return _Volume("weights.volumeSource of the Environment", declared.volume_source, declared.read_only)
+    return None
