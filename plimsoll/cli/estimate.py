@@ -168,7 +168,7 @@ def _settings(declared: Settings, given: Mapping[str, float | None], utilization
 
 def _models(environment: EnvironmentSpec, file: Path | None) -> ModelCatalog:
     """The built-in presets, with those of the Environment and of a file on top."""
-    models = catalog_of(environment.presets)[0]
+    models = catalog_of(environment.presets)
     if file is None:
         return models
     from plimsoll.observe.files import read_preset_file
@@ -217,6 +217,9 @@ def _model(
             shape=known.shape if token is None else None,
         )
         return Model(known.name, need, known.source)
+    why = models.why_not(name)
+    if why:
+        raise PlimsollError(f"preset {name!r} is not known, and {why}")
     path = Path(name).expanduser()
     if not path.exists():
         raise PlimsollError(

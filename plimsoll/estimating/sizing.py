@@ -133,7 +133,7 @@ def preset_of(inference: Inference, models: ModelCatalog) -> ModelPreset | Refus
         return known
     why = models.why_not(name)
     if why:
-        return Refusal(Reason.UNKNOWN_PRESET, f"preset {name!r} is not known, and cannot be had from the hub: {why}")
+        return Refusal(Reason.UNKNOWN_PRESET, f"preset {name!r} is not known, and {why}")
     hint = did_you_mean(models.near(name))
     return Refusal(
         Reason.UNKNOWN_PRESET,

@@ -13,6 +13,7 @@ from plimsoll.kaito.losses import Losses
 from plimsoll.labels import API_VERSION
 from plimsoll.model.api import Workspace
 from plimsoll.model.meta import identify
+from plimsoll.serving import name_problem
 from plimsoll.text import shortlist
 
 VERSIONS: Final = ("kaito.sh/v1beta1", "kaito.sh/v1alpha1")
@@ -191,11 +192,18 @@ def _manifest(manifest: Mapping[str, Any], spec: dict[str, Any], losses: Losses)
 
 
 def _check(made: dict[str, Any], losses: Losses) -> None:
-    """Refuses what the model rejects, with the model's message."""
+    """Refuses what the model rejects, with the model's message; warns of what validation will refuse."""
     try:
-        Workspace.read(made)
+        workspace = Workspace.read(made)
     except InvalidObjectError as error:
         losses.refuse("", error.message, "correct it in KAITO's manifest")
+        return
+    inference = workspace.spec.inference
+    if inference is not None:
+        kind = "StatefulSet" if inference.stable_identity else "Deployment"
+        problem = name_problem(workspace.name, kind=kind, replicas=workspace.replicas)
+        if problem:
+            losses.warn("metadata.name", f"the Workspace will be refused: {problem}")
 
 
 def _texts(value: Any) -> list[str]:

@@ -40,7 +40,8 @@ def _preset(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str, Any]
     losses.unknown(given, _PRESET, at)
     name = given.get("name")
     made: dict[str, Any] = {"name": name}
-    if isinstance(name, str) and ModelCatalog.builtin().find(name) is None:
+    known = ModelCatalog.builtin().find(name) if isinstance(name, str) else None
+    if isinstance(name, str) and known is None:
         meant = ModelCatalog.builtin().near(name)
         losses.warn(
             f"{at}name",
@@ -65,6 +66,12 @@ def _preset(given: Mapping[str, Any], at: str, losses: Losses) -> dict[str, Any]
             )
     if options.get("modelAccessSecret"):
         made["presetOptions"] = {"modelAccessSecret": options["modelAccessSecret"]}
+    elif known is not None and known.gated:
+        losses.warn(
+            f"{at}presetOptions.modelAccessSecret",
+            f"{name!r} is gated: Hugging Face gives {known.repository} only to those who accepted its license",
+            "set it to a Secret with their token as HF_TOKEN: else the Workspace is refused",
+        )
     return made
 
 

@@ -145,12 +145,12 @@ class HubModels:
 
 def _unknown(snapshot: Snapshot) -> Iterator[str]:
     """Names of presets that nobody else says anything of, and that may be a model of the hub."""
-    known = catalog_of(snapshot.environment.spec.presets)[0]
+    known = catalog_of(snapshot.environment.spec.presets)
     for workspace in snapshot.workspaces:
         preset = workspace.spec.inference.preset if workspace.spec.inference is not None else None
         if preset is None or preset.parameters is not None or known.find(preset.name) is not None:
             continue
-        if is_repository(preset.name):
+        if is_repository(preset.name) and not known.why_not(preset.name):
             yield preset.name
 
 

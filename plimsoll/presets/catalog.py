@@ -65,9 +65,9 @@ class ModelCatalog:
     def __init__(self, presets: Iterable[ModelPreset], refused: Mapping[str, str] | None = None) -> None:
         """Later presets take the names of earlier ones, so that an Environment can correct the built-in catalog.
 
-        `refused` says, by name, why a model cannot be had.
+        `refused` says, by name, why a model cannot be had, whatever else has that name.
         """
-        self._refused = refused or {}
+        self._refused = {name.casefold(): why for name, why in (refused or {}).items()}
         self._by_name: dict[str, ModelPreset] = {}
         presets = tuple(presets)
         for each in presets:
@@ -89,12 +89,13 @@ class ModelCatalog:
         return tuple(sorted(found.values(), key=lambda each: each.name.casefold()))
 
     def find(self, name: str) -> ModelPreset | None:
-        """The preset of that name, alias or repository; None if it is not known."""
-        return self._by_name.get(name.strip().casefold())
+        """The preset of that name, alias or repository; None if it is not known, or cannot be had."""
+        wanted = name.strip().casefold()
+        return None if wanted in self._refused else self._by_name.get(wanted)
 
     def why_not(self, name: str) -> str:
-        """Why the model of that name cannot be had; empty where nobody said."""
-        return self._refused.get(name, "")
+        """Why the model of that name cannot be had, as the end of a sentence; empty where nobody said."""
+        return self._refused.get(name.strip().casefold(), "")
 
     def near(self, name: str) -> tuple[str, ...]:
         """At most three similar names, closest first."""

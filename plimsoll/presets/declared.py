@@ -1,7 +1,8 @@
 """Presets that an Environment, a file or a Workspace declares."""
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from pydantic import ValidationError
@@ -13,12 +14,31 @@ from plimsoll.presets.model_config import InvalidModelConfigError, read_model_co
 from plimsoll.presets.model_preset import ModelPreset
 
 
+COMPUTED: Final = frozenset(
+    {
+        *("config", "data-parallel-size", "distributed-executor-backend", "enable-lora", "gpu-memory-utilization"),
+        *("lora-modules", "max-loras", "max-model-len", "model", "pipeline-parallel-size", "port"),
+        *("served-model-name", "tensor-parallel-size"),
+    }
+)
+"""Options of vLLM that follow from the Workspace and the estimate."""
+_OPTION: Final = re.compile(r"[a-z][-_.a-z0-9]*")
+
+
 def declared_preset(entry: DeclaredPreset) -> ModelPreset:
-    """The preset that is served. Raises InvalidModelConfigError, which names the preset and the field of its config."""
+    """The preset that is served. Raises InvalidModelConfigError, which names the preset and the field."""
     try:
         shape = read_model_config(entry.config)
     except InvalidModelConfigError as error:
         raise InvalidModelConfigError(f"preset {entry.name}: config: {error.message}", error.hint) from None
+    for option in entry.options:
+        where = f"preset {entry.name}: options: {option!r}"
+        if not _OPTION.fullmatch(option):
+            raise InvalidModelConfigError(f"{where} is no option of vLLM without the leading dashes", "correct it")
+        if option.replace("_", "-") in COMPUTED:
+            raise InvalidModelConfigError(
+                f"{where} follows from the Workspace and the estimate", "remove it; set the Workspace or the estimator"
+            )
     return ModelPreset(
         name=entry.name,
         repository=entry.repository,
@@ -50,19 +70,21 @@ def with_parameters(name: str, parameters: ModelParameters, known: ModelPreset |
 
 
 def catalog_of(
-    entries: Iterable[DeclaredPreset], refused: Mapping[str, str] | None = None
-) -> tuple[ModelCatalog, tuple[str, ...]]:
-    """The built-in catalog with the declared presets, and a warning on each that cannot be read.
+    entries: Iterable[DeclaredPreset], hub_refusals: Mapping[str, str] | None = None
+) -> ModelCatalog:
+    """The built-in catalog with the declared presets; it says of one that cannot be read why.
 
-    `refused` says, by name, why a model cannot be had.
+    `hub_refusals` says, by name, why a model cannot be had from the hub.
     """
-    found, warnings = [], []
+    found = []
+    refused = {name: f"cannot be had from the hub: {why}" for name, why in (hub_refusals or {}).items()}
     for entry in entries:
         try:
             found.append(declared_preset(entry))
         except InvalidModelConfigError as error:
-            warnings.append(str(error))
-    return ModelCatalog.builtin().with_presets(found, refused), tuple(warnings)
+            why = f"its declaration cannot be read: {error.message}: {error.hint}"
+            refused |= dict.fromkeys((entry.name, *entry.aliases), why)
+    return ModelCatalog.builtin().with_presets(found, refused)
 
 
 def read_presets(text: str) -> tuple[ModelPreset, ...]:

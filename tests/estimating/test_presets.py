@@ -167,3 +167,10 @@ def test_a_bad_preset_of_ones_own_is_named(text: str, said: str) -> None:
 def test_a_config_without_layers_is_refused() -> None:
     with pytest.raises(InvalidModelConfigError, match="preset own: config: num_hidden_layers is missing"):
         read_presets(OWN.replace("num_hidden_layers: 2, ", ""))
+
+
+@pytest.mark.parametrize("option", ["max-model-len", "max_model_len", "tensor-parallel-size", "--dtype", "a b"])
+def test_an_option_that_follows_from_the_estimate_is_refused(option: str) -> None:
+    with pytest.raises(InvalidModelConfigError, match="preset own: options: "):
+        read_presets(OWN.replace("gated: true", f"options: {{'{option}': '1'}}"))
+    assert read_presets(OWN.replace("gated: true", "options: {dtype: half, enforce-eager: ''}"))

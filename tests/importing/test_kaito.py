@@ -213,3 +213,21 @@ def test_planning_names_the_import(tmp_path: Path, run: Any) -> None:
     file.write_text(yaml.safe_dump(of_kaito()))
     done = run("plan", "-f", str(file), "--output", "json")
     assert "plimsoll import kaito FILE" in json.loads(done.stdout)["warnings"][0]
+
+
+@pytest.mark.parametrize("name", ["phi.v2", "4-phi", "p" * 64])
+def test_a_name_that_will_be_refused_is_told(name: str) -> None:
+    _, losses = converted(of_kaito(metadata={"name": name}))
+    assert losses == {"metadata.name": False}
+    assert not converted(of_kaito(inference=None) | {"metadata": {"name": "phi"}})[1]
+
+
+def test_a_gated_preset_without_a_secret_is_told() -> None:
+    llama: dict[str, Any] = {"name": "llama-3.1-8b-instruct"}
+    assert converted(of_kaito(inference={"preset": llama}))[1] == {
+        "inference.preset.presetOptions.modelAccessSecret": False
+    }
+    held = llama | {"presetOptions": {"modelAccessSecret": "token"}}
+    assert not converted(of_kaito(inference={"preset": held}))[1]
+    template = {"template": {"spec": {"containers": [CONTAINER]}}}
+    assert not converted(a_set(template={"resource": {"instanceType": TYPE}, "inference": template}))[1].keys() - {"kind"}

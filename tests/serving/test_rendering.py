@@ -1,27 +1,28 @@
 """The objects that serve a preset, whole, for each tier and kind; and their arguments against vLLM's options.
 
-`vllm_flags.csv` has the options of `vllm serve` that are used and how many values each takes, from vLLM's documentation
-(Engine Arguments and OpenAI-Compatible Server, v0.11).
+`vllm_flags.csv` has the options of `vllm serve` that are used, how many values each takes, of which type, and among which
+they are chosen, from vLLM's documentation (Engine Arguments and OpenAI-Compatible Server, v0.11).
 """
 
+import argparse
 import csv
 import shlex
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
-from plimsoll.model import Snapshot
+from plimsoll.model import Reason, Snapshot
 from plimsoll.model.api import Workspace
 from plimsoll.plan import plan, validate
+from plimsoll.presets import ModelCatalog
 from tests.builders import a_node, a_snapshot, an_environment
 from tests.golden import assert_golden
 
 HERE = Path(__file__).parent
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-FLAGS = {row["flag"]: row["values"] for row in csv.DictReader((HERE / "vllm_flags.csv").open())}
+FLAGS = {row["flag"]: row for row in csv.DictReader((HERE / "vllm_flags.csv").open())}
 IMAGE = {"name": "law", "image": "registry/law:1", "imagePullSecrets": ["pull"]}
 CLAIM = {"name": "Qwen_Med.v2", "volumeSource": {"persistentVolumeClaim": {"claimName": "med"}}}
 STORAGE = {
@@ -86,34 +87,80 @@ def arguments(manifest: dict[str, Any]) -> list[str]:
     return shlex.split(line)[4:]
 
 
-def options(given: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Each option with its values."""
-    starts = [position for position, part in enumerate(given) if part.startswith("--")]
-    assert starts[0] == 0
-    for start, end in zip(starts, [*starts[1:], len(given)], strict=True):
-        yield given[start], given[start + 1 : end]
+class Parser(argparse.ArgumentParser):
+    """vLLM's, as far as the table has it."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_abbrev=False, add_help=False)
+        for row in FLAGS.values():
+            if row["values"] == "0":
+                self.add_argument(row["flag"], action="store_true")
+                continue
+            several = {"nargs": "+"} if row["values"] == "+" else {}
+            kind = {"int": int, "float": float, "text": str}[row["type"]]
+            self.add_argument(row["flag"], type=kind, choices=row["choices"].split() or None, **several)
+
+    def error(self, message: str) -> NoReturn:
+        raise AssertionError(message)
+
+
+def parsed(given: list[str]) -> dict[str, Any]:
+    """The options that are given, with their values; fails where vLLM would refuse one."""
+    flags = [part for part in given if part.startswith("--")]
+    assert len(flags) == len(set(flags)), "vLLM takes the last one, silently"
+    return {name: value for name, value in vars(Parser().parse_args(given)).items() if value not in (None, False)}
+
+
+def arguments_of(case: str) -> list[str]:
+    return arguments(next(each for each in rendered(case) if each["kind"] != "Service"))
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_arguments_are_options_of_vllm_with_their_values(case: str) -> None:
-    workload = next(each for each in rendered(case) if each["kind"] != "Service")
-    found = dict(options(arguments(workload)))
-    for option, values in found.items():
-        takes = FLAGS[option]
-        assert len(values) >= 1 if takes == "+" else len(values) == int(takes), (option, values)
-    assert {"--model", "--served-model-name", "--max-model-len", "--gpu-memory-utilization"} <= found.keys()
+def test_vllm_takes_the_arguments(case: str) -> None:
+    found = parsed(arguments_of(case))
+    assert {"model", "served_model_name", "max_model_len", "gpu_memory_utilization", "port"} <= found.keys()
+    assert 0 < found["gpu_memory_utilization"] <= 1
 
 
-def sizes(case: str) -> dict[str, str]:
-    workload = next(each for each in rendered(case) if each["kind"] != "Service")
-    return {name: values[0] for name, values in options(arguments(workload)) if name.endswith("-parallel-size")}
+def test_every_option_of_the_table_is_rendered_by_a_case_or_a_preset() -> None:
+    seen = {part for case in CASES for part in arguments_of(case) if part.startswith("--")}
+    seen |= {f"--{option}" for preset in ModelCatalog.builtin().presets for option in preset.options}
+    assert seen == FLAGS.keys()
+
+
+@pytest.mark.parametrize("preset", [each.name for each in ModelCatalog.builtin().presets])
+@pytest.mark.parametrize("nodes", [{"count": 8, "memory": 143771}, {"count": 1, "memory": 143771}])
+def test_vllm_takes_the_arguments_of_every_preset(preset: str, nodes: dict[str, Any]) -> None:
+    adapters = [{"source": IMAGE}, {"source": CLAIM}]
+    options = {"adapters": adapters, "config": "options", "contextLength": 2048}
+    manifest = {
+        "metadata": {"name": "ws", "namespace": "default"},
+        "spec": {
+            "resource": {"labelSelector": {"matchLabels": {"pool": "a"}}},
+            "inference": {"preset": {"name": preset, "presetOptions": SECRET}, **options},
+        },
+    }
+    environment = an_environment(estimator={"kvValueBytes": 1})
+    seen = a_snapshot(Workspace.read(manifest), *(a_node(f"n{n}", **nodes) for n in range(8)), environment=environment)
+    verdicts = validate(seen)
+    if not verdicts[0].accepted:
+        assert verdicts[0].reason is Reason.INSUFFICIENT_GPU_MEMORY, verdicts[0].message
+        return
+    workload = next(each.manifest for each in plan(seen, verdicts, NOW).creations if each.key.kind != "Service")
+    found = parsed(arguments(workload))
+    assert (found["max_model_len"], found["kv_cache_dtype"]) == (2048, "fp8")
+    assert found["lora_modules"] == ["law=/mnt/adapters/law", "Qwen_Med.v2=/mnt/adapters/Qwen_Med.v2"]
+
+
+def sizes(case: str) -> dict[str, int]:
+    return {name: size for name, size in parsed(arguments_of(case)).items() if name.endswith("_parallel_size")}
 
 
 def test_each_tier_has_its_parallel_sizes() -> None:
-    assert sizes("data") == {"--tensor-parallel-size": "1", "--data-parallel-size": "4"}
+    assert sizes("data") == {"tensor_parallel_size": 1, "data_parallel_size": 4}
     assert sizes("one_gpu") == {}
-    assert sizes("tensor_with_unused_gpus") == {"--tensor-parallel-size": "2"}
-    assert sizes("pipeline") == {"--tensor-parallel-size": "8", "--pipeline-parallel-size": "2"}
+    assert sizes("tensor_with_unused_gpus") == {"tensor_parallel_size": 2}
+    assert sizes("pipeline") == {"tensor_parallel_size": 8, "pipeline_parallel_size": 2}
 
 
 def snapshot_of(preset: str, gpus: int, memory: int) -> Snapshot:

@@ -7,7 +7,7 @@ import pytest
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.plan import validate
-from tests.builders import a_node, a_snapshot
+from tests.builders import a_node, a_snapshot, an_environment
 
 TYPE = "g5.12xlarge"
 """4 x A10G of 24 GiB, in the built-in catalog."""
@@ -74,3 +74,19 @@ def test_a_model_without_figures_is_not_split_in_silence(nap: bool) -> None:
     verdict = judged({"name": "own/model"}, nap=nap, gpuMemoryGiB=48)
     assert verdict.accepted
     assert any("layers and heads" in warning and "parameters" in warning for warning in verdict.warnings)
+
+
+def test_a_declared_preset_that_cannot_be_read_is_told_and_hides_the_known_one() -> None:
+    entry = {"name": "phi-4", "repository": "o/phi", "sizeGiB": 3, "config": {"num_attention_heads": 4}}
+    workspace = Workspace.read(
+        {
+            "metadata": {"name": "ws", "namespace": "default"},
+            "spec": {
+                "resource": {"labelSelector": {"matchLabels": {"pool": "a"}}},
+                "inference": {"preset": {"name": "Phi-4"}},
+            },
+        }
+    )
+    [verdict] = validate(a_snapshot(workspace, a_node(), environment=an_environment(presets=[entry])))
+    assert verdict.reason is Reason.UNKNOWN_PRESET
+    assert "num_hidden_layers is missing" in verdict.message

@@ -49,7 +49,7 @@ class ClusterView:
     def models(self) -> ModelCatalog:
         """The models that are known by name."""
         seen = self.observed
-        return catalog_of((*seen.hub_models, *seen.environment.spec.presets), seen.hub_refusals)[0]
+        return catalog_of((*seen.hub_models, *seen.environment.spec.presets), seen.hub_refusals)
 
     @cached_property
     def progress(self) -> ClaimProgress:
