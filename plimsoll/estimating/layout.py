@@ -38,6 +38,8 @@ class Fit:
     def bound(self) -> str:
         """What bounds the splitting, for messages."""
         shape = self._shape
+        if self._gpus.count == 1:
+            return f"this model of {shape.layers} layers is split over at most as many nodes"
         if self.largest == 1:
             return f"this model is not split over GPUs ({shape.heads} attention heads, {shape.kv_heads} KV heads)"
         sizes = ", ".join(map(str, self._sizes))

@@ -99,20 +99,25 @@ class ReplicaSize(NamedTuple):
     warning: str = ""
     serving: Serving | None = None
     """How the server of a preset runs there; None for a template."""
+    parted: bool = False
+    """Whether a replica has part of a node."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        unused = self.serving.unused if self.serving is not None else 0
-        return (*((self.warning,) if self.warning else ()), *((_unused(unused),) if unused else ()))
+        unused = _unused(self.serving, self.parted) if self.serving is not None and self.serving.unused else ""
+        return tuple(each for each in (self.warning, unused) if each)
 
     def __str__(self) -> str:
         how = f": {self.serving}" if self.serving is not None else ""
         return f"{counted(self.nodes, 'node')}{how}"
 
 
-def _unused(gpus: int) -> str:
-    stay = "1 GPU of each node stays" if gpus == 1 else f"{gpus} GPUs of each node stay"
-    return f"{stay} unused, because the model's heads cannot be split over more: use nodes with fewer GPUs"
+def _unused(serving: Serving, parted: bool) -> str:
+    used, gpus = serving.gpus, serving.unused
+    of = "part" if parted else "node"
+    stay = f"1 GPU of each {of} stays" if gpus == 1 else f"{gpus} GPUs of each {of} stay"
+    advice = f"lower resource.partition.count to {used}" if parted else f"use nodes with {counted(used, 'GPU')}"
+    return f"{stay} unused, because the model's heads cannot be split over more than {used}: {advice}"
 
 
 def preset_of(inference: Inference, models: ModelCatalog) -> ModelPreset | Refusal | None:
@@ -181,6 +186,10 @@ def _not_servable(inference: Inference, known: ModelPreset | None) -> Refusal | 
             Reason.INVALID_SPEC,
             f"inference.adapters: an adapter has the preset's name {inference.preset.name!r}, by which requests name "
             "the model: give it another source.name",
+        )
+    if inference.preset.name.startswith("-") or (known is not None and known.repository.startswith("-")):
+        return Refusal(
+            Reason.INVALID_SPEC, f"preset {inference.preset.name!r}: the server would take the name for an option"
         )
     asked = inference.context_length
     limit = known.context_limit if known is not None else None

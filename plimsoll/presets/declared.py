@@ -13,7 +13,6 @@ from plimsoll.presets.catalog import InvalidPresetsError, ModelCatalog
 from plimsoll.presets.model_config import InvalidModelConfigError, read_model_config
 from plimsoll.presets.model_preset import ModelPreset
 
-
 COMPUTED: Final = frozenset(
     {
         *("config", "data-parallel-size", "distributed-executor-backend", "enable-lora", "gpu-memory-utilization"),
@@ -69,9 +68,7 @@ def with_parameters(name: str, parameters: ModelParameters, known: ModelPreset |
     )
 
 
-def catalog_of(
-    entries: Iterable[DeclaredPreset], hub_refusals: Mapping[str, str] | None = None
-) -> ModelCatalog:
+def catalog_of(entries: Iterable[DeclaredPreset], hub_refusals: Mapping[str, str] | None = None) -> ModelCatalog:
     """The built-in catalog with the declared presets; it says of one that cannot be read why.
 
     `hub_refusals` says, by name, why a model cannot be had from the hub.

@@ -230,4 +230,6 @@ def test_a_gated_preset_without_a_secret_is_told() -> None:
     held = llama | {"presetOptions": {"modelAccessSecret": "token"}}
     assert not converted(of_kaito(inference={"preset": held}))[1]
     template = {"template": {"spec": {"containers": [CONTAINER]}}}
-    assert not converted(a_set(template={"resource": {"instanceType": TYPE}, "inference": template}))[1].keys() - {"kind"}
+    assert not converted(a_set(template={"resource": {"instanceType": TYPE}, "inference": template}))[1].keys() - {
+        "kind"
+    }

@@ -1,7 +1,7 @@
 """The objects that serve a preset, whole, for each tier and kind; and their arguments against vLLM's options.
 
-`vllm_flags.csv` has the options of `vllm serve` that are used, how many values each takes, of which type, and among which
-they are chosen, from vLLM's documentation (Engine Arguments and OpenAI-Compatible Server, v0.11).
+`vllm_flags.csv` has the options of `vllm serve` that are used: how many values each takes, of which type and out of
+which choice, by vLLM's documentation (Engine Arguments and OpenAI-Compatible Server, v0.11).
 """
 
 import argparse

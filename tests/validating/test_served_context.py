@@ -4,13 +4,17 @@ from typing import Any
 
 import pytest
 
+from plimsoll.estimating import Infeasible, ModelNeed, estimate
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
+from plimsoll.model.cluster import NodeGpus
 from plimsoll.plan import validate
+from plimsoll.presets import ModelCatalog
 from tests.builders import a_node, a_snapshot, an_environment
 
 TYPE = "g5.12xlarge"
 """4 x A10G of 24 GiB, in the built-in catalog."""
+CATALOG = {each.name: each.shape for each in ModelCatalog.builtin().presets}
 CONFIG = {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_size": 4096}
 
 
@@ -90,3 +94,46 @@ def test_a_declared_preset_that_cannot_be_read_is_told_and_hides_the_known_one()
     [verdict] = validate(a_snapshot(workspace, a_node(), environment=an_environment(presets=[entry])))
     assert verdict.reason is Reason.UNKNOWN_PRESET
     assert "num_hidden_layers is missing" in verdict.message
+
+
+def test_a_part_of_a_node_is_told_with_what_it_serves() -> None:
+    spec = {
+        "resource": {
+            "labelSelector": {"matchLabels": {"pool": "a"}},
+            "partition": {"mode": "accelerator", "count": 3},
+        },
+        "inference": {"preset": {"name": "phi-4"}},
+    }
+    workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec})
+    [verdict] = validate(a_snapshot(workspace, a_node(count=8, memory=24576)))
+    assert verdict.serving is not None and str(verdict.serving) in verdict.message
+    [warning] = verdict.warnings
+    assert "resource.partition.count to 2" in warning
+
+
+def test_nodes_without_inference_have_no_replicas() -> None:
+    spec = {"resource": {"labelSelector": {"matchLabels": {"pool": "a"}}, "count": 3}}
+    workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec})
+    [verdict] = validate(a_snapshot(workspace, a_node("m"), a_node("n")))
+    assert verdict.accepted and not any(
+        "replica" in warning.replace("inference.replicas", "") for warning in verdict.warnings
+    )
+
+
+def test_a_name_that_the_server_would_take_for_an_option_is_refused() -> None:
+    assert judged(unlisted() | {"name": "--model"}).reason is Reason.INVALID_SPEC
+
+
+def test_on_nodes_of_one_gpu_the_layers_bound_a_replica() -> None:
+    outcome = estimate(ModelNeed(641.3, 70272, shape=CATALOG["deepseek-r1-0528"]), NodeGpus(1, 8192))
+    assert isinstance(outcome, Infeasible) and "61 layers" in outcome.reason
+
+
+def test_of_gpus_that_the_heads_exclude_the_warning_says_so() -> None:
+    spec = {
+        "resource": {"labelSelector": {"matchLabels": {"pool": "a"}}},
+        "inference": {"preset": {"name": "falcon-7b"}},
+    }
+    workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec})
+    [verdict] = validate(a_snapshot(workspace, a_node(count=2, memory=16384)))
+    assert verdict.accepted and any("71 attention heads" in warning for warning in verdict.warnings)

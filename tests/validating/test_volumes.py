@@ -12,7 +12,9 @@ from tests.builders import NC24, a_node, a_snapshot, an_environment
 CLAIM = {"persistentVolumeClaim": {"claimName": "models"}}
 
 
-def judged(*, nap: bool = False, capacity_type: str | None = None, environment: Any = None, **inference: Any) -> Verdict:
+def judged(
+    *, nap: bool = False, capacity_type: str | None = None, environment: Any = None, **inference: Any
+) -> Verdict:
     """Two usable nodes; phi-4 has 27.31 GiB of files."""
     resource: dict[str, Any] = {"instanceType": NC24} if nap else {"labelSelector": {"matchLabels": {"pool": "a"}}}
     resource |= {"capacityType": capacity_type} if capacity_type else {}

@@ -78,9 +78,7 @@ class Store(Generic[T]):
         ref = WorkspaceRef(namespace=key[0], name=key[1], uid=str(metadata.get("uid") or ""))
         finalizers = tuple(map(str, metadata.get("finalizers") or ()))
         per_replica = _number(dig(raw, "status.perReplicaNodeCount"))
-        return key, Unreadable(
-            ref, message, metadata.get("deletionTimestamp"), finalizers, _replicas(raw), per_replica
-        )
+        return key, Unreadable(ref, message, metadata.get("deletionTimestamp"), finalizers, _replicas(raw), per_replica)
 
     def empty(self) -> dict[Key, T | Unreadable]:
         """What the objects of a list are gathered in, for `replace`."""

@@ -198,12 +198,14 @@ class _Allocation:
         )
         taken = list(islice(self._taken(share), SHOWN + 1))
         why = f"; in use: {shortlist(taken, SHOWN)}" if taken else ""
-        can = f"{share.units // share.per_replica} of {counted(share.workspace.replicas, 'replica')} can start"
-        warning = f"{wanted} needed, {there} of {len(sizing.node_names)} usable, {can}{why}: pods may stay Pending"
+        can = f", {share.units // share.per_replica} of {counted(share.workspace.replicas, 'replica')} can start"
+        if share.workspace.spec.inference is None:
+            can = ""
+        warning = f"{wanted} needed, {there} of {len(sizing.node_names)} usable{can}{why}: pods may stay Pending"
         if self._strict:
             return Refusal(
                 Reason.NO_FREE_NODES,
-                f"{wanted} needed, {there} of {len(sizing.node_names)} usable, {can}{why}, and partialReplicas of the "
+                f"{wanted} needed, {there} of {len(sizing.node_names)} usable{can}{why}, and partialReplicas of the "
                 "Environment is 'refuse': lower inference.replicas, or label more nodes",
             )
         startable = share.units if share.per_replica == 1 and self._contended(share) else None

@@ -272,7 +272,8 @@ def _size(
     takes = f"one replica takes {replica}"
     gpus = offer.gpu_count
     if offer.pods:
-        takes = f"one replica takes {offer.devices} of {offer.resource or 'its GPUs'}, and {offer.pods} fit a node"
+        how = f": {replica.serving}" if replica.serving is not None else ""
+        takes = f"one replica takes {offer.devices} of {offer.resource or 'its GPUs'}, and {offer.pods} fit a node{how}"
         gpus = offer.devices * offer.pods
         target = math.ceil(workspace.replicas / offer.pods)
     return Sizing(

@@ -44,16 +44,14 @@ def nodes_of_replica(
     if too_long is not None:
         return too_long
     if isinstance(outcome, Estimate) and outcome.nodes <= per_replica:
-        return ReplicaSize(per_replica, start_doubt(need, serving), serving)
-    said = (
-        f"the estimate says {counted(outcome.min_gpus, 'GPU')}, {counted(wanted, 'node')} for one replica"
-        if outcome.min_gpus is not None and wanted is not None
-        else f"the estimate says that {outcome.reason}"
-        if not isinstance(outcome, Estimate)
-        else ""
-    )
-    given = f"inference.perReplicaNodeCount is {need.per_replica}" if need.per_replica else f"{per_replica} is used"
-    return ReplicaSize(per_replica, f"{need.subject} may run out of GPU memory: {said}, and {given}", serving)
+        return ReplicaSize(per_replica, start_doubt(need, serving), serving, parted)
+    said = "" if isinstance(outcome, Estimate) else f"the estimate says that {outcome.reason}"
+    if wanted is not None and outcome.min_gpus is not None and wanted > per_replica:
+        gpus = counted(outcome.min_gpus, "GPU")
+        said = f"the estimate says {gpus}, {counted(wanted, 'node')} for one replica"
+    used = f"{counted(per_replica, 'node')} {'is' if per_replica == 1 else 'are'} used"
+    given = f"inference.perReplicaNodeCount is {need.per_replica}" if need.per_replica else used
+    return ReplicaSize(per_replica, f"{need.subject} may run out of GPU memory: {said}, and {given}", serving, parted)
 
 
 def _on_one(need: ReplicaNeed, offer: Offer, name: str) -> Refusal | None:

@@ -87,7 +87,9 @@ def unread(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[str]:
     """Warnings on fields that have no effect: deprecated ones, and those that are for nodes that are provisioned."""
     paid = workspace.spec.resource.capacity_type
     if paid is not None and not environment.auto_provisioning:
-        tolerated = " it only lets pods tolerate the taint of spot nodes," if may_be_spot(workspace, environment) else ""
+        tolerated = (
+            " it only lets pods tolerate the taint of spot nodes," if may_be_spot(workspace, environment) else ""
+        )
         yield (
             f"resource.capacityType is {paid!r}, and existing nodes (BYO) are not chosen by it:{tolerated} so select "
             "the nodes by resource.labelSelector, or remove it"

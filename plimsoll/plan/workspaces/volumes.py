@@ -74,8 +74,8 @@ def shared_volumes(workspace: Workspace, environment: EnvironmentSpec, nodes: in
         if kind == _CLAIM:
             modes = "ReadOnlyMany or ReadWriteMany" if read_only else "ReadWriteMany"
             yield (
-                f"{volume.field}: the pods of {counted(nodes, 'node')} mount claim {fields['claimName']!r}, which needs "
-                f"access mode {modes}; with ReadWriteOnce, only those of one node start: {own}"
+                f"{volume.field}: the pods of {counted(nodes, 'node')} mount claim {fields['claimName']!r}, for which "
+                f"it needs access mode {modes}; with ReadWriteOnce, only those of one node start: {own}"
             )
         elif kind in _ONE_NODE and not read_only:
             yield f"{volume.field}: the pods of {counted(nodes, 'node')} mount it, but {kind} is attached to one: {own}"
