@@ -104,6 +104,7 @@ class _Round:
                 self._empty(workspace.ref)
                 continue
             if self._environment.spec.auto_provisioning:
+                self._tell_existing(workspace)
                 offered = self._types.find(workspace.spec.resource.instance_type or "")
                 assert offered is not None, "validation accepts known instance types only"
                 self._provisioner.provide(self._target(workspace, verdict, offered), delta)
@@ -138,6 +139,14 @@ class _Round:
             warnings=(*delta.warnings, *rival_warnings(marked_pods(self._snapshot.pods))),
             next_deadline=min(delta.deadlines, default=None),
         )
+
+    def _tell_existing(self, workspace: Workspace) -> None:
+        existing, paid = self._existing.get(workspace.key, ()), workspace.spec.resource.capacity_type
+        if existing and paid is not None:
+            self._delta.warnings.append(
+                f"Workspace {workspace.ref}: resource.capacityType is {paid!r}, and existing nodes that "
+                f"resource.labelSelector matches count whatever theirs is: {shortlist(existing)}"
+            )
 
     def _remove_orphans(self) -> None:
         ownership = self._ownership

@@ -1,14 +1,16 @@
 """Volumes with which a preset's server could not start are refused, and those that not every pod can have are told."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
-from plimsoll.plan import validate
+from plimsoll.plan import plan, validate
 from tests.builders import NC24, a_node, a_snapshot, an_environment
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CLAIM = {"persistentVolumeClaim": {"claimName": "models"}}
 
 
@@ -80,3 +82,17 @@ def test_a_capacity_type_on_existing_nodes_is_told() -> None:
     [warning] = judged(capacity_type="on-demand").warnings
     assert "resource.capacityType" in warning and "labelSelector" in warning
     assert not judged(nap=True, capacity_type="on-demand").warnings
+
+
+def test_a_capacity_type_beside_existing_nodes_that_count_is_told() -> None:
+    resource = {"instanceType": NC24, "labelSelector": {"matchLabels": {"pool": "a"}}}
+
+    def warnings(**more: Any) -> tuple[str, ...]:
+        spec = {"resource": resource | more, "inference": {"preset": {"name": "phi-4"}}}
+        workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec})
+        seen = a_snapshot(workspace, a_node("m", instance_type=NC24), nap=True)
+        return plan(seen, validate(seen), NOW).warnings
+
+    [warning] = warnings(capacityType="spot")
+    assert "resource.capacityType" in warning and "m" in warning
+    assert not warnings()
