@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.estimating import Infeasible, ModelNeed, estimate
+from plimsoll.cluster.catalog import Catalog
+from plimsoll.estimating import Infeasible, ModelNeed, Settings, estimate
 from plimsoll.model import Reason, Verdict
 from plimsoll.model.api import Workspace
 from plimsoll.model.cluster import NodeGpus
@@ -137,3 +138,23 @@ def test_of_gpus_that_the_heads_exclude_the_warning_says_so() -> None:
     workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec})
     [verdict] = validate(a_snapshot(workspace, a_node(count=2, memory=16384)))
     assert verdict.accepted and any("71 attention heads" in warning for warning in verdict.warnings)
+
+
+@pytest.mark.parametrize("asked", [None, 32768])
+@pytest.mark.parametrize("preset", [each.name for each in ModelCatalog.builtin().presets])
+def test_what_the_estimate_recommends_is_accepted_and_served_as_it_says(preset: str, asked: int | None) -> None:
+    known = ModelCatalog.builtin().find(preset)
+    assert known is not None
+    if asked is not None and (known.context_limit or asked) < asked:
+        return
+    need = ModelNeed(known.size_gib, known.bytes_per_token, known.spans_nodes, known.shape)
+    found = Catalog.builtin().feasible(need, Settings(), asked=asked, clouds={"aws", "azure"})
+    for candidate in (found[0], found[len(found) // 2], found[-1]):
+        inference = {"preset": {"name": preset, "presetOptions": {"modelAccessSecret": "token"}}}
+        inference |= {"contextLength": asked} if asked is not None else {}
+        spec = {"resource": {"instanceType": candidate.type.name}, "inference": inference}
+        workspace = Workspace.read({"metadata": {"name": "ws", "namespace": "default"}, "spec": spec})
+        [verdict] = validate(a_snapshot(workspace, nap=True))
+        assert (verdict.accepted, verdict.serving) == (True, candidate.estimate.serving), verdict.message
+        assert verdict.target_node_count == candidate.estimate.nodes
+        assert not any("run out" in warning for warning in verdict.warnings)
