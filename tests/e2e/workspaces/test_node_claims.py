@@ -183,6 +183,21 @@ def test_up_down_and_the_end(cluster: Kube, sandbox: Sandbox, folder: Path) -> N
         remove(cluster, "scaled")
 
 
+def test_a_refused_workspace_shrinks_before_its_nodes_join(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
+    with controller(sandbox, folder):
+        cluster.apply(workspace("shrinking", 3, SLOW_TYPE))
+        await_condition(lambda: status_of(cluster, "shrinking").get("perReplicaNodeCount") == 1, 30, "it is accepted")
+        await_condition(lambda: len(claims_of(cluster, "shrinking")) == 3, 30, "three NodeClaims")
+        refused = {"spec": {"inference": {"replicas": 1, "contextLength": 10_000_000}}}
+        cluster.patch(API, "Workspace", "shrinking", refused, "inference")
+        await_condition(lambda: len(claims_of(cluster, "shrinking")) == 1, 30, "one NodeClaim stays")
+        ready = condition({"status": status_of(cluster, "shrinking")}, "ResourceReady")
+        assert (ready["status"], ready["reason"]) == ("False", "InvalidSpec")
+        scale(cluster, "shrinking", 0)
+        await_condition(lambda: not claims_of(cluster, "shrinking"), 30, "none stays")
+        remove(cluster, "shrinking")
+
+
 def test_a_node_that_never_joins_is_replaced(cluster: Kube, sandbox: Sandbox, folder: Path) -> None:
     with controller(sandbox, folder):
         cluster.apply(workspace("slow", 1, SLOW_TYPE))
