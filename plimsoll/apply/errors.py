@@ -153,19 +153,19 @@ _LOCK: Final = re.compile(r"created by (?P<user>[^\s@]*)@(?P<host>\S+) \(pid (?P
 _KILLED: Final = re.compile(r"code: -(\d+)\b")
 """How Pulumi's Automation API reports a process that a signal ended."""
 
-_Builder = Callable[[str, str], ApplyError]
+_Builder = Callable[[str, re.Match[str]], ApplyError]
+"""Makes the error of a stack from what its pattern found in the output."""
 
 
-def _locked(stack: str, text: str) -> ApplyError:
+def _locked(stack: str, found: re.Match[str]) -> ApplyError:
     holders = (
-        LockHolder(found["user"], found["host"], int(found["pid"]), found["since"]) for found in _LOCK.finditer(text)
+        LockHolder(each["user"], each["host"], int(each["pid"]), each["since"]) for each in _LOCK.finditer(found.string)
     )
     return LockedError(stack, tuple(holders))
 
 
-def _killed(stack: str, text: str) -> ApplyError:
-    found = _KILLED.search(text)
-    return killed_error(f"stack {stack}", int(found[1]) if found else signal.SIGKILL)
+def _killed(stack: str, found: re.Match[str]) -> ApplyError:
+    return killed_error(f"stack {stack}", int(found[1]))
 
 
 def killed_error(what: str, number: int) -> EngineKilledError:
@@ -185,7 +185,7 @@ def interrupted_error(stack: str) -> UpdateInterruptedError:
 
 
 def _as(kind: type[ApplyError], message: str, hint: str) -> _Builder:
-    return lambda stack, text: kind(f"stack {stack}: {message}: {_gist(text)}", hint)
+    return lambda stack, found: kind(f"stack {stack}: {message}: {_gist(found.string)}", hint)
 
 
 _ENGINE_ERRORS: Final[tuple[tuple[re.Pattern[str], _Builder], ...]] = (
@@ -250,8 +250,8 @@ _OBJECT_FAILURES: Final[tuple[tuple[re.Pattern[str], FailureKind], ...]] = (
 def engine_error(stack: str, output: str) -> ApplyError:
     """The typed error behind what a failed CLI process printed (standard output and error together)."""
     for pattern, build in _ENGINE_ERRORS:
-        if pattern.search(output):
-            return build(stack, output)
+        if found := pattern.search(output):
+            return build(stack, found)
     return UpdateFailedError(f"stack {stack}: {_gist(output)}")
 
 
