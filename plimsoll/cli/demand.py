@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_document
+from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, only_without, print_document
 from plimsoll.errors import PlimsollError
 from plimsoll.model import Snapshot
 
@@ -28,6 +28,7 @@ PlotTo = Annotated[
 
 @app.command()
 def demand(
+    ctx: typer.Context,
     file: Files = None,
     *,
     plot: Plot = False,
@@ -49,6 +50,9 @@ def demand(
     from plimsoll.plan.requests import RequestRound
     from plimsoll.plan.view import ClusterView
 
+    only_without(ctx, "file", "kubeconfig", "context")
+    if plot and output.document:
+        raise PlimsollError(f"--plot has no effect with --output {output.value}", "write the drawing with --plot-to")
     if plot_to is not None and plot_to.suffix not in _DRAWN:
         raise PlimsollError(f"--plot-to {plot_to}: is not an .html or .svg file", "use one of these file extensions")
     view = ClusterView(_snapshot(file, kubeconfig, context))
@@ -70,7 +74,7 @@ def demand(
         print_demands(found, phases, warnings)
     if plot or plot_to is not None:
         picture = gpu_picture(view.ledger, found)
-        if plot and not output.document:
+        if plot:
             print_picture(picture)
         if plot_to is not None:
             drawing = as_svg(picture) if plot_to.suffix == ".svg" else as_html(picture)

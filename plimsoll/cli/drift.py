@@ -20,6 +20,7 @@ from plimsoll.cli.shared import (
     SecretsProvider,
     WorkFolder,
     log_to_stderr,
+    only_with,
     print_document,
 )
 from plimsoll.errors import PlimsollError
@@ -30,6 +31,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def drift(  # noqa: PLR0917 - options of a command, each given by name
+    ctx: typer.Context,
     project: Annotated[
         Path | None, typer.Option(help="folder with Pulumi.yaml: also compares its stacks, by a preview")
     ] = None,
@@ -57,6 +59,7 @@ def drift(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.plan import validate
     from plimsoll.plan.view import ClusterView
 
+    only_with(ctx, "project", "stacks")
     log_to_stderr()
     options = WriterOptions(
         environment=None,

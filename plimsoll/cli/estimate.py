@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from plimsoll.cli.shared import Format, Output, log_to_stderr
+from plimsoll.cli.shared import Format, Output, log_to_stderr, only_with, only_without
 from plimsoll.cli.tables.estimate import Model, Ranking, ranked, show_candidates, show_estimate, unranked
 from plimsoll.cluster.catalog import Catalog, UnknownInstanceTypeError
 from plimsoll.cluster.nodes import mig_slice
@@ -26,6 +26,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @app.command()
 def command(
+    ctx: typer.Context,
     model: Annotated[
         str | None, typer.Argument(help="a preset's name, or a path to a Hugging Face config.json or its folder")
     ] = None,
@@ -93,6 +94,10 @@ def command(
 
     Exit code 0: it fits; 2: it does not fit, with the reason; 1: an error.
     """
+    only_with(ctx, "model", "hub", "presets")
+    only_without(ctx, "instance_type", "cloud", "by")
+    for explicit in ("gpu_memory_gib", "mig_profile"):
+        only_without(ctx, explicit, "cloud", "by", "aws_region", "prices")
     log_to_stderr()
     environment = _environment(file or [])
     models = _models(environment, presets)

@@ -14,6 +14,7 @@ from plimsoll.cli.shared import (
     Output,
     log_to_stderr,
     namespaces,
+    only_without,
     print_document,
     workspaces,
 )
@@ -47,6 +48,7 @@ def _explain() -> None:
 
 @app.command()
 def workspace(
+    ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="name of the Workspace, or NAMESPACE/NAME", autocompletion=workspaces)],
     *,
     namespace: Namespace = None,
@@ -64,6 +66,7 @@ def workspace(
     from plimsoll.observe.hub_models import with_hub_models
     from plimsoll.plan import explain
 
+    only_without(ctx, "file", "kubeconfig", "context")
     log_to_stderr()
     events: list[dict[str, Any]] = []
     if file:

@@ -4,13 +4,14 @@ from typing import Annotated
 
 import typer
 
-from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, print_document
+from plimsoll.cli.shared import REFUSED, SETTLED, Context, Format, Kubeconfig, Output, only_without, print_document
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
 def gpus(
+    ctx: typer.Context,
     file: Annotated[
         list[str] | None,
         typer.Option("--file", "-f", metavar="FILE_OR_DIR", help="manifests instead of a cluster; - is standard input"),
@@ -23,6 +24,7 @@ def gpus(
 
     Exit code 2 if there are inconsistencies.
     """
+    only_without(ctx, "file", "kubeconfig", "context")
     from plimsoll.cli.tables.gpus import as_json, print_ledger
     from plimsoll.cluster.ledger import gpu_ledger
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from plimsoll.cli.shared import OUT
+from plimsoll.cli.shared import OUT, only_without
 from plimsoll.errors import PlimsollError
 from plimsoll.project import ClusterKind
 
@@ -14,7 +14,8 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def init(
+def init(  # noqa: PLR0917 - options of a command, each given by name
+    ctx: typer.Context,
     folder: Annotated[
         Path, typer.Argument(help="folder of the project; it may exist, but must not contain these files")
     ],
@@ -29,6 +30,7 @@ def init(
     """
     from plimsoll.project import project_files, template_files, write_project
 
+    only_without(ctx, "template", "name")
     kind = on or _ask()
     named = name or folder.resolve().name
     project = template_files(kind) if template else project_files(kind, named)

@@ -17,6 +17,7 @@ from plimsoll.cli.shared import (
     Kubeconfig,
     Output,
     log_to_stderr,
+    only_without,
     print_document,
 )
 from plimsoll.cli.tables.queues import next_as_json, next_line
@@ -46,12 +47,17 @@ Files = Annotated[
 
 @app.command()
 def plan(
-    file: Files = None, kubeconfig: Kubeconfig = None, context: Context = None, output: Output = Format.TEXT
+    ctx: typer.Context,
+    file: Files = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    output: Output = Format.TEXT,
 ) -> None:
     """Preview the next Plan, from a cluster or from files; nothing is applied.
 
     Exit code 2 if a Workspace or an object is refused.
     """
+    only_without(ctx, "file", "kubeconfig", "context")
     log_to_stderr()
     if file:
         from plimsoll.observe.cloud_types import with_cloud_types

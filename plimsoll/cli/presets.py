@@ -7,7 +7,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plimsoll.cli.shared import OUT, Format, Output, print_document
+from plimsoll.cli.shared import OUT, Format, Output, only_without, print_document
 from plimsoll.errors import PlimsollError
 from plimsoll.presets import ModelCatalog, as_csv, from_kaito
 
@@ -16,6 +16,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @app.command()
 def command(
+    ctx: typer.Context,
     source: Annotated[
         Path | None,
         typer.Option("--from", help="read KAITO's model_catalog.yaml, and print it as the catalog (CSV)"),
@@ -26,6 +27,7 @@ def command(
 
     `plimsoll presets --from model_catalog.yaml > plimsoll/presets/catalog.csv` replaces the built-in catalog.
     """
+    only_without(ctx, "source", "output")
     if source is not None:
         try:
             text = source.read_text("utf-8")

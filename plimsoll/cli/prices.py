@@ -7,7 +7,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plimsoll.cli.shared import ERR, OUT, Format, Output, print_document
+from plimsoll.cli.shared import ERR, OUT, Format, Output, only_with, print_document
 from plimsoll.errors import PlimsollError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -15,6 +15,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @app.command()
 def command(
+    ctx: typer.Context,
     aws_region: Annotated[
         str | None,
         typer.Option(help="read the on-demand prices of this region's GPU instance types from the AWS Price List"),
@@ -32,6 +33,7 @@ def command(
     """Print prices of instance types; with --output yaml, as `catalog.prices` of an Environment. Nothing is changed."""
     if aws_region is None and table is None:
         raise PlimsollError("no source is given", "set --aws-region, --from, or both")
+    only_with(ctx, "aws_region", "every")
     prices: dict[str, float] = {}
     if aws_region is not None:
         from plimsoll.cluster.catalog import Catalog

@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
+from plimsoll.cli.shared import only_without
 from plimsoll.probe import ACCOUNT, run
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def probe(
+def probe(  # noqa: PLR0917 - options of a command, each given by name
+    ctx: typer.Context,
     show: Annotated[bool, typer.Option("--print", help="print the UUID; requires no cluster")] = False,
     once: Annotated[
         bool, typer.Option("--once", help="exit when the UUID is written, instead of reserving the GPU")
@@ -24,4 +26,5 @@ def probe(
 
     Exit code 0: written; 1: the pod cannot be written; 3: no GPU; 4: several GPUs; 5: a GPU partitioned by MIG.
     """
+    only_without(ctx, "show", "once", "account")
     raise typer.Exit(run(show=show, once=once, root=root, account=account, patience=patience))

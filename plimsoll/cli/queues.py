@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plimsoll.cli.shared import Context, Format, Kubeconfig, Output, print_document
+from plimsoll.cli.shared import (
+    Context,
+    Format,
+    Kubeconfig,
+    Output,
+    none_before_command,
+    only_with,
+    only_without,
+    print_document,
+)
 from plimsoll.errors import InvalidObjectError, PlimsollError
 
 if TYPE_CHECKING:
@@ -40,7 +49,10 @@ def queues(  # noqa: PLR0917 - options of a command, each given by name
     Without a command: the tree, of a cluster or of files.
     """
     if ctx.invoked_subcommand is not None:
+        none_before_command(ctx)
         return
+    only_without(ctx, "file", "kubeconfig", "context")
+    only_with(ctx, "k_value", "usage")
     from plimsoll.cli.tables.queues import as_json, print_tree
     from plimsoll.cluster.queues import PastUsage, next_gpu, queue_usage
 
@@ -69,6 +81,7 @@ def queues(  # noqa: PLR0917 - options of a command, each given by name
 
 @app.command()
 def check(  # noqa: PLR0917 - options of a command, each given by name
+    ctx: typer.Context,
     file: Files = None,
     known: Annotated[
         list[str] | None, typer.Option("--known", metavar="QUEUE", help="leaf queue that is declared elsewhere")
@@ -87,6 +100,7 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.cli.shared import print_findings
     from plimsoll.cluster.queues import check_queues, is_queue
 
+    only_without(ctx, "file", "kubeconfig", "context")
     manifests = list(_from_files(file)) if file else _from_cluster(kubeconfig, context)
     there = {each["metadata"].get("name") for each in manifests if is_queue(each)}
     for name in delete or ():

@@ -23,6 +23,8 @@ from plimsoll.cli.shared import (
     SecretsProvider,
     WorkFolder,
     log_to_stderr,
+    only_with,
+    only_without,
 )
 from plimsoll.errors import PlimsollError
 
@@ -34,6 +36,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def run(  # noqa: PLR0917 - options of a command, each given by name
+    ctx: typer.Context,
     once: Annotated[bool, typer.Option("--once", help="exit when nothing is left to do, for a job")] = False,
     timeout: Annotated[
         float, typer.Option(min=1, help="seconds that --once may take, including the provisioning of nodes")
@@ -76,6 +79,9 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.loop import LOOK_AGAIN_SECONDS, collect_rarely
     from plimsoll.observe.cluster import open_observer
 
+    only_with(ctx, "once", "timeout", "output")
+    only_without(ctx, "once", "pre_started")
+    only_with(ctx, "metrics_port", "metrics_host")
     log_to_stderr()
     collect_rarely()
     options = WriterOptions(

@@ -13,7 +13,7 @@ import psutil
 import typer
 from rich.table import Table
 
-from plimsoll.cli.shared import ERR, OUT, Format, Output, print_document
+from plimsoll.cli.shared import ERR, OUT, Format, Output, only_with, only_without, print_document
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import DEFAULT_NAME, ProcessState, Sandbox, making_nodes, show_build, showing_startup
 from plimsoll.sandbox.nodes import make_nodes, read_node_list
@@ -46,11 +46,13 @@ def _sandbox() -> None:
 
 @app.command()
 def install(
+    ctx: typer.Context,
     parts: Annotated[list[str] | None, typer.Option(help="Install only this component; may be repeated.")] = None,
     trainer: Annotated[bool, typer.Option("--trainer", help="Install Kubeflow Trainer and JobSet, too.")] = False,
     output: Output = Format.TEXT,
 ) -> None:
     """Install the components: from PATH if the version fits, else from the cache, else built with Go."""
+    only_without(ctx, "parts", "trainer")
     wanted = parts or part_names(trainer=trainer)
     found = find_programs(wanted)
     lacking = missing_programs(found)
@@ -176,6 +178,7 @@ def env(
 
 @app.command()
 def logs(
+    ctx: typer.Context,
     process: Annotated[
         str | None, typer.Argument(help="Process whose log is shown; without it, the logs are listed.")
     ] = None,
@@ -184,6 +187,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until Ctrl-C.")] = False,
 ) -> None:
     """Show the end of the log of a process."""
+    only_with(ctx, "process", "lines", "follow")
     folder = Sandbox.named(name).folder
     known = sorted(p.stem for p in folder.logs.glob("*.log"))
     if not known:

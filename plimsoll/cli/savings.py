@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll.cli.shared import OUT, Context, Format, Kubeconfig, Output, print_document
+from plimsoll.cli.shared import OUT, Context, Format, Kubeconfig, Output, only_without, print_document
 from plimsoll.text import counted, shortlist
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def savings(
+    ctx: typer.Context,
     file: Annotated[
         list[str] | None,
         typer.Option("--file", "-f", metavar="FILE_OR_DIR", help="manifests instead of a cluster; - is standard input"),
@@ -37,6 +38,7 @@ def savings(
     from plimsoll.cost import Prices
     from plimsoll.cost import savings as possible_savings
 
+    only_without(ctx, "file", "kubeconfig", "context")
     if file:
         from plimsoll.observe.files import snapshot_from_files
 

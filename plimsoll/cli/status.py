@@ -15,6 +15,7 @@ from plimsoll.cli.shared import (
     Output,
     log_to_stderr,
     namespaces,
+    only_without,
     print_document,
     snapshots,
 )
@@ -42,6 +43,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def status(  # noqa: PLR0917 - options of a command, each given by name
+    ctx: typer.Context,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     namespace: Namespace = None,
@@ -55,9 +57,8 @@ def status(  # noqa: PLR0917 - options of a command, each given by name
 
     With --fleet: a table with one row for each cluster. A cluster that does not answer gets a row with the error.
     """
+    only_without(ctx, "fleet", "kubeconfig", "context", "namespace", "watch")
     if fleet is not None:
-        if kubeconfig is not None or context is not None or namespace is not None or watch:
-            raise typer.BadParameter("the clusters and contexts are those of the file, which is read once")
         _show_fleet(fleet, output)
         return
     log_to_stderr()

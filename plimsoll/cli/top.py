@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.shared import OUT, Context, Kubeconfig, log_to_stderr, snapshots
+from plimsoll.cli.shared import OUT, Context, Kubeconfig, log_to_stderr, only_without, snapshots
 
 if TYPE_CHECKING:
     from plimsoll.model import Snapshot
@@ -22,6 +22,7 @@ Files = Annotated[
 
 @app.command()
 def top(
+    ctx: typer.Context,
     file: Files = None,
     *,
     once: Annotated[bool, typer.Option("--once", help="print the current state and exit")] = False,
@@ -33,6 +34,7 @@ def top(
 
     from plimsoll.cli.tables.top import Screen
 
+    only_without(ctx, "file", "kubeconfig", "context")
     log_to_stderr()
     screen = Screen()
     with _snapshots(file, kubeconfig, context) as states:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from plimsoll.cli.shared import ERR, Context, Kubeconfig, log_to_stderr, snapshots
+from plimsoll.cli.shared import ERR, Context, Kubeconfig, log_to_stderr, only_without, snapshots
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -31,6 +31,7 @@ Files = Annotated[
 
 @app.command()
 def ui(
+    ctx: typer.Context,
     file: Files = None,
     *,
     port: Annotated[int, typer.Option(help="port of the pages; 0 takes a free one")] = 8765,
@@ -47,6 +48,7 @@ def ui(
     """Show the cluster in the browser, live and read-only: nodes, queues, Workspaces, demand, next plan, history."""
     from plimsoll.ui import serve
 
+    only_without(ctx, "file", "kubeconfig", "context")
     log_to_stderr()
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 from typer.testing import CliRunner
 
@@ -50,7 +49,7 @@ def test_each_cluster_that_cannot_be_read_is_a_row_that_says_why(tmp_path: Path)
 
 @pytest.mark.parametrize("more", [["--watch"], ["--kubeconfig", "x"], ["--context", "x"], ["--namespace", "x"]])
 def test_options_of_one_cluster_are_none_of_a_fleet(tmp_path: Path, more: list[str]) -> None:
-    with pytest.raises(typer.BadParameter):
+    with pytest.raises(PlimsollError, match=f"{more[0]} .* --fleet"):
         CliRunner().invoke(
             app, ["--fleet", str(tmp_path / "fleet.yaml"), *more], catch_exceptions=False, standalone_mode=False
         )

@@ -1,6 +1,7 @@
 """What several commands share: options, output, logs."""
 
 from plimsoll.cli.shared.completion import namespaces, workspaces
+from plimsoll.cli.shared.effect import none_before_command, only_with, only_without
 from plimsoll.cli.shared.findings import print_findings
 from plimsoll.cli.shared.following import snapshots
 from plimsoll.cli.shared.logs import log_to_stderr
@@ -55,6 +56,9 @@ __all__ = [
     "WorkFolder",
     "log_to_stderr",
     "namespaces",
+    "none_before_command",
+    "only_with",
+    "only_without",
     "print_document",
     "print_error",
     "print_findings",
