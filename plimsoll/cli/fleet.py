@@ -67,7 +67,8 @@ def read_fleet(path: Path) -> Fleet:
 
 
 def fleet_status(fleet: Fleet, folder: Path) -> list[dict[str, Any]]:
-    """A row for each cluster, in the order of the file; `error` is why one could not be read, else empty."""
+    """A row for each cluster, in the order of the file; `error` is why one could not be read, else empty, and `hint`
+    what to do about it."""
     with ThreadPoolExecutor(min(_AT_ONCE, len(fleet.clusters)), thread_name_prefix="fleet") as pool:
         return list(pool.map(lambda each: _row(each, folder), fleet.clusters))
 
@@ -81,7 +82,7 @@ def _row(cluster: FleetCluster, folder: Path) -> dict[str, Any]:
         finally:
             connection.close()
     except PlimsollError as error:
-        return {"cluster": cluster.name, "error": error.message}
+        return {"cluster": cluster.name, "error": error.message, "hint": error.hint or ""}
 
 
 def _lease(connection: Connection) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def print_fleet(rows: list[dict[str, Any]]) -> None:
     table = Table(*TITLES, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         if row["error"]:
-            table.add_row(Text(row["cluster"]), Text("not reachable", style="red"), *[""] * (len(TITLES) - 2))
+            table.add_row(Text(row["cluster"]), Text("not read", style="red"), *[""] * (len(TITLES) - 2))
             continue
         verdicts = ", ".join(f"{number} {reason}" for reason, number in row["verdicts"].items())
         demand = f"{row['demandPods']} pods, {row['demandGPUs']} GPUs" if row["demandPods"] else "none"
@@ -150,3 +151,4 @@ def print_fleet(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         if row["error"]:
             OUT.print(Text.assemble((f"{row['cluster']}: ", "bold"), row["error"]), soft_wrap=True)
+            OUT.print(Text(f"  {row['hint']}", style="yellow"), soft_wrap=True)

@@ -16,6 +16,7 @@ from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
 from plimsoll.errors import PlimsollError
+from plimsoll.kube.account import Account, plugin_failures
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +53,9 @@ class RequestError(PlimsollError):
 class Connection:
     """Requests to one apiserver. Safe to share between threads."""
 
-    def __init__(self, configuration: client.Configuration) -> None:
+    def __init__(self, configuration: client.Configuration, account: Account | None = None) -> None:
+        """`account` is only for messages."""
+        self._account = account or Account()
         configuration.connection_pool_maxsize = 64
         configuration.keep_alive = True  # a watch whose peer is gone without a word ends within minutes
         self._configuration = configuration
@@ -66,22 +69,28 @@ class Connection:
     def open(cls, kubeconfig: Path | None = None, context: str | None = None) -> "Connection":
         """Connects by a kubeconfig (argument, `KUBECONFIG`, `~/.kube/config`) or, in a pod, by its service account.
 
-        Makes no request. Raises ConnectionFailedError where there is nothing to connect with.
+        Makes no request. Raises ConnectionFailedError where there is nothing to connect with, or an exec plugin gives
+        no credentials.
         """
         configuration = client.Configuration()
         in_pod = kubeconfig is None and not os.environ.get("KUBECONFIG") and "KUBERNETES_SERVICE_HOST" in os.environ
         try:
             if in_pod:
                 config.load_incluster_config(client_configuration=configuration)
+                account = Account.of_pod()
             else:
-                config.load_kube_config(
-                    config_file=str(kubeconfig) if kubeconfig else None,
-                    context=context,
-                    client_configuration=configuration,
-                )
+                with plugin_failures() as failures:
+                    config.load_kube_config(
+                        config_file=str(kubeconfig) if kubeconfig else None,
+                        context=context,
+                        client_configuration=configuration,
+                    )
+                account = Account.of_file(kubeconfig, context)
+                if failures:
+                    raise no_credentials(account, failures)
             if not configuration.host:
                 raise ValueError("its cluster has no server")
-            connection = cls(configuration)
+            connection = cls(configuration, account)
         except (TypeError, LookupError, AttributeError):
             raise _unusable(kubeconfig, "it is not a kubeconfig, or a field has the wrong type") from None
         except ImportError as error:
@@ -153,12 +162,16 @@ class Connection:
         """Headers that say who asks; read again after a moment, for tokens of service accounts rotate."""
         headers, until = self._known
         if time.monotonic() >= until:
-            settings: dict[str, Any] = dict(self._configuration.auth_settings())
+            with plugin_failures() as failures:
+                settings: dict[str, Any] = dict(self._configuration.auth_settings())
+            if failures:
+                raise no_credentials(self._account, failures)
             headers = {setting["key"]: setting["value"] for setting in settings.values()}
             if not all(value.isprintable() for value in headers.values()):
                 raise ConnectionFailedError(
-                    f"the cluster at {self.server} cannot be asked: the token of its user is more than one line",
-                    "renew the token in the kubeconfig",
+                    f"the cluster at {self.server} cannot be asked: the token of {self._account.name} is more than one "
+                    "line",
+                    self._account.renewal,
                 )
             self._known = headers, time.monotonic() + _AUTHORIZATION_SECONDS
         return headers
@@ -194,18 +207,53 @@ class Connection:
                 retries=retries,
             )
             if response.status >= 300:
-                raise _refusal(response, method, path)
+                raise self._refusal(response, method, path)
             yield response
         except urllib3.exceptions.HTTPError as error:
-            cause = error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error
-            raise ConnectionFailedError(
-                f"the cluster at {self.server} cannot be reached: {cause}",
-                "check that it runs, that the address in the kubeconfig is right, and that no firewall or proxy blocks "
-                "the connection",
-            ) from None
+            raise self._failure(error) from None
         finally:
             if response is not None and not preload:
                 response.close()
+
+    def _failure(self, error: urllib3.exceptions.HTTPError) -> ConnectionFailedError:
+        cause = error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error
+        where = f"the cluster at {self.server} ({self._account.name})"
+        if isinstance(cause, urllib3.exceptions.SSLError):
+            return ConnectionFailedError(
+                f"{where} has no certificate that can be verified: {cause}",
+                "set certificate-authority-data of the cluster in the kubeconfig to the CA of this apiserver, and "
+                "check its address and tls-server-name",
+            )
+        return ConnectionFailedError(
+            f"{where} cannot be reached: {cause}",
+            "check that it runs, that the address in the kubeconfig is right, and that no firewall or proxy blocks the "
+            "connection",
+        )
+
+    def _refusal(self, response: urllib3.BaseHTTPResponse, method: str, path: str) -> RequestError:
+        text = response.data
+        try:
+            status = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            status = {}
+        if not isinstance(status, dict):
+            status = {}
+        said = str(status.get("message") or " ".join(text[:200].decode(errors="replace").split()) or "no message")
+        message, hint = f"{method} {path}: {said}", None
+        if response.status == 401:
+            message = f"the cluster at {self.server} does not accept the credentials of {self._account.name}: {message}"
+            hint = self._account.renewal
+        elif response.status == 403 and "denied request" not in said:  # a policy's refusal says what to change
+            hint = "the account lacks this permission: deploy the foundation stack, or use another account"
+        return RequestError(response.status, str(status.get("reason") or ""), message, hint)
+
+
+def no_credentials(account: Account, failures: list[str]) -> ConnectionFailedError:
+    """The error for an exec plugin that failed. `failures` is what it said."""
+    return ConnectionFailedError(
+        f"{account.name}: its exec plugin {account.plugin!r} gives no credentials: {'; '.join(failures)}",
+        "run the plugin's command by hand, and install it or log in again where it says so",
+    )
 
 
 def _unusable(kubeconfig: Path | None, why: str) -> ConnectionFailedError:
@@ -214,21 +262,3 @@ def _unusable(kubeconfig: Path | None, why: str) -> ConnectionFailedError:
         f"cannot connect to a cluster: kubeconfig {source}: {why}",
         "set one with --kubeconfig or KUBECONFIG, or start a sandbox with `plimsoll sandbox up`",
     )
-
-
-def _refusal(response: urllib3.BaseHTTPResponse, method: str, path: str) -> RequestError:
-    text = response.data
-    try:
-        status = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        status = {}
-    if not isinstance(status, dict):
-        status = {}
-    message = str(status.get("message") or " ".join(text[:200].decode(errors="replace").split()) or "no message")
-    hints = {
-        401: "the token or certificate of the kubeconfig is not accepted: renew it",
-        403: "the account lacks this permission: deploy the foundation stack, or use another account",
-    }
-    by_policy = "denied request" in message  # an admission policy's refusal says by itself what to change
-    hint = None if by_policy else hints.get(response.status)
-    return RequestError(response.status, str(status.get("reason") or ""), f"{method} {path}: {message}", hint)

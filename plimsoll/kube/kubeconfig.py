@@ -10,7 +10,8 @@ from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
 from plimsoll.errors import PlimsollError
-from plimsoll.kube.connection import Connection
+from plimsoll.kube.account import Account, plugin_failures
+from plimsoll.kube.connection import Connection, no_credentials
 
 _FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 """Settings that name a file relative to the kubeconfig's folder."""
@@ -94,12 +95,17 @@ class Kubeconfig:
         return cls(str(server).rstrip("/"), scope.get("namespace") or "default", content, name)
 
     def connect(self) -> Connection:
-        """Raises SettingsError where the user's credentials cannot be loaded."""
+        """Raises SettingsError where the user's credentials cannot be loaded, and ConnectionFailedError where its exec
+        plugin gives none."""
         if self.in_cluster:
             return Connection.open()
         configuration = client.Configuration()
+        account = Account.of_content(self.content, self.context)
         try:
-            config.load_kube_config_from_dict(self.content, self.context, client_configuration=configuration)
+            with plugin_failures() as failures:
+                config.load_kube_config_from_dict(self.content, self.context, client_configuration=configuration)
         except (ConfigException, OSError, ValueError) as error:
             raise SettingsError(f"kubeconfig: {error}", "renew the credentials of its user") from None
-        return Connection(configuration)
+        if failures:
+            raise no_credentials(account, failures)
+        return Connection(configuration, account)

@@ -1,0 +1,135 @@
+"""Credentials that a kubeconfig cannot give, or that the apiserver does not accept, are named with what to do."""
+
+import ssl
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from plimsoll.kube import Connection, ConnectionFailedError, Kubeconfig, RequestError
+from plimsoll.observe.cluster import NODES
+from plimsoll.sandbox import AUTHORITY, CERTIFICATE, KEY, write_certificates
+from tests.observing.apiserver import FakeApiserver
+
+API = "client.authentication.k8s.io/v1"
+PLUGIN = "cloud-login"
+
+
+def kubeconfig(folder: Path, server: str, user: dict[str, Any], **cluster: str) -> Path:
+    path = folder / "kubeconfig"
+    content = {
+        "current-context": "prod",
+        "contexts": [{"name": "prod", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
+        "users": [{"name": "u", "user": user}],
+    }
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The user of an exec plugin that does as `answers` in its folder says: an exit code of the shell."""
+    program = tmp_path / PLUGIN
+    program.write_text(f"#!/bin/sh\n. {tmp_path / 'answers'}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    return {"exec": {"apiVersion": API, "command": PLUGIN, "interactiveMode": "Never"}}
+
+
+def refuses(folder: Path) -> None:
+    (folder / "answers").write_text("echo the session has expired >&2\nexit 3\n")
+
+
+def gives(folder: Path, **status: str) -> None:
+    credential = orjson.dumps({"apiVersion": API, "kind": "ExecCredential", "status": status}).decode()
+    (folder / "answers").write_text(f"echo '{credential}'\n")
+
+
+def assert_named(error: ConnectionFailedError, why: str) -> None:
+    assert {"'prod'", f"'{PLUGIN}'"} <= set(error.message.replace(":", "").split())
+    assert why in error.message
+    assert "log in again" in str(error.hint)
+
+
+def test_a_plugin_that_fails_is_named_with_what_it_said(
+    tmp_path: Path, plugin: dict[str, Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    refuses(tmp_path)
+    path = kubeconfig(tmp_path, "http://127.0.0.1:9", plugin)
+    with pytest.raises(ConnectionFailedError) as caught:
+        Connection.open(path)
+    assert_named(caught.value, "the session has expired")
+    with pytest.raises(ConnectionFailedError) as caught:
+        Kubeconfig.read(str(path)).connect()
+    assert_named(caught.value, "the session has expired")
+    assert capfd.readouterr().err == "", "the client library logs nothing beside it"
+
+
+def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path, plugin: dict[str, Any]) -> None:
+    (tmp_path / PLUGIN).unlink()
+    with pytest.raises(ConnectionFailedError) as caught:
+        Connection.open(kubeconfig(tmp_path, "http://127.0.0.1:9", plugin))
+    assert_named(caught.value, "No such file")
+
+
+def test_a_plugin_that_fails_later_is_named(
+    tmp_path: Path, plugin: dict[str, Any], connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its credentials expire while a controller runs."""
+    monkeypatch.setattr("plimsoll.kube.connection._AUTHORIZATION_SECONDS", 0.0)
+    gives(tmp_path, token="first", expirationTimestamp="2020-01-01T00:00:00Z")
+    opened = Connection.open(kubeconfig(tmp_path, connection.server, plugin))
+    opened.request("GET", NODES.path, query={"limit": "1"})
+    refuses(tmp_path)
+    with pytest.raises(ConnectionFailedError) as caught:
+        opened.request("GET", NODES.path)
+    assert_named(caught.value, "the session has expired")
+
+
+def refused(cluster: FakeApiserver, path: Path) -> RequestError:
+    cluster.refusals[NODES.path] = [{"code": 401, "reason": "Unauthorized", "message": "Unauthorized"}]
+    opened = Connection.open(path)
+    with pytest.raises(RequestError) as caught:
+        opened.request("GET", NODES.path)
+    assert opened.server in caught.value.message
+    assert "'prod'" in caught.value.message
+    return caught.value
+
+
+def test_credentials_that_are_not_accepted_say_whose_they_are(
+    cluster: FakeApiserver, connection: Connection, tmp_path: Path, plugin: dict[str, Any]
+) -> None:
+    gives(tmp_path, token="t")
+    assert PLUGIN in str(refused(cluster, kubeconfig(tmp_path, connection.server, plugin)).hint)
+    assert "kubeconfig" in str(refused(cluster, kubeconfig(tmp_path, connection.server, {"token": "t"})).hint)
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[str]:
+    """The address of a server whose certificate an authority of its own signed."""
+    write_certificates(tmp_path / "own")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "own" / CERTIFICATE, tmp_path / "own" / KEY)
+    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield f"https://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_certificate_of_another_authority_is_told_from_an_outage(tmp_path: Path, secured: str) -> None:
+    write_certificates(tmp_path / "other")
+    path = kubeconfig(tmp_path, secured, {}, **{"certificate-authority": str(tmp_path / "other" / AUTHORITY)})
+    with pytest.raises(ConnectionFailedError, match="certificate") as caught:
+        Connection.open(path).request("GET", NODES.path)
+    assert "'prod'" in caught.value.message
+    assert "certificate-authority-data" in str(caught.value.hint)
