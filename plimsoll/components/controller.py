@@ -10,6 +10,7 @@ from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
 from plimsoll.components.access import NAMESPACE, SERVICE_ACCOUNT
 from plimsoll.components.declaring import Component, checked, child_of, fields_of, known, metadata
+from plimsoll.components.gpu_discovery import TolerationArgs
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec
 from plimsoll.components.ui import UiArgs, declare_ui
@@ -62,7 +63,7 @@ class ControllerArgs(TypedDict, total=False):
     resources: pulumi.Input[ControllerResourcesArgs]
     priority_class_name: pulumi.Input[str]
     node_selector: pulumi.Input[dict[str, pulumi.Input[str]]]
-    tolerations: pulumi.Input[list[pulumi.Input[dict[str, pulumi.Input[str]]]]]
+    tolerations: pulumi.Input[list[pulumi.Input[TolerationArgs]]]
     termination_grace_period_seconds: pulumi.Input[int]
     network_policy: pulumi.Input[bool]
     egress_ports: pulumi.Input[list[pulumi.Input[int]]]
@@ -133,13 +134,12 @@ def deployment_spec(spec: ControllerSpec) -> Object:
         "volumes": [volume for volume, _ in _volumes(spec)],
         **({"priorityClassName": spec.priority_class_name} if spec.priority_class_name else {}),
         **({"nodeSelector": spec.node_selector} if spec.node_selector else {}),
-        **({"tolerations": list(spec.tolerations)} if spec.tolerations else {}),
+        **({"tolerations": [each.complete_manifest() for each in spec.tolerations]} if spec.tolerations else {}),
     }
     return {
         "replicas": spec.replicas,
         "selector": {"matchLabels": LABELS},
-        # A new pod is a standby before an old one goes.
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+        "strategy": _strategy(spec),
         "template": {
             "metadata": {
                 "labels": {**spec.pod_labels, **LABELS},
@@ -152,6 +152,13 @@ def deployment_spec(spec: ControllerSpec) -> Object:
             "spec": pod,
         },
     }
+
+
+def _strategy(spec: ControllerSpec) -> Object:
+    if spec.state_claim and spec.replicas == 1:  # a volume that is ReadWriteOnce keeps a second pod out
+        return {"type": "Recreate"}
+    # A new pod is a standby before an old one goes.
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
 
 
 def network_policy_spec(spec: ControllerSpec) -> Object:

@@ -101,7 +101,7 @@ def _deployment_spec(spec: ControllerSpec, ui: UiSpec) -> Object:
         "containers": [_container(spec, ui)],
         "volumes": [{"name": name, "emptyDir": {"sizeLimit": "64Mi"}} for name in ("home", "tmp")],
         **({"nodeSelector": spec.node_selector} if spec.node_selector else {}),
-        **({"tolerations": list(spec.tolerations)} if spec.tolerations else {}),
+        **({"tolerations": [each.complete_manifest() for each in spec.tolerations]} if spec.tolerations else {}),
     }
     return {
         "replicas": ui.replicas,

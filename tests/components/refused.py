@@ -7,6 +7,7 @@ import pytest
 
 from plimsoll.components import (
     ClusterTrainingRuntime,
+    Controller,
     Environment,
     GpuDiscovery,
     NodePool,
@@ -19,6 +20,7 @@ from tests.components.declaring import declared
 
 NAME: Final = "it"
 _PRESET: Final = {"preset": {"name": "phi-4"}}
+_CONTROLLER: Final = {"image": "plimsoll:1", "backend": "s3://states", "passphrase": {"name": "plimsoll"}}
 _TEMPLATE: Final = {"template": {"spec": {"containers": [{"name": "main", "image": "own:1"}]}}}
 _NODE_CLASS: Final = {"node_class_ref": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}}
 _VOLCANO: Final = {"spec": {"schedulerName": "volcano", "containers": [{"name": "node"}]}}
@@ -47,6 +49,10 @@ class Refused(NamedTuple):
         return str(caught.value)
 
 
+def _controller(field: str, **args: Any) -> Refused:
+    return Refused(Controller, {**_CONTROLLER, **args}, field)
+
+
 def _workspace(field: str, **args: Any) -> Refused:
     return Refused(Workspace, args, field)
 
@@ -64,6 +70,15 @@ def _discovery(field: str, **args: Any) -> Refused:
 
 
 REFUSED: Final = (
+    _controller("backend", backend="file:///var/lib/states"),
+    _controller("backend", backend="s3://"),
+    _controller("object: set either backend or stateClaim", state_claim="states"),
+    _controller("object: set passphrase or", secrets_provider="awskms://alias/plimsoll?region=eu-central-1"),
+    _controller("lease_duration", lease_duration=float("inf")),
+    _controller("env", env={"PULUMI_BACKEND_URL": "s3://others"}),
+    _controller("network_policy", network_policy="false"),
+    _controller("egress_ports", egress_ports=[]),
+    _controller("egress_ports[0]", egress_ports=[70_000]),
     _workspace("inference.replica", inference={**_PRESET, "replica": 1}),
     _workspace("inference.replicas", inference={**_PRESET, "replicas": -1}),
     _workspace("inference.gpuMemoryGiB", inference={**_PRESET, "gpuMemoryGiB": 0}),

@@ -1,10 +1,31 @@
 """The controller in a cluster: its image, its state and what its pods get."""
 
+from typing import Annotated
+from urllib.parse import urlsplit
+
 from pydantic import Field, field_validator, model_validator
 
+from plimsoll.components.specs.gpu_discovery import DeclaredToleration
 from plimsoll.model.meta import Declared
 
 SECRETS_PROVIDERS = ("awskms://", "azurekeyvault://", "gcpkms://", "hashivault://")
+BACKENDS = ("s3://", "gs://", "azblob://", "https://")
+SETTINGS = {
+    "PLIMSOLL_METRICS_HOST": "metricsPort",
+    "PLIMSOLL_METRICS_PORT": "metricsPort",
+    "PLIMSOLL_PROVIDER": "provider",
+    "PLIMSOLL_SHARDS": "shards",
+    "PLIMSOLL_PRE_STARTED": "preStarted",
+    "PLIMSOLL_SECRETS_PROVIDER": "secretsProvider",
+    "PLIMSOLL_LEASE_DURATION": "leaseDuration",
+    "PLIMSOLL_LEASE_RENEW_DEADLINE": "leaseRenewDeadline",
+    "PLIMSOLL_LEASE_RETRY_PERIOD": "leaseRetryPeriod",
+    "PULUMI_BACKEND_URL": "backend",
+    "PULUMI_CONFIG_PASSPHRASE_FILE": "passphrase",
+}
+"""The variables of its container that fields set."""
+
+Port = Annotated[int, Field(ge=1, le=65535)]
 
 
 class SecretKey(Declared):
@@ -65,9 +86,11 @@ class ControllerSpec(Declared):
     replicas: int = Field(default=2, ge=1, le=5)
     """One works, the others are warm standbys."""
     backend: str = ""
-    """URL of the Pulumi state: s3://, gs:// or azblob://. Absent: on the volume of `state_claim`."""
+    """URL of the Pulumi state: s3://, gs://, azblob://, or https:// of Pulumi's service. Absent: on the volume of
+    `state_claim`."""
     state_claim: str = ""
-    """PersistentVolumeClaim of the state; ReadWriteMany where there is more than one replica."""
+    """PersistentVolumeClaim of the state; ReadWriteMany where there is more than one replica. A single replica ends
+    before the next one starts, as another node could not mount its volume."""
     passphrase: SecretKey | None = None
     passphrase_store: SecretStore | None = None
     secrets_provider: str = "passphrase"
@@ -76,11 +99,11 @@ class ControllerSpec(Declared):
     """As the image was built."""
     shards: int = Field(default=4, ge=1, le=64)
     pre_started: int = Field(default=1, ge=0, le=64)
-    lease_duration: float = Field(default=15.0, gt=0)
+    lease_duration: float = Field(default=15.0, gt=0, le=86_400)
     lease_renew_deadline: float = Field(default=10.0, gt=0)
     lease_retry_period: float = Field(default=5.0, gt=0)
     env: dict[str, str] = Field(default_factory=dict)
-    """Further variables, such as AWS_REGION."""
+    """Further variables, such as AWS_REGION; not those of the settings."""
     pod_labels: dict[str, str] = Field(default_factory=dict)
     """Such as `azure.workload.identity/use: "true"`."""
     service_account_annotations: dict[str, str] = Field(default_factory=dict)
@@ -88,11 +111,11 @@ class ControllerSpec(Declared):
     resources: ControllerResources = ControllerResources()
     priority_class_name: str = ""
     node_selector: dict[str, str] = Field(default_factory=dict)
-    tolerations: tuple[dict[str, str], ...] = ()
+    tolerations: tuple[DeclaredToleration, ...] = ()
     termination_grace_period_seconds: int = Field(default=90, ge=30)
     """An update that runs ends what it has begun."""
-    network_policy: bool = True
-    egress_ports: tuple[int, ...] = (443, 6443)
+    network_policy: bool = Field(default=True, strict=True)
+    egress_ports: tuple[Port, ...] = (443, 6443)
     """TCP ports of the apiserver, the backend and the cloud."""
     metrics_port: int = Field(default=9464, ge=1024, le=65535)
     ui: UiSpec | None = None
@@ -104,6 +127,28 @@ class ControllerSpec(Declared):
         if provider != "passphrase" and not provider.startswith(SECRETS_PROVIDERS):
             raise ValueError(f"must be passphrase, or begin with one of {', '.join(SECRETS_PROVIDERS)}")
         return provider
+
+    @field_validator("backend")
+    @classmethod
+    def _is_reached(cls, backend: str) -> str:
+        if backend and not (backend.startswith(BACKENDS) and urlsplit(backend).netloc):
+            raise ValueError("must be the URL of a bucket or service, such as s3://states/prod; a volume is stateClaim")
+        return backend
+
+    @field_validator("egress_ports")
+    @classmethod
+    def _are_some(cls, ports: tuple[int, ...]) -> tuple[int, ...]:
+        if not ports:
+            raise ValueError("must have at least one port: a rule without ports allows all of them")
+        return ports
+
+    @field_validator("env")
+    @classmethod
+    def _is_no_setting(cls, env: dict[str, str]) -> dict[str, str]:
+        for name in env:
+            if name in SETTINGS:
+                raise ValueError(f"{name} is set by the field {SETTINGS[name]}")
+        return env
 
     @model_validator(mode="after")
     def _has_state_and_secrets(self) -> "ControllerSpec":

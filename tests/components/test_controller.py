@@ -1,0 +1,44 @@
+"""The controller's Deployment by its settings: what replaces a pod, and what its container's variables are."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.components import Controller, ControllerArgs
+from plimsoll.components.specs.controller import SETTINGS
+from tests.components.declaring import declared, manifest
+
+ON_A_BUCKET: dict[str, Any] = {"backend": "s3://states", "passphrase": {"name": "plimsoll"}}
+ON_A_VOLUME: dict[str, Any] = {"state_claim": "states", "passphrase": {"name": "plimsoll"}}
+
+
+def deployment(**args: Any) -> dict[str, Any]:
+    given: ControllerArgs = {"image": "a:1", **args}  # type: ignore[typeddict-item]
+    made = manifest(declared(lambda: Controller("controller", given)), "Deployment")
+    found: dict[str, Any] = made["spec"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("args", "strategy"),
+    [
+        ({**ON_A_VOLUME, "replicas": 1}, "Recreate"),
+        ({**ON_A_VOLUME, "replicas": 2}, "RollingUpdate"),
+        ({**ON_A_BUCKET, "replicas": 1}, "RollingUpdate"),
+    ],
+)
+def test_a_single_pod_on_a_volume_ends_before_the_next_one_starts(args: dict[str, Any], strategy: str) -> None:
+    """A volume that is ReadWriteOnce is mounted on one node: the next pod would wait for the end of the first."""
+    assert deployment(**args)["strategy"]["type"] == strategy
+
+
+def test_variables_that_fields_set_are_those_that_env_may_not_have() -> None:
+    (container,) = deployment(**ON_A_BUCKET)["template"]["spec"]["containers"]
+    assert {each["name"] for each in container["env"]} == set(SETTINGS)
+
+
+def test_a_toleration_may_have_seconds() -> None:
+    toleration = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
+    given = [{**toleration, "toleration_seconds": 30}]
+    pod = deployment(**ON_A_BUCKET, tolerations=given)["template"]["spec"]
+    assert pod["tolerations"] == [{**toleration, "tolerationSeconds": 30}]
