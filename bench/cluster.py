@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,7 @@ def run_command(folder: Path, *options: str) -> list[str]:
 
 
 @contextmanager
-def a_loop(command: list[str], environment: dict[str, str], log: Path | None = None) -> Iterator[psutil.Process]:
+def a_loop(command: list[str], environment: Mapping[str, str], log: Path | None = None) -> Iterator[psutil.Process]:
     """The running command, stopped on leaving; its log goes to standard error, or into a file."""
     with (
         Path(os.devnull if log is None else log).open("wb") as file,

@@ -29,7 +29,6 @@ from bench.arrivals import WAIT_SECONDS, Arrivals
 from bench.cluster import NODE_CLAIMS, a_loop, define_karpenter, engine_ages
 from bench.command import command
 from demo.stage import Stage, declare
-from demo.working_copy import make
 from plimsoll.cli.shared import Format, Output, print_json
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import APPLY_PATCH, Connection
@@ -73,8 +72,7 @@ def measure(folder: Path, times: int) -> dict[str, dict[str, float]]:
     try:
         with closing(Connection.open(sandbox.kubeconfig)) as connection:
             define_karpenter(connection)
-            environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-            stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "log")
+            stage = Stage.on(sandbox, folder)
             fit(stage.project / "stacks" / "Pulumi.sandbox-nap.yaml", len(CASES) * times)
             declare(stage, "sandbox-nap")
             arrivals = Arrivals(sandbox.kubeconfig, NODE_CLAIMS)
@@ -84,7 +82,7 @@ def measure(folder: Path, times: int) -> dict[str, dict[str, float]]:
                 log = folder / f"{case}.log"
                 run = [sys.executable, "-m", "plimsoll", "run", "--pre-started", str(pre_started)]
                 seconds = []
-                with a_loop(run, environs["controller"], log) as process:
+                with a_loop(run, stage.environs["controller"], log) as process:
                     await_rest(process, pre_started)
                     for number in range(times):
                         seconds.append(workspace(connection, arrivals, f"{case}-{number}"))

@@ -3,13 +3,13 @@
 While parts build it explains two commands that need none. What the first half needs is built first.
 """
 
-import os
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -18,7 +18,6 @@ from rich.table import Table
 
 from demo import byo, introduction, provisioned
 from demo.stage import PROJECT, Stage
-from demo.working_copy import make
 from plimsoll.cli.shared import print_error
 from plimsoll.errors import PlimsollError
 from plimsoll.sandbox import Sandbox, showing_build, showing_startup
@@ -100,12 +99,7 @@ def _run_stage(name: str, steps: tuple[Step, ...], folder: Path, rows: list[tupl
             sandbox.up(karpenter=karpenter, lws=False, on_event=on_event)
         say("etcd, kube-apiserver, controller-manager, scheduler, kwok" + (", Karpenter" if karpenter else ""))
     try:
-        stage = Stage(
-            sandbox=sandbox.name,
-            project=make(folder / name),
-            environs={user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")},
-            log=PROJECT / ".plimsoll" / f"demo-{name}.log",
-        )
+        stage = replace(Stage.on(sandbox, folder / name), log=PROJECT / ".plimsoll" / f"demo-{name}.log")
         stage.log.parent.mkdir(exist_ok=True)
         stage.log.write_text("")
         for step, act in steps:

@@ -1,5 +1,6 @@
 """A stage of the demo: one sandbox with its environment, driven by the commands that a user types."""
 
+import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +11,9 @@ from typing import Any
 import orjson
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+from demo.working_copy import make
 from plimsoll.errors import PlimsollError
+from plimsoll.sandbox import Sandbox
 
 PROJECT = Path(__file__).resolve().parents[1]
 
@@ -28,6 +31,12 @@ class Stage:
     environs: Mapping[str, Mapping[str, str]]
     """Environment variables of each user of the sandbox: admin, controller."""
     log: Path
+
+    @classmethod
+    def on(cls, sandbox: Sandbox, folder: Path) -> "Stage":
+        """A working copy of the project in a folder, for a sandbox that is up; its log is `commands.log` there."""
+        environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
+        return cls(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
 
     def run(self, *command: str, expect: int | None = 0, user: str = "admin") -> str:
         """Runs a command and returns what it printed.

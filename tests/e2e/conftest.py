@@ -1,6 +1,5 @@
 """Sandboxes for the tests that run on real parts. They go down with the test run, in whatever way it ends."""
 
-import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -9,7 +8,6 @@ import pytest
 import yaml
 
 from demo.stage import Stage, declare
-from demo.working_copy import make
 from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import part
@@ -119,8 +117,7 @@ def audited_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory
 
 
 def _declare_environment(sandbox: Sandbox, folder: Path) -> None:
-    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-    declare(Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log"), "sandbox-nap")
+    declare(Stage.on(sandbox, folder), "sandbox-nap")
     with closing(Kube(sandbox.kubeconfig)) as cluster:
         cluster.delete("plimsoll.dev/v1alpha1", "Workspace", "chat", "inference")
 

@@ -15,6 +15,7 @@ from plimsoll.model import Change, Deletion, ObjectKey, Plan
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
+from tests.e2e.cluster.kube import Kube
 
 NODE_CLAIM = ("karpenter.sh/v1", "NodeClaim")
 QUICK = LeaseSettings(namespace="kube-system", duration=4.0, renew_deadline=3.0, retry_period=1.0)
@@ -49,6 +50,13 @@ def a_deployment(name: str, workspace: str = "ws", image: str = "registry.exampl
         "metadata": {"name": name, "namespace": "default", "labels": _labels(workspace)},
         "spec": {"replicas": 0, "selector": {"matchLabels": selector}, "template": pod},
     }
+
+
+def clearing_claims(cluster: Kube) -> Iterator[Kube]:
+    """The cluster, whose NodeClaims are deleted afterwards."""
+    yield cluster
+    for claim in cluster.list(*NODE_CLAIM):
+        cluster.delete(*NODE_CLAIM, claim["metadata"]["name"])
 
 
 def _labels(workspace: str) -> dict[str, str]:

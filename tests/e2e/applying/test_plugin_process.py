@@ -20,6 +20,7 @@ from tests.e2e.applying.capacity import (
     QUICK,
     a_claim,
     a_writer,
+    clearing_claims,
     creating,
     locks,
     names,
@@ -41,10 +42,7 @@ def settings(claims_sandbox: Sandbox, tmp_path: Path) -> ApplySettings:
 
 @pytest.fixture
 def cluster(claims_sandbox: Sandbox, kube: Callable[..., Kube]) -> Iterator[Kube]:
-    reached = kube(claims_sandbox)
-    yield reached
-    for claim in reached.list(*NODE_CLAIM):
-        reached.delete(*NODE_CLAIM, claim["metadata"]["name"])
+    yield from clearing_claims(kube(claims_sandbox))
 
 
 def claims(cluster: Kube, prefix: str) -> set[str]:

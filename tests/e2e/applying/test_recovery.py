@@ -28,6 +28,7 @@ from tests.e2e.applying.capacity import (
     a_writer,
     checkpoint,
     checkpoint_path,
+    clearing_claims,
     creating,
     locks,
     names,
@@ -47,10 +48,7 @@ def settings(claims_sandbox: Sandbox, tmp_path: Path) -> ApplySettings:
 
 @pytest.fixture
 def cluster(claims_sandbox: Sandbox, kube: Callable[..., Kube]) -> Iterator[Kube]:
-    reached = kube(claims_sandbox)
-    yield reached
-    for claim in reached.list(*NODE_CLAIM):
-        reached.delete(*NODE_CLAIM, claim["metadata"]["name"])
+    yield from clearing_claims(kube(claims_sandbox))
 
 
 def claims(cluster: Kube, prefix: str) -> dict[str, str]:

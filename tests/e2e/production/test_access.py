@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from plimsoll.components import AGGREGATED
-from plimsoll.components.specs import definitions
 from plimsoll.kube import RequestError
 from plimsoll.model.api import EnvironmentSpec, tenancy_violation
 from plimsoll.policy import RULES
 from tests.awaiting import await_condition
+from tests.e2e.cluster.kinds import define_kinds
 from tests.e2e.cluster.kube import Kube, Manifest
 from tests.e2e.cluster.sandboxes import up_sandbox
 
@@ -28,17 +28,8 @@ def cluster(sandbox_home: Any) -> Iterator[Kube]:
     """The kinds, and the one rule as a policy."""
     for sandbox in up_sandbox("access", karpenter=False):
         with closing(Kube(sandbox.kubeconfig)) as kube:
-            for definition in definitions():
-                kube.apply(definition)
-            await_condition(lambda: served(kube), message="the kinds are served")
+            define_kinds(kube)
             yield kube
-
-
-def served(kube: Kube) -> bool:
-    try:
-        return kube.list(API, "Workspace") == kube.list(API, "Environment") == []
-    except RequestError:
-        return False
 
 
 def policy() -> Manifest:

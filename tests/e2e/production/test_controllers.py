@@ -1,7 +1,6 @@
 """Two controllers of one cluster: they wait for the Environment, one works, and the other takes over in time."""
 
 import json
-import os
 import subprocess
 import time
 import urllib.error
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 
 from demo.stage import Stage
-from demo.working_copy import make
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.processes import LOOPBACK, hold_port, port_of
 from tests.awaiting import await_condition
@@ -68,8 +66,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 @pytest.fixture(scope="module")
 def stage(sandbox: Sandbox, folder: Path) -> Stage:
     """A cluster with the foundation alone."""
-    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    stage = Stage.on(sandbox, folder)
     stage.run("pulumi", "stack", "init", "sandbox-foundation")
     stage.run("pulumi", "up", "--yes", "--skip-preview", "--stack", "sandbox-foundation")
     return stage

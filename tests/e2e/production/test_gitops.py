@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from demo.stage import Stage
-from demo.working_copy import CHECKOUT, make
+from demo.working_copy import CHECKOUT
 from plimsoll.provider import serve
 from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.parts import Installation, find_programs, missing_programs, part
@@ -37,8 +37,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     """The foundation, and the kinds of the GitOps tools; an environment's stack without Workspaces waits to be made."""
     folder = tmp_path_factory.mktemp("gitops")
-    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    stage = Stage.on(sandbox, folder)
     file = stage.project / "stacks" / "Pulumi.sandbox-nap.yaml"
     config = yaml.safe_load(file.read_text())
     del config["config"]["plimsoll:workspaces"]

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from demo.stage import Stage
-from demo.working_copy import CHECKOUT, make
+from demo.working_copy import CHECKOUT
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.conditions import condition
@@ -75,8 +75,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     """The foundation with the controller's Deployment, and a node of one's own."""
     folder = tmp_path_factory.mktemp("image")
-    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    stage = Stage.on(sandbox, folder)
     settings = {
         "image": "localhost/plimsoll-tested:latest",
         "stateClaim": "state",

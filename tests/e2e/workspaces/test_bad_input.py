@@ -1,6 +1,5 @@
 """What can be wrong around the loop: each a clear error, exit code 1, nothing half-applied."""
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,8 +24,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 @pytest.fixture(scope="module")
 def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     folder = tmp_path_factory.mktemp("bad")
-    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-    return Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    return Stage.on(sandbox, folder)
 
 
 def said(stage: Stage, *command: str, **environ: str) -> str:

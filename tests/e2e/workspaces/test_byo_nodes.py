@@ -1,6 +1,5 @@
 """BYO on real parts: stacks by `pulumi up`, verdicts by a running loop, a node that changes, policies, status."""
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ import orjson
 import pytest
 
 from demo.stage import Stage, declare
-from demo.working_copy import make
 from plimsoll.kube import RequestError
 from plimsoll.model.api import CAPACITY_GATE
 from plimsoll.sandbox import Sandbox
@@ -45,8 +43,7 @@ def stage(sandbox: Sandbox, folder: Path) -> Stage:
     """The environment of the sandbox, declared by `pulumi up`."""
     nodes = folder / "nodes.csv"
     nodes.write_text(NODES)
-    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    stage = Stage.on(sandbox, folder)
     stage.run("plimsoll", "sandbox", "nodes", "--name", sandbox.name, "--from", str(nodes))
     declare(stage, "sandbox")
     return stage

@@ -18,14 +18,13 @@ import pytest
 import yaml
 
 from plimsoll.components import NAMESPACE, UI_NAME, Controller
-from plimsoll.components.specs import definitions
-from plimsoll.kube import RequestError
 from plimsoll.model.api import WorkspaceRef
 from plimsoll.report import Event
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.builders import gpu_labels
 from tests.components.declaring import declared, manifest
+from tests.e2e.cluster.kinds import define_kinds
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.sandboxes import up_sandbox
 
@@ -39,18 +38,9 @@ def sandbox(sandbox_home: Any) -> Iterator[Sandbox]:
     """The kinds, one node and one Workspace with a condition and an event."""
     for sandbox in up_sandbox("explain", karpenter=False):
         with closing(Kube(sandbox.kubeconfig)) as cluster:
-            for definition in definitions():
-                cluster.apply(definition)
-            await_condition(lambda: served(cluster), message="the kinds are served")
+            define_kinds(cluster)
             fill(cluster)
         yield sandbox
-
-
-def served(cluster: Kube) -> bool:
-    try:
-        return cluster.list(API, "Workspace") == cluster.list(API, "Environment") == []
-    except RequestError:
-        return False
 
 
 def fill(cluster: Kube) -> None:

@@ -1,6 +1,5 @@
 """NodeClaims on real parts that fail in every way: late, sold out, without GPUs; deletion; a NodePool of replicas."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any
 import pytest
 
 from demo.stage import Stage, declare
-from demo.working_copy import make
 from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
@@ -44,8 +42,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module")
 def declared(sandbox: Sandbox, folder: Path) -> None:
-    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-    declare(Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log"), ENVIRONMENT)
+    declare(Stage.on(sandbox, folder), ENVIRONMENT)
 
 
 @pytest.fixture

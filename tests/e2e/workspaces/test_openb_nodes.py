@@ -1,6 +1,5 @@
 """The 1,213 nodes of a production cluster: Workspaces on homogeneous and on mixed selectors get the right verdicts."""
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import pytest
 
 from demo.stage import Stage, declare
-from demo.working_copy import make
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.conditions import condition
@@ -43,8 +41,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 @pytest.fixture(scope="module")
 def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     folder = tmp_path_factory.mktemp("openb")
-    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    stage = Stage.on(sandbox, folder)
     stage.run("plimsoll", "sandbox", "nodes", "--name", sandbox.name, "--from", str(TRACE))
     declare(stage, "sandbox")
     return stage

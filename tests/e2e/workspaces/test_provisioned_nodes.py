@@ -1,6 +1,5 @@
 """Auto-provisioning on real parts: NodeClaims as stack updates, Karpenter's nodes, scale-down, kills, destroy."""
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ import orjson
 import pytest
 
 from demo.stage import Stage, declare
-from demo.working_copy import make
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.conditions import condition
@@ -38,8 +36,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 @pytest.fixture(scope="module")
 def stage(sandbox: Sandbox, folder: Path) -> Stage:
     """The environment of the sandbox, declared by `pulumi up`."""
-    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    stage = Stage.on(sandbox, folder)
     declare(stage, "sandbox-nap")
     return stage
 

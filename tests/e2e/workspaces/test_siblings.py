@@ -1,6 +1,5 @@
 """Workspaces that share a pool of brought nodes: each has nodes of its own, also after the loop was killed."""
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import pytest
 
 from demo.stage import Stage, declare
-from demo.working_copy import make
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.conditions import condition
@@ -39,8 +37,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 @pytest.fixture(scope="module")
 def stage(sandbox: Sandbox, folder: Path) -> Stage:
     """The environment of the sandbox, with a pool of three nodes."""
-    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    stage = Stage.on(sandbox, folder)
     bring(stage, folder, 0, 1, 2)
     declare(stage, "sandbox")
     return stage

@@ -1,6 +1,5 @@
 """Workloads on real parts: groups of LeaderWorkerSet's own controller, replicas of a HorizontalPodAutoscaler."""
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import pytest
 
 from demo.stage import Stage, declare
-from demo.working_copy import make
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.conditions import condition
@@ -40,8 +38,7 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 @pytest.fixture(scope="module")
 def running(sandbox: Sandbox, folder: Path) -> Iterator[Controller]:
     """The loop, on an environment with a pool of three nodes."""
-    environs = {user: {**os.environ, **sandbox.environ(user)} for user in ("admin", "controller")}
-    stage = Stage(sandbox.name, make(folder / "project"), environs, folder / "commands.log")
+    stage = Stage.on(sandbox, folder)
     (folder / "nodes.csv").write_text(NODES)
     stage.run("plimsoll", "sandbox", "nodes", "--name", stage.sandbox, "--from", str(folder / "nodes.csv"))
     stage.run("kubectl", "label", "nodes", "v100-0", "v100-1", "v100-2", "pool=shared")
