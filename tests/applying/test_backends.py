@@ -79,14 +79,25 @@ def test_a_full_folder_is_said_before_an_update(tmp_path: Path, monkeypatch: pyt
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BackendUnreachableError, match="file"):
-        FolderBackend(tmp_path / "file" / "state")
+        FolderBackend(tmp_path / "file" / "state").make()
+
+
+def test_a_folder_that_cannot_be_listed(tmp_path: Path) -> None:
+    """Such as one of another user: its states are not taken for none."""
+    (tmp_path / STACKS).parent.mkdir(parents=True)
+    (tmp_path / STACKS).touch()
+    with pytest.raises(BackendUnreachableError, match=str(tmp_path)):
+        FolderBackend(tmp_path).stacks()
 
 
 def test_the_backend_follows_the_scheme(tmp_path: Path) -> None:
     def unused(_: str = "") -> list[str]:
         raise AssertionError
 
-    assert isinstance(open_backend(f"file://{tmp_path}/a%20b", unused, unused), FolderBackend)  # type: ignore[arg-type]
+    folder = open_backend(f"file://{tmp_path}/a%20b", unused, unused)  # type: ignore[arg-type]
+    assert folder.stacks() == []
+    assert not (tmp_path / "a b").exists(), "what only reads makes nothing"
+    folder.make()
     assert (tmp_path / "a b").is_dir()
     url = "s3://bucket/prefix?region=us-east-1&endpoint=http://127.0.0.1:9"
     assert isinstance(open_backend(url, unused, unused), S3Backend)  # type: ignore[arg-type]

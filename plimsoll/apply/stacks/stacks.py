@@ -63,6 +63,7 @@ class Stacks:
         check_passphrase(settings)
         pulumi, _ = self._pulumi
         make_work_folder(settings)
+        self._backend.make()
         provider = self._provider = open_provider(settings, pulumi, self._cluster)
         taking = map(settings.stack_name, range(settings.shards))
         for name in dict.fromkeys([*taking, *self._there()]):

@@ -28,6 +28,9 @@ _ROOM: Final = 4 * 1024 * 1024
 class Backend:
     """Names and states of the project's stacks. Every method may raise BackendUnreachableError."""
 
+    def make(self) -> None:
+        """Makes its place where that is missing and can be made: a writer does, before the first stack."""
+
     def stacks(self, prefix: str = "") -> list[str]:
         """Names that begin with `prefix`; other clusters may keep theirs beside them."""
         raise NotImplementedError
@@ -71,15 +74,25 @@ class FolderBackend(Backend):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    def make(self) -> None:
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise BackendUnreachableError(
-                f"the backend's folder {folder}: {error.strerror}", "set a writable folder with --backend"
+                f"the backend's folder {self._folder}: {error.strerror}", "set a writable folder with --backend"
             ) from None
 
     def stacks(self, prefix: str = "") -> list[str]:
-        return sorted(path.stem for path in (self._folder / _STACKS).glob(f"{prefix}*.json"))
+        try:
+            paths = list((self._folder / _STACKS).iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise BackendUnreachableError(
+                f"the backend's folder {self._folder}: {error.strerror}", "set a readable folder with --backend"
+            ) from None
+        return sorted(path.stem for path in paths if path.name.startswith(prefix) and path.suffix == ".json")
 
     def read(self, stack: str) -> State | None:
         path = self._path(stack)
