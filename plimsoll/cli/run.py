@@ -1,5 +1,6 @@
 """`plimsoll run`: the controller, or one run for a job."""
 
+from collections.abc import Callable
 from typing import Annotated, Final
 
 import typer
@@ -73,7 +74,7 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     It waits for the cluster's Environment, and for the Lease where another controller has it. With --once: exit code
     0: settled; 2: a Workspace or an object is refused; 1: failed, or not settled in time.
     """
-    from plimsoll.cli.controller import Controller, Stopping, serving
+    from plimsoll.cli.controller import Controller, Stopping, serving, waited_out
     from plimsoll.cli.plan import render
     from plimsoll.cli.writing import Settling, WriterOptions, check_options
     from plimsoll.loop import LOOK_AGAIN_SECONDS, collect_rarely
@@ -106,17 +107,19 @@ def run(  # noqa: PLR0917 - options of a command, each given by name
     stopping = Stopping()
     stopping.on_signals()
     patience = None if once else HUB_PATIENCE_SECONDS
-    with (
-        serving(metrics_host, metrics_port) as service,
-        open_observer(kubeconfig, context, patience) as (connection, observer),
-    ):
-        controller = Controller(options, connection, observer, service, stopping)
-        if not once:
-            controller.run()
-            raise typer.Exit(SETTLED)
-        settling = Settling(timeout)
-        with ERR.status("settling"):
-            controller.run_once(timeout, settling.on_tick, min(timeout, LOOK_AGAIN_SECONDS))
+    with serving(metrics_host, metrics_port) as service:
+
+        def awaited(sync: Callable[[], None]) -> None:
+            sync() if once else waited_out(sync, stopping, service.waits)
+
+        with open_observer(kubeconfig, context, patience, awaited) as (connection, observer):
+            controller = Controller(options, connection, observer, service, stopping)
+            if not once:
+                controller.run()
+                raise typer.Exit(SETTLED)
+            settling = Settling(timeout)
+            with ERR.status("settling"):
+                controller.run_once(timeout, settling.on_tick, min(timeout, LOOK_AGAIN_SECONDS))
         plan = settling.whole_plan()
         if plan is not None:
             render(plan, output)

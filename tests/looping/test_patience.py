@@ -1,6 +1,7 @@
 """A controller that starts waits out what passes by itself, and ends with what does not."""
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,9 @@ from plimsoll.apply import (
 from plimsoll.cli.controller import Stopping, waited_out
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import ConnectionFailedError, RequestError
+from plimsoll.observe.cluster import NODES, NotSyncedError, open_observer
+from tests.observing.apiserver import FakeApiserver, listening
+from tests.observing.conftest import CORE
 
 
 class Failing:
@@ -39,6 +43,7 @@ class Failing:
         StateFolderFullError("no room"),
         LockedError("capacity-0", ()),
         EngineKilledError("capacity-0"),
+        NotSyncedError("not yet observed: Node"),
     ],
     ids=lambda error: f"{type(error).__name__} {getattr(error, 'code', '')}",
 )
@@ -65,3 +70,24 @@ def test_a_signal_ends_the_wait_at_once() -> None:
     with pytest.raises(ConnectionFailedError):
         waited_out(Failing(*[ConnectionFailedError("nobody answers")] * 9), stopping, stop)
     assert time.monotonic() - began < 5
+
+
+def test_a_controller_that_starts_before_its_apiserver_waits_for_it(tmp_path: Path) -> None:
+    cluster, told = FakeApiserver(), []
+    cluster.serve(*CORE)
+    cluster.raw[NODES.path] = b"<html>not yet</html>"
+
+    def answer(error: PlimsollError) -> None:
+        told.append(type(error))
+        cluster.raw.clear()
+
+    with listening(cluster) as connection:
+        (tmp_path / "kubeconfig").write_text(
+            "{current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {}}],"
+            f" clusters: [{{name: c, cluster: {{server: '{connection.server}'}}}}]}}"
+        )
+        with open_observer(
+            tmp_path / "kubeconfig", None, awaited=lambda sync: waited_out(sync, Stopping(), answer)
+        ) as (_, observer):
+            assert observer.snapshot().nodes == ()
+    assert set(told) == {ConnectionFailedError}

@@ -111,11 +111,7 @@ class Controller:
                 yield loop
 
     def _waited_out(self, call: Callable[[], T]) -> T:
-        def failed(error: PlimsollError) -> None:
-            self._service.failed(error)
-            self._service.status.beat()
-
-        return waited_out(call, self._stopping, failed)
+        return waited_out(call, self._stopping, self._service.waits)
 
     def _take_lease(self, writer: Writer, wait_seconds: float | None) -> None:
         """Logs if another process has it."""

@@ -18,6 +18,7 @@ from plimsoll.apply import (
 from plimsoll.cli.controller.stopping import Stopping
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import ConnectionFailedError, RequestError
+from plimsoll.observe.cluster import NotSyncedError
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ _PASSING: Final = (
     ConnectionFailedError,
     EngineKilledError,
     LockedError,
+    NotSyncedError,
     StateFolderFullError,
 )
 

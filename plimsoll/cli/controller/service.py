@@ -48,6 +48,11 @@ class Service:
         """Counts a round that failed as a whole and is tried again."""
         self.metrics.round_failed(type(error).__name__)
 
+    def waits(self, error: PlimsollError) -> None:
+        """Counts an attempt of a start that failed; the controller waits for the next one, and is not stuck."""
+        self.failed(error)
+        self.status.beat()
+
     def has_lease(self, environment: str) -> None:
         self.metrics.of(environment=environment)
         self.metrics.holds_lease(True)

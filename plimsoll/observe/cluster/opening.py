@@ -1,6 +1,6 @@
 """Watches for one command: opened, synced, ended."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,14 +13,20 @@ SYNC_SECONDS = 60.0
 
 @contextmanager
 def open_observer(
-    kubeconfig: Path | None, context: str | None, hub_patience: float | None = 0.0
+    kubeconfig: Path | None,
+    context: str | None,
+    hub_patience: float | None = 0.0,
+    awaited: Callable[[Callable[[], None]], None] = lambda sync: sync(),
 ) -> Iterator[tuple[Connection, Observer]]:
-    """Watches that have seen the whole state; ended on leaving. `hub_patience` is the Observer's."""
+    """Watches that have seen the whole state; ended on leaving. `hub_patience` is the Observer's.
+
+    `awaited` is given the wait for that state, which raises the errors of `Observer.wait_synced` and may be repeated.
+    """
     connection = Connection.open(kubeconfig, context)
     observer = Observer(connection, cloud_types=home.instance_types(), hub_patience=hub_patience)
     observer.start()
     try:
-        observer.wait_synced(SYNC_SECONDS)
+        awaited(lambda: observer.wait_synced(SYNC_SECONDS))
         yield connection, observer
     finally:
         observer.stop()
