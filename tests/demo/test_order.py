@@ -20,6 +20,7 @@ from demo import introduction
 from demo.introduction import DEMAND, PLAN, Explained
 from demo.stage import PROJECT
 from plimsoll.sandbox.parts import part_names
+from tests.interrupts import hear_interrupts
 
 _PATIENCE_SECONDS = 120
 
@@ -86,6 +87,7 @@ esac
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        preexec_fn=hear_interrupts,  # noqa: PLW1509 - it takes no lock
     )
     # Killed it would leave its compilers.
     watchdog = threading.Timer(_PATIENCE_SECONDS, process.terminate)

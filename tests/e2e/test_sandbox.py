@@ -17,6 +17,7 @@ from plimsoll.sandbox import Sandbox
 from plimsoll.sandbox.nodes import Made, make_nodes, read_node_list
 from tests.awaiting import await_condition
 from tests.e2e.cluster.kube import Kube, Manifest
+from tests.interrupts import hear_interrupts
 
 pytestmark = pytest.mark.e2e
 
@@ -54,10 +55,6 @@ def a_config_map(name: str) -> Manifest:
 def cli(*arguments: str, **options: object) -> "subprocess.Popen[str]":
     command = [sys.executable, "-c", "from plimsoll.cli import main; main()", "sandbox", *arguments]
     return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)  # type: ignore[call-overload,no-any-return]
-
-
-def hear_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_two_sandboxes_run_side_by_side(byo_sandbox: Sandbox, nap_sandbox: Sandbox, kube: Connect) -> None:
